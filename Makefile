@@ -1,0 +1,65 @@
+# Every target sets up what it needs; the second time that takes no time.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types imports format bench lock docs golden clean java
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Clew needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.11 ..."; exit 1; }
+	@echo "Setting up $(VENV) (about a minute the first time; PySpark is large) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+setup: $(STAMP) ## create .venv with everything in it, at the pinned versions
+
+java:
+	@command -v java >/dev/null 2>&1 || { echo "Java 17 or newer is missing: install it (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"; exit 1; }
+	@major=$$(java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -1); test "$${major:-0}" -ge 17 || \
+		{ echo "Java $${major:-?} is too old: install Java 17 or newer (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"; exit 1; }
+
+demo: java $(STAMP) ## the sample workspace from start to end
+	@$(BIN)/python demo/run.py
+
+test: java $(STAMP) lint types imports ## everything that must hold: style, types, imports, tests
+	@echo "Running the tests ..."
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP) ## style
+	@echo "Checking style (ruff) ..."
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+
+types: $(STAMP) ## types
+	@echo "Checking types (mypy --strict) ..."
+	@$(BIN)/mypy
+
+imports: $(STAMP) ## which package may import which
+	@echo "Checking the import contract ..."
+	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
+
+format: $(STAMP) ## rewrite the code in the house style
+	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
+
+bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
+	@$(BIN)/python -m benchmarks
+
+docs: $(STAMP) ## write the reference pages anew from the declarations
+	@$(BIN)/python -m docs.generate
+
+golden: $(STAMP) ## rewrite the golden files of the tests, on purpose
+	@$(BIN)/python -m pytest -n 2 --update-golden
+
+lock: $(STAMP) ## write constraints.txt anew from what is installed
+	@$(BIN)/python -m pip freeze --exclude-editable --disable-pip-version-check | sort -f > constraints.new
+	@{ echo "# Exact versions of everything that is installed. Written by 'make lock'."; grep -E '^[A-Za-z0-9._-]+==' constraints.new; echo "hatchling==1.33.0"; } > constraints.txt
+	@rm constraints.new
+
+clean: ## remove what was built
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

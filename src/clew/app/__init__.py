@@ -1,0 +1,1 @@
+"""The workspace object and the use cases: where the parts are wired together."""

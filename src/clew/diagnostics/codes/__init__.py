@@ -1,0 +1,17 @@
+"""The catalogue of everything that can be wrong, by family."""
+
+from collections.abc import Mapping
+
+from clew.diagnostics.code import Code
+from clew.diagnostics.codes.language import LANGUAGE_CODES
+from clew.diagnostics.codes.project import PROJECT_CODES
+from clew.diagnostics.codes.workspace import WORKSPACE_CODES
+
+FAMILIES: Mapping[str, tuple[Code, ...]] = {
+    "Expressions": LANGUAGE_CODES,
+    "Workspace files": WORKSPACE_CODES,
+    "Projects": PROJECT_CODES,
+}
+"""Codes under the heading that the reference page gives them."""
+
+CATALOGUE: Mapping[str, Code] = {code.name: code for codes in FAMILIES.values() for code in codes}

@@ -1,0 +1,78 @@
+"""What can be wrong with a project as a whole: found by the compiler."""
+
+from clew.diagnostics.code import Code
+
+UNKNOWN_SELECTOR = Code(
+    "UnknownSelector",
+    'no selector "{name}" in this project',
+    "`{{{{NAME}}}}` names a selector that the project's `selectors` do not define.",
+    "define it under `selectors`",
+)
+SELECTOR_CYCLE = Code(
+    "SelectorCycle",
+    "the selector refers to itself: {path}",
+    "Named selectors refer to each other in a circle.",
+    "break the circle",
+)
+DUPLICATE_SEQ = Code(
+    "DuplicateSeq",
+    'seq {seq} is already taken by "{first}" in line {first_line}',
+    "Two operations of one project have the same seq.",
+    "give each operation its own; gaps are allowed",
+)
+APPEND_COLUMN_MISMATCH = Code(
+    "AppendColumnMismatch",
+    "{problem}",
+    "Appended rows have a column that the working dataset does not have, or has with another type.",
+    "add the column with an update before, or aggregate the source to the columns that exist",
+)
+DUPLICATE_ALIAS = Code(
+    "DuplicateAlias",
+    'the alias "{alias}" is already taken{where}',
+    "Two joins of one operation share an alias, an alias is the name of the project's own table, or two uses of "
+    "fragments in one place share theirs.",
+    "choose another alias",
+)
+INVALID_LABEL = Code(
+    "InvalidLabel",
+    '"{label}" cannot be a {what}',
+    "A breakpoint label or a fragment alias has characters other than letters, digits, '.', '_' and '-'.",
+    "use letters, digits, '.', '_' and '-' only",
+)
+DUPLICATE_BREAKPOINT = Code(
+    "DuplicateBreakpoint",
+    'the breakpoint "{name}" exists already, at step {first_seq}',
+    "Two operations of one plan have the same qualified breakpoint name.",
+    "give each breakpoint its own label",
+)
+TASK_NOT_ALLOWED = Code(
+    "TaskNotAllowed",
+    '"{task}" is not a task of a postlude job',
+    "An `after_request` job uses a task outside the allowed set.",
+    "see docs/reference/errors.md for the allowed tasks",
+)
+SINK_NOT_ALLOWED = Code(
+    "SinkNotAllowed",
+    'the sink "{sink}" is not allowed{where}',
+    "A job emits to a sink or store that no environment, or not this one, allows.",
+    "allow it in clew.yaml under the environment's sinks, or emit to another",
+)
+UNKNOWN_CAPABILITY = Code(
+    "UnknownCapability",
+    'this engine does not have the capability "{capability}"',
+    "A plan needs something that this engine cannot do; it is refused before it starts.",
+    "use an engine that has it, or take the feature out of the project",
+)
+
+PROJECT_CODES = (
+    UNKNOWN_SELECTOR,
+    SELECTOR_CYCLE,
+    DUPLICATE_SEQ,
+    APPEND_COLUMN_MISMATCH,
+    DUPLICATE_ALIAS,
+    INVALID_LABEL,
+    DUPLICATE_BREAKPOINT,
+    TASK_NOT_ALLOWED,
+    SINK_NOT_ALLOWED,
+    UNKNOWN_CAPABILITY,
+)

@@ -1,0 +1,1 @@
+"""The expression language: grammar, types, functions, checking, and evaluation in plain Python."""

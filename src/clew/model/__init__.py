@@ -1,0 +1,1 @@
+"""What users write in a workspace, as frozen values that know their place in the file."""

@@ -1,0 +1,1 @@
+"""From a project to a plan: selectors, fragments, breakpoints, schemas, column lineage, digest."""

@@ -1,0 +1,1 @@
+"""Event-sourced runs: events, projection, attempts, signals, leases, queue, outbox, the run loop."""

@@ -1,0 +1,1 @@
+"""Databases: schema, migrations, and the implementations of the store protocols."""
