@@ -1,0 +1,247 @@
+"""From the syntax tree to the typed tree: names, types, where aggregates may stand.
+
+All problems of an expression are reported together; a part that is wrong is not judged by what it would have been.
+"""
+
+from dataclasses import dataclass
+
+from clew.diagnostics import ClewError, Diagnostic, did_you_mean
+from clew.diagnostics.codes.language import (
+    AGGREGATE_NOT_ALLOWED,
+    AGGREGATE_REQUIRED,
+    SYNTAX_ERROR,
+    TYPE_MISMATCH,
+    UNKNOWN_FUNCTION,
+    VALUE_OUT_OF_RANGE,
+    WRONG_ARGUMENT_COUNT,
+)
+from clew.lang.evaluation import constant_value
+from clew.lang.functions import (
+    FUNCTIONS,
+    AggregateFunction,
+    AnyFunction,
+    Argument,
+    Family,
+    Function,
+    LazyFunction,
+    SignatureProblem,
+    arity,
+)
+from clew.lang.scope import Scope
+from clew.lang.syntax import Call, Literal, Node, Reference, SelectorReference
+from clew.lang.typed import Apply, Constant, Convert, Expression
+from clew.lang.types import BOOLEAN, INTEGER, NULL, STRING, Kind, Type, decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """The expression is evaluated row by row. `place` says where it stands, for messages: "in a selector"."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The expression is evaluated over a group: aggregates are required, bare columns must be grouped by."""
+
+    group_by: frozenset[str]
+
+
+Setting = Scalar | Grouped
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The typed tree, or None where something is wrong with it."""
+
+    expression: Expression | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def check(node: Node, scope: Scope, setting: Setting) -> Checked:
+    """Resolve names and infer types. Selector references must have been substituted before."""
+    checker = _Checker(scope, setting)
+    expression = checker.visit(node)
+    if expression is not None and isinstance(setting, Grouped) and not checker.aggregates_seen:
+        checker.report(
+            AGGREGATE_REQUIRED.at(
+                node.region.span, column=node.region.source, hint="use an aggregate function such as SUM"
+            )
+        )
+    return Checked(None if checker.diagnostics else expression, tuple(checker.diagnostics))
+
+
+def check_condition(node: Node, scope: Scope, place: str) -> Checked:
+    """Like `check`, for an expression that must be TRUE, FALSE or NULL."""
+    checked = check(node, scope, Scalar(place))
+    if checked.expression is None or checked.expression.type.kind in {Kind.BOOLEAN, Kind.NULL}:
+        return checked
+    problem = f"a condition is expected {place}, this is {checked.expression.type}"
+    hint = "compare it with something, for example with = or IS NOT NULL"
+    return Checked(None, (TYPE_MISMATCH.at(node.region.span, problem=problem, hint=hint),))
+
+
+class _Checker:
+    def __init__(self, scope: Scope, setting: Setting) -> None:
+        self._scope = scope
+        self._setting = setting
+        self._inside: str | None = None
+        self.diagnostics = list[Diagnostic]()
+        self.aggregates_seen = False
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self.diagnostics.append(diagnostic)
+
+    def visit(self, node: Node) -> Expression | None:
+        match node:
+            case Literal():
+                return literal(node)
+            case Reference():
+                return self._reference(node)
+            case SelectorReference():
+                hint = "named selectors can be used in selectors and source_selectors"
+                problem = "a selector reference cannot stand here"
+                self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint=hint))
+                return None
+            case Call():
+                return self._call(node)
+
+    def _reference(self, node: Reference) -> Expression | None:
+        found = self._scope.resolve(node)
+        if isinstance(found, Diagnostic):
+            self.report(found)
+            return None
+        if isinstance(self._setting, Grouped) and self._inside is None and node.column not in self._setting.group_by:
+            self.report(AGGREGATE_REQUIRED.at(node.region.span, column=node.column))
+            return None
+        return found
+
+    def _call(self, node: Call) -> Expression | None:
+        function = FUNCTIONS.get(node.name)
+        if function is None:
+            self._unknown_function(node)
+            return None
+        fits = self._count_fits(node, function)
+        if isinstance(function, AggregateFunction):
+            arguments = self._aggregate_arguments(node, function)
+        else:
+            arguments = [self.visit(argument) for argument in node.arguments]
+        known = [argument for argument in arguments if argument is not None]
+        if not fits or len(known) < len(arguments):
+            return None
+        return self._apply(node, function, known)
+
+    def _unknown_function(self, node: Call) -> None:
+        callable_names = [f.name for f in FUNCTIONS.values() if f.family is not Family.OPERATOR]
+        hint = did_you_mean(node.name, callable_names)
+        self.report(UNKNOWN_FUNCTION.at(node.head.span, name=node.name, hint=hint))
+        for argument in node.arguments:
+            self.visit(argument)
+
+    def _count_fits(self, node: Call, function: AnyFunction) -> bool:
+        least, most = arity(function)
+        actual = len(node.arguments)
+        if least <= actual and (most is None or actual <= most):
+            return True
+        usage = f"{function.name}({', '.join(parameter.name for parameter in function.parameters)})"
+        self.report(
+            WRONG_ARGUMENT_COUNT.at(
+                node.head.span,
+                function=function.name,
+                expected=_count_in_words(least, most),
+                actual=actual,
+                hint=f"it is called as {usage}",
+            )
+        )
+        return False
+
+    def _aggregate_arguments(self, node: Call, function: AggregateFunction) -> list[Expression | None]:
+        self.aggregates_seen = True
+        place = None
+        if isinstance(self._setting, Scalar):
+            place = self._setting.place
+        elif self._inside is not None:
+            place = f"inside {self._inside}"
+        if place is not None:
+            self.report(AGGREGATE_NOT_ALLOWED.at(node.head.span, function=function.name, place=place))
+        outer, self._inside = self._inside, function.name
+        arguments = [self.visit(argument) for argument in node.arguments]
+        self._inside = outer
+        return arguments
+
+    def _apply(self, node: Call, function: AnyFunction, arguments: list[Expression]) -> Expression | None:
+        try:
+            signature = function.infer([_as_argument(argument) for argument in arguments])
+        except SignatureProblem as problem:
+            self._mismatch(node, problem)
+            return None
+        converted = tuple(
+            _converted(argument, parameter) for argument, parameter in zip(arguments, signature.parameters, strict=True)
+        )
+        applied = Apply(function.name, converted, signature.result)
+        return applied if self._constant_works(node, function, applied) else None
+
+    def _mismatch(self, node: Call, problem: SignatureProblem) -> None:
+        culprit = node.region if problem.argument is None else node.arguments[problem.argument].region
+        shown = {"NEGATE": "-"}.get(node.name, node.name)
+        message = problem.problem if problem.argument is None else f"{shown}: {problem.problem}"
+        self.report(TYPE_MISMATCH.at(culprit.span, problem=message, hint=problem.hint))
+
+    def _constant_works(self, node: Call, function: AnyFunction, applied: Apply) -> bool:
+        """Whether a call of constants has a value; a day like 2026-02-30 is better found now than in a run."""
+        if not isinstance(function, Function | LazyFunction):
+            return True
+        if not all(isinstance(_unconverted(argument), Constant) for argument in applied.arguments):
+            return True
+        try:
+            constant_value(applied)
+        except ClewError as error:
+            found = error.diagnostic
+            self.report(VALUE_OUT_OF_RANGE.at(node.region.span, problem=found.message, hint=found.hint))
+            return False
+        return True
+
+
+def literal(node: Literal) -> Constant:
+    """The constant of a literal; a decimal has just the digits that it is written with."""
+    match node.value:
+        case None:
+            return Constant(None, NULL)
+        case bool():
+            return Constant(node.value, BOOLEAN)
+        case int():
+            return Constant(node.value, INTEGER)
+        case str():
+            return Constant(node.value, STRING)
+        case value:
+            exponent = value.as_tuple().exponent
+            scale = max(0, -int(exponent))
+            precision = max(len(value.as_tuple().digits), scale, 1)
+            return Constant(value, decimal(precision, scale))
+
+
+def _as_argument(expression: Expression) -> Argument:
+    match expression:
+        case Constant(value, type_):
+            return Argument(type_, value, is_constant=True)
+        case Apply("NEGATE", (Constant(int(value)),), type_):
+            return Argument(type_, -value, is_constant=True)
+        case _:
+            return Argument(expression.type)
+
+
+def _converted(expression: Expression, target: Type) -> Expression:
+    return expression if expression.type == target else Convert(expression, target)
+
+
+def _unconverted(expression: Expression) -> Expression:
+    return expression.operand if isinstance(expression, Convert) else expression
+
+
+def _count_in_words(least: int, most: int | None) -> str:
+    def arguments(count: int) -> str:
+        return {0: "no arguments", 1: "1 argument"}.get(count, f"{count} arguments")
+
+    if most is None:
+        return f"at least {arguments(least)}"
+    return arguments(least) if least == most else f"{least} to {arguments(most)}"

@@ -1,0 +1,154 @@
+"""Values of one type as another: which conversions happen unasked, and what they do."""
+
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+
+from clew.lang.arithmetic import decimal_of_double, fit, fit_integer, out_of_range
+from clew.lang.typed import Value
+from clew.lang.types import Kind, Type
+
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
+_MOST_DIGITS_READ = 200
+
+
+def converts_unasked(source: Type, target: Type) -> bool:
+    """Whether an argument of one type may stand where another is taken: only where nothing can be lost but digits."""
+    match source.kind, target.kind:
+        case (Kind.NULL, _):
+            return True
+        case (Kind.INTEGER, Kind.DECIMAL | Kind.DOUBLE) | (Kind.DECIMAL, Kind.DECIMAL | Kind.DOUBLE):
+            return True
+        case (Kind.DATE, Kind.TIMESTAMP):
+            return True
+        case _:
+            return source == target
+
+
+def assignable(source: Type, target: Type) -> bool:
+    """Whether a value may be assigned to a column: numbers to numbers, rounded to its scale, else the same kind."""
+    return converts_unasked(source, target) or (source.is_numeric and target.is_numeric)
+
+
+def converter(source: Type, target: Type) -> Callable[[Value], Value]:
+    """What a `Convert` node does to a value that is not NULL."""
+    if source == target or source.kind is Kind.NULL:
+        return lambda value: value
+    match target.kind:
+        case Kind.INTEGER:
+            return to_integer
+        case Kind.DECIMAL:
+            return lambda value: fit(to_decimal(value), target)
+        case Kind.DOUBLE:
+            return float  # type: ignore[return-value]
+        case Kind.TIMESTAMP:
+            return _to_timestamp
+        case Kind.DATE:
+            return to_date
+        case Kind.STRING:
+            return to_text
+        case Kind.BOOLEAN | Kind.NULL:
+            raise ValueError(f"nothing converts from {source} to {target}")
+
+
+def to_integer(value: Value) -> int:
+    """A whole number; decimals and doubles are rounded half-up."""
+    match value:
+        case bool():
+            return int(value)
+        case int():
+            return value
+        case float() if math.isfinite(value):
+            return fit_integer(int(decimal_of_double(value).to_integral_value(ROUND_HALF_UP)))
+        case Decimal():
+            return fit_integer(int(value.to_integral_value(ROUND_HALF_UP)))
+        case str() if _WHOLE_NUMBER.fullmatch(value.strip(" ")) and len(value) <= _MOST_DIGITS_READ:
+            return fit_integer(int(value))
+        case _:
+            raise _not_a("whole number", value)
+
+
+def to_decimal(value: Value) -> Decimal:
+    """An exact number of any number of digits."""
+    match value:
+        case Decimal():
+            return value
+        case int():
+            return Decimal(value)
+        case float() if math.isfinite(value):
+            return decimal_of_double(value)
+        case str() if _NUMBER.fullmatch(value.strip(" ")) and len(value) <= _MOST_DIGITS_READ:
+            return Decimal(value.strip(" "))
+        case _:
+            raise _not_a("number", value)
+
+
+def to_date(value: Value) -> date:
+    """A day; texts are read as YYYY-MM-DD and nothing else."""
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    if isinstance(value, str) and _ISO_DATE.fullmatch(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            raise out_of_range(f'there is no day "{value}"', "write a day of the calendar as YYYY-MM-DD") from None
+    raise out_of_range(f"{_shown(value)} is not a date", "write dates as YYYY-MM-DD")
+
+
+def to_text(value: Value) -> str:
+    """The text of a value, as `TO_STRING` gives it."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float():
+            return _text_of_double(value)
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            text = value.isoformat(sep=" ")
+            return text.rstrip("0") if "." in text else text
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def _to_timestamp(value: Value) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - timestamps here have no zone
+    raise _not_a("timestamp", value)
+
+
+def _text_of_double(value: float) -> str:
+    """The text that the Java platform gives, since that is what Spark writes: 1.0E10 rather than 10000000000.0."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        digits = f"{decimal_of_double(value):f}"
+        return digits if "." in digits else digits + ".0"
+    sign, digits_tuple, exponent = decimal_of_double(value).normalize().as_tuple()
+    digits = "".join(map(str, digits_tuple))
+    power = int(exponent) + len(digits) - 1
+    return f"{'-' if sign else ''}{digits[0]}.{digits[1:] or '0'}E{power}"
+
+
+def _not_a(what: str, value: Value) -> Exception:
+    return out_of_range(f"{_shown(value)} is not a {what}")
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}..."'
+    return str(value)

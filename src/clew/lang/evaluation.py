@@ -1,0 +1,134 @@
+"""Evaluation in plain Python, row by row: the reference that Spark's evaluation is held against.
+
+An expression is compiled once into nested functions and then called for every row.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from clew.diagnostics import EngineBug
+from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED
+from clew.lang.conversion import converter
+from clew.lang.functions import (
+    FUNCTIONS,
+    AggregateFunction,
+    Function,
+    LazyFunction,
+    NullRule,
+    RunFunction,
+    Signature,
+)
+from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The values that an expression can see: for each table (the working one, the joined ones) its columns."""
+
+    tables: Mapping[str, Mapping[str, Value]]
+    today: date
+    aggregates: Mapping[Apply, Value] = field(default_factory=dict)
+    """In an aggregation: the values that its aggregate calls have for the group at hand."""
+
+
+Evaluator = Callable[[Row], Value]
+
+
+def evaluator(expression: Expression) -> Evaluator:
+    """A function from a row to the value of the expression."""
+    match expression:
+        case Constant(value):
+            return lambda _row: value
+        case ColumnValue(table, column):
+            return lambda row: row.tables[table][column]
+        case Convert(operand, target):
+            inner, convert = evaluator(operand), converter(operand.type, target)
+            return lambda row: None if (value := inner(row)) is None else convert(value)
+        case Apply():
+            return _application(expression)
+
+
+def _application(expression: Apply) -> Evaluator:
+    function = FUNCTIONS[expression.function]
+    if isinstance(function, AggregateFunction):
+        return lambda row: _value_in_group(expression, row)
+    arguments = [evaluator(argument) for argument in expression.arguments]
+    match function:
+        case RunFunction():
+            return lambda row: function.value(row.today)
+        case LazyFunction():
+            return lambda row: function.choose([_thunk(argument, row) for argument in arguments])
+        case Function():
+            return _strict(function, signature_of(expression), arguments)
+
+
+def _strict(function: Function, signature: Signature, arguments: Sequence[Evaluator]) -> Evaluator:
+    apply = function.bind(signature)
+    if function.nulls is NullRule.HANDLES:
+        return lambda row: apply(*[argument(row) for argument in arguments])
+
+    def propagate(row: Row) -> Value:
+        values = [argument(row) for argument in arguments]
+        return None if None in values else apply(*values)
+
+    return propagate
+
+
+def _thunk(argument: Evaluator, row: Row) -> Callable[[], Value]:
+    return lambda: argument(row)
+
+
+def _value_in_group(expression: Apply, row: Row) -> Value:
+    if expression not in row.aggregates:
+        raise EngineBug(AGGREGATE_NOT_ALLOWED.anywhere(function=expression.function, place="outside a group"))
+    return row.aggregates[expression]
+
+
+def signature_of(expression: Apply) -> Signature:
+    """The signature that a checked call has."""
+    return Signature(tuple(argument.type for argument in expression.arguments), expression.type)
+
+
+def group_evaluator(expression: Expression) -> Callable[[Sequence[Row]], Value]:
+    """A function from the rows of a group, at least one, to the value of an aggregation."""
+    calls = [(call, _aggregate_evaluator(call)) for call in _aggregate_calls(expression)]
+    outer = evaluator(expression)
+
+    def evaluate(rows: Sequence[Row]) -> Value:
+        values = {call: combine(rows) for call, combine in calls}
+        return outer(Row(rows[0].tables, rows[0].today, values))
+
+    return evaluate
+
+
+def _aggregate_calls(expression: Expression) -> list[Apply]:
+    match expression:
+        case Apply(function) if isinstance(FUNCTIONS[function], AggregateFunction):
+            return [expression]
+        case Apply(_, arguments):
+            return [call for argument in arguments for call in _aggregate_calls(argument)]
+        case Convert(operand):
+            return _aggregate_calls(operand)
+        case Constant() | ColumnValue():
+            return []
+
+
+def _aggregate_evaluator(call: Apply) -> Callable[[Sequence[Row]], Value]:
+    function = FUNCTIONS[call.function]
+    assert isinstance(function, AggregateFunction)  # noqa: S101 - _aggregate_calls gives no other
+    signature = signature_of(call)
+    if not call.arguments:
+        return lambda rows: function.combine([None] * len(rows), signature)
+    argument = evaluator(call.arguments[0])
+
+    def combine(rows: Sequence[Row]) -> Value:
+        values = [argument(row) for row in rows]
+        return function.combine([value for value in values if value is not None], signature)
+
+    return combine
+
+
+def constant_value(expression: Expression) -> Value:
+    """The value of an expression that reads no column and does not ask for the date."""
+    return evaluator(expression)(Row({}, date.min))

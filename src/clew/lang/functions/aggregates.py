@@ -1,0 +1,161 @@
+"""Functions over the rows of a group."""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+from clew.lang import arithmetic as exact
+from clew.lang.functions.declaration import (
+    AggregateFunction,
+    Argument,
+    Example,
+    Family,
+    NullRule,
+    Parameter,
+    Signature,
+)
+from clew.lang.functions.inference import numeric, require
+from clew.lang.typed import Value
+from clew.lang.types import BOOLEAN, DOUBLE, INTEGER, Kind, as_decimal, bounded
+
+_NUMBER = (Parameter("number", "a number"),)
+_VALUE = (Parameter("value", "any type"),)
+_ORDERED = (Parameter("value", "numbers, texts or dates"),)
+_ROWS = tuple({"x": value} for value in (3, 1, None, 1))
+
+
+def _infer_sum(arguments: Sequence[Argument]) -> Signature:
+    type_ = numeric(arguments[0], 0)
+    match type_.kind:
+        case Kind.DECIMAL:
+            return Signature((type_,), bounded(type_.precision + 10, type_.scale))
+        case Kind.NULL:
+            return Signature((INTEGER,), INTEGER)
+        case _:
+            return Signature((type_,), type_)
+
+
+def _infer_average(arguments: Sequence[Argument]) -> Signature:
+    type_ = numeric(arguments[0], 0)
+    if type_.kind is Kind.DOUBLE:
+        return Signature((DOUBLE,), DOUBLE)
+    number = as_decimal(type_)
+    return Signature((number,), bounded(number.precision + 4, number.scale + 4))
+
+
+def _infer_count(arguments: Sequence[Argument]) -> Signature:
+    return Signature(tuple(argument.type for argument in arguments), INTEGER)
+
+
+def _infer_extreme(arguments: Sequence[Argument]) -> Signature:
+    type_ = arguments[0].type
+    require(arguments[0], 0, type_ != BOOLEAN, "numbers, texts or dates")
+    return Signature((type_,), type_)
+
+
+def _sum(values: Sequence[Value], signature: Signature) -> Value:
+    if not values:
+        return None
+    match signature.result.kind:
+        case Kind.DECIMAL:
+            return exact.fit(_total(values), signature.result)
+        case Kind.INTEGER:
+            return exact.fit_integer(sum(values))  # type: ignore[arg-type]
+        case _:
+            return math.fsum(values)  # type: ignore[arg-type]
+
+
+def _average(values: Sequence[Value], signature: Signature) -> Value:
+    if not values:
+        return None
+    if signature.result.kind is Kind.DOUBLE:
+        return math.fsum(values) / len(values)  # type: ignore[arg-type]
+    return exact.fit(exact.divide(_total(values), Decimal(len(values))), signature.result)
+
+
+def _total(values: Sequence[Value]) -> Decimal:
+    total = Decimal(0)
+    for value in values:
+        total = exact.add(total, value)  # type: ignore[arg-type]
+    return total
+
+
+AGGREGATES = (
+    AggregateFunction(
+        "SUM",
+        Family.AGGREGATE,
+        _NUMBER,
+        "a number; for decimals with 10 more digits before the point",
+        NullRule.SKIPS,
+        "The sum of the values; NULL where there are none.",
+        (Example("SUM(x)", "5", _ROWS),),
+        _infer_sum,
+        _sum,
+    ),
+    AggregateFunction(
+        "COUNT",
+        Family.AGGREGATE,
+        _VALUE,
+        "integer",
+        NullRule.SKIPS,
+        "How many rows have a value.",
+        (Example("COUNT(x)", "3", _ROWS),),
+        _infer_count,
+        lambda values, _signature: len(values),
+    ),
+    AggregateFunction(
+        "COUNT_ALL",
+        Family.AGGREGATE,
+        (),
+        "integer",
+        NullRule.HANDLES,
+        "How many rows there are.",
+        (Example("COUNT_ALL()", "4", _ROWS),),
+        _infer_count,
+        lambda values, _signature: len(values),
+    ),
+    AggregateFunction(
+        "COUNT_DISTINCT",
+        Family.AGGREGATE,
+        _VALUE,
+        "integer",
+        NullRule.SKIPS,
+        "How many different values there are.",
+        (Example("COUNT_DISTINCT(x)", "2", _ROWS),),
+        _infer_count,
+        lambda values, _signature: len(set(values)),
+    ),
+    AggregateFunction(
+        "AVG",
+        Family.AGGREGATE,
+        _NUMBER,
+        "a number; for exact numbers with 4 more digits behind the point",
+        NullRule.SKIPS,
+        "The mean of the values, rounded half-up; NULL where there are none.",
+        (Example("AVG(x)", "1.6667", _ROWS),),
+        _infer_average,
+        _average,
+    ),
+    AggregateFunction(
+        "MIN_AGG",
+        Family.AGGREGATE,
+        _ORDERED,
+        "the type of the values",
+        NullRule.SKIPS,
+        "The smallest value over the rows; NULL where there are none.",
+        (Example("MIN_AGG(x)", "1", _ROWS),),
+        _infer_extreme,
+        lambda values, _signature: min(values, default=None),  # type: ignore[type-var]
+    ),
+    AggregateFunction(
+        "MAX_AGG",
+        Family.AGGREGATE,
+        _ORDERED,
+        "the type of the values",
+        NullRule.SKIPS,
+        "The largest value over the rows; NULL where there are none.",
+        (Example("MAX_AGG(x)", "3", _ROWS),),
+        _infer_extreme,
+        lambda values, _signature: max(values, default=None),  # type: ignore[type-var]
+    ),
+)

@@ -1,0 +1,219 @@
+"""Functions on numbers."""
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from clew.lang import arithmetic as exact
+from clew.lang.functions.declaration import (
+    Argument,
+    Example,
+    Family,
+    Function,
+    NullRule,
+    Parameter,
+    Signature,
+    SignatureProblem,
+)
+from clew.lang.functions.inference import arithmetic, numeric, require, same_type
+from clew.lang.typed import Value
+from clew.lang.types import BOOLEAN, INTEGER, MAX_PRECISION, Kind, Type, bounded, decimal, remainder_of_decimals
+
+_MOST_DIGITS = 38
+_NUMBER = (Parameter("number", "a number"),)
+_VALUES = (Parameter("value", "numbers, texts or dates, all the same", repeats=True),)
+
+
+def _infer_same(arguments: Sequence[Argument]) -> Signature:
+    type_ = numeric(arguments[0], 0)
+    return Signature((type_,), type_)
+
+
+def _infer_whole(arguments: Sequence[Argument]) -> Signature:
+    type_ = numeric(arguments[0], 0)
+    if type_.kind is Kind.DECIMAL:
+        return Signature((type_,), bounded(type_.precision - type_.scale + 1, 0))
+    return Signature((type_,), type_)
+
+
+def _infer_round(arguments: Sequence[Argument]) -> Signature:
+    type_ = numeric(arguments[0], 0)
+    digits = _constant_digits(arguments[1]) if len(arguments) > 1 else 0
+    parameters = (type_, INTEGER)[: len(arguments)]
+    if type_.kind is not Kind.DECIMAL:
+        return Signature(parameters, type_)
+    integer_digits = type_.precision - type_.scale + 1
+    if digits < 0:
+        return Signature(parameters, decimal(min(MAX_PRECISION, max(integer_digits, 1 - digits)), 0))
+    scale = min(type_.scale, digits)
+    return Signature(parameters, decimal(min(MAX_PRECISION, integer_digits + scale), scale))
+
+
+def _constant_digits(argument: Argument) -> int:
+    if not (argument.is_constant and isinstance(argument.constant, int)):
+        raise SignatureProblem("the number of digits must be a whole number that is written out", 1, "for example 2")
+    if abs(argument.constant) > _MOST_DIGITS:
+        raise SignatureProblem(f"the number of digits must lie between -{_MOST_DIGITS} and {_MOST_DIGITS}", 1, "")
+    return argument.constant
+
+
+def _infer_extreme(arguments: Sequence[Argument]) -> Signature:
+    result = same_type(arguments)
+    require(arguments[0], 0, result != BOOLEAN, "numbers, texts or dates")
+    return Signature((result,) * len(arguments), result)
+
+
+def _abs(signature: Signature) -> Callable[..., Value]:
+    if signature.result.kind is Kind.INTEGER:
+        return lambda value: exact.fit_integer(abs(value))
+    return lambda value: value.copy_abs() if isinstance(value, Decimal) else abs(value)
+
+
+def _round(signature: Signature) -> Callable[..., Value]:
+    result = signature.result
+    match result.kind:
+        case Kind.DECIMAL:
+            return lambda value, digits=0: exact.fit(exact.round_half_up(value, digits), result)
+        case Kind.INTEGER:
+            return lambda value, digits=0: _round_integer(value, digits)
+        case _:
+            return lambda value, digits=0: _round_double(value, digits)
+
+
+def _round_integer(value: int, digits: int) -> int:
+    return value if digits >= 0 else exact.fit_integer(int(exact.round_half_up(Decimal(value), digits)))
+
+
+def _round_double(value: float, digits: int) -> float:
+    if not math.isfinite(value):
+        return value
+    return float(exact.round_half_up(exact.decimal_of_double(value), digits)) if abs(value) < 1e38 else value
+
+
+def _whole(rounding: str) -> Callable[[Signature], Callable[..., Value]]:
+    def bind(signature: Signature) -> Callable[..., Value]:
+        result = signature.result
+        match result.kind:
+            case Kind.DECIMAL:
+                return lambda value: exact.fit(value.to_integral_value(rounding), result)
+            case Kind.INTEGER:
+                return lambda value: value
+            case _:
+                return lambda value: _whole_double(value, rounding)
+
+    return bind
+
+
+def _whole_double(value: float, rounding: str) -> float:
+    if not math.isfinite(value):
+        return value
+    return float(Decimal(value).to_integral_value(rounding))
+
+
+def _mod(signature: Signature) -> Callable[..., Value]:
+    result = signature.result
+    match result.kind:
+        case Kind.DECIMAL:
+            return lambda a, b: exact.fit(exact.floor_remainder(a, b), result) if b else None
+        case Kind.INTEGER:
+            return lambda a, b: a % b if b else None
+        case _:
+            return lambda a, b: _mod_double(a, b) if b else None
+
+
+def _mod_double(a: float, b: float) -> float:
+    if math.isnan(a) or math.isnan(b) or math.isinf(a):
+        return math.nan
+    remainder = math.fmod(a, b)
+    return remainder + b if remainder and (remainder < 0) != (b < 0) else remainder
+
+
+def _mod_type(a: Type, b: Type) -> Type:
+    """The remainder takes the sign of b and lies below it, so it needs no more integer digits than b has."""
+    narrow = remainder_of_decimals(a, b)
+    return bounded(max(narrow.precision, b.precision - b.scale + narrow.scale), narrow.scale)
+
+
+def _extreme(pick: Callable[..., Value]) -> Callable[[Signature], Callable[..., Value]]:
+    return lambda _signature: lambda *values: pick(values)
+
+
+NUMBERS = (
+    Function(
+        "ABS",
+        Family.NUMBER,
+        _NUMBER,
+        "the type of the number",
+        NullRule.PROPAGATES,
+        "The number without its sign.",
+        (Example("ABS(-2.50)", "2.50"),),
+        _infer_same,
+        _abs,
+    ),
+    Function(
+        "ROUND",
+        Family.NUMBER,
+        (*_NUMBER, Parameter("digits", "a whole number that is written out; 0 if left out", optional=True)),
+        "a number",
+        NullRule.PROPAGATES,
+        "The number rounded to digits behind the point, or before it where negative. Halves go away from zero.",
+        (Example("ROUND(2.345, 2)", "2.35"), Example("ROUND(-2.5)", "-3"), Example("ROUND(1250, -2)", "1300")),
+        _infer_round,
+        _round,
+    ),
+    Function(
+        "FLOOR",
+        Family.NUMBER,
+        _NUMBER,
+        "a whole number",
+        NullRule.PROPAGATES,
+        "The largest whole number that is not above the number.",
+        (Example("FLOOR(-1.5)", "-2"),),
+        _infer_whole,
+        _whole("ROUND_FLOOR"),
+    ),
+    Function(
+        "CEIL",
+        Family.NUMBER,
+        _NUMBER,
+        "a whole number",
+        NullRule.PROPAGATES,
+        "The smallest whole number that is not below the number.",
+        (Example("CEIL(1.01)", "2"),),
+        _infer_whole,
+        _whole("ROUND_CEILING"),
+    ),
+    Function(
+        "MOD",
+        Family.NUMBER,
+        (Parameter("number", "a number"), Parameter("divisor", "a number")),
+        "a number",
+        NullRule.PROPAGATES,
+        "What is left after dividing, with the sign of the divisor; NULL where the divisor is zero.",
+        (Example("MOD(7, 3)", "1"), Example("MOD(-7, 3)", "2"), Example("MOD(5, 0)", "NULL")),
+        arithmetic(_mod_type, exact_integers=True),
+        _mod,
+    ),
+    Function(
+        "MIN",
+        Family.NUMBER,
+        _VALUES,
+        "the type of the values",
+        NullRule.PROPAGATES,
+        "The smallest of the values in one row; MIN_AGG is the smallest over rows.",
+        (Example("MIN(3, 1.5, 2)", "1.5"), Example("MIN(3, NULL)", "NULL")),
+        _infer_extreme,
+        _extreme(min),
+    ),
+    Function(
+        "MAX",
+        Family.NUMBER,
+        _VALUES,
+        "the type of the values",
+        NullRule.PROPAGATES,
+        "The largest of the values in one row; MAX_AGG is the largest over rows.",
+        (Example("MAX(3, 1.5, 2)", "3.0"),),
+        _infer_extreme,
+        _extreme(max),
+    ),
+)

@@ -1,0 +1,119 @@
+"""Functions on texts. Positions and lengths count characters (code points), not bytes."""
+
+from collections.abc import Callable
+
+from clew.lang.functions.declaration import Example, Family, Function, NullRule, Parameter
+from clew.lang.functions.inference import Infer, fixed, repeated
+from clew.lang.typed import Value
+from clew.lang.types import BOOLEAN, INTEGER, STRING, Type
+
+_TEXT = Parameter("text", "string")
+_COUNT = Parameter("count", "integer")
+_PART = Parameter("part", "string")
+
+
+def _function(
+    name: str,
+    parameters: tuple[Parameter, ...],
+    returns: Type,
+    sentence: str,
+    apply: Callable[..., Value],
+    *examples: tuple[str, str],
+    infer: Infer | None = None,
+) -> Function:
+    types = tuple(STRING if parameter.takes == "string" else INTEGER for parameter in parameters)
+    return Function(
+        name,
+        Family.TEXT,
+        parameters,
+        str(returns),
+        NullRule.PROPAGATES,
+        sentence,
+        tuple(Example(expression, result) for expression, result in examples),
+        infer or fixed(*types, returns=returns),
+        lambda _signature: apply,
+    )
+
+
+def _left(text: str, count: int) -> str:
+    return text[: max(count, 0)]
+
+
+def _right(text: str, count: int) -> str:
+    return text[max(len(text) - count, 0) :] if count > 0 else ""
+
+
+def _substring(text: str, start: int, count: int) -> str:
+    """The characters at the positions start, start + 1, ... that exist; so a start before 1 eats into the count."""
+    return text[max(start - 1, 0) : max(start - 1 + count, 0)]
+
+
+def _replace(text: str, part: str, replacement: str) -> str:
+    return text.replace(part, replacement) if part else text
+
+
+TEXT = (
+    _function(
+        "CONCAT",
+        (Parameter("text", "string", repeats=True),),
+        STRING,
+        "The texts one after the other; NULL if one of them is NULL.",
+        lambda *texts: "".join(texts),
+        ('CONCAT("a", "b", "c")', '"abc"'),
+        ('CONCAT("a", NULL)', "NULL"),
+        infer=repeated(STRING, returns=STRING),
+    ),
+    _function("UPPER", (_TEXT,), STRING, "The text in upper case.", str.upper, ('UPPER("größe")', '"GRÖSSE"')),
+    _function("LOWER", (_TEXT,), STRING, "The text in lower case.", str.lower, ('LOWER("ÄB")', '"äb"')),
+    _function(
+        "TRIM",
+        (_TEXT,),
+        STRING,
+        "The text without spaces at its start and end; spaces inside stay.",
+        lambda text: text.strip(" "),
+        ('TRIM("  a b ")', '"a b"'),
+    ),
+    _function("LEFT", (_TEXT, _COUNT), STRING, "The first characters.", _left, ('LEFT("ledger", 3)', '"led"')),
+    _function("RIGHT", (_TEXT, _COUNT), STRING, "The last characters.", _right, ('RIGHT("ledger", 3)', '"ger"')),
+    _function("LEN", (_TEXT,), INTEGER, "How many characters the text has.", len, ('LEN("naïve")', "5")),
+    _function(
+        "CONTAINS",
+        (_TEXT, _PART),
+        BOOLEAN,
+        "Whether the part stands somewhere in the text.",
+        lambda text, part: part in text,
+        ('CONTAINS("TEST posting", "TEST")', "TRUE"),
+    ),
+    _function(
+        "STARTSWITH",
+        (_TEXT, _PART),
+        BOOLEAN,
+        "Whether the text begins with the part.",
+        str.startswith,
+        ('STARTSWITH("5210", "52")', "TRUE"),
+    ),
+    _function(
+        "ENDSWITH",
+        (_TEXT, _PART),
+        BOOLEAN,
+        "Whether the text ends with the part.",
+        str.endswith,
+        ('ENDSWITH("5210", "52")', "FALSE"),
+    ),
+    _function(
+        "REPLACE",
+        (_TEXT, _PART, Parameter("replacement", "string")),
+        STRING,
+        "The text with every occurrence of the part replaced.",
+        _replace,
+        ('REPLACE("1-2-3", "-", "/")', '"1/2/3"'),
+    ),
+    _function(
+        "SUBSTRING",
+        (_TEXT, Parameter("start", "integer"), _COUNT),
+        STRING,
+        "The given number of characters from a position on; the first character is at 1.",
+        _substring,
+        ('SUBSTRING("ledger", 2, 3)', '"edg"'),
+    ),
+)

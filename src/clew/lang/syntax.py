@@ -1,0 +1,80 @@
+"""The syntax tree: what was written, before any name or type is known.
+
+Operators are calls of functions that have operator names, so that checking and evaluation know one kind of
+application only: `a + b` is `Call("+", (a, b))`, `a AND b AND c` is `Call("AND", (a, b, c))`, `x IS NOT NULL` is
+`NOT(ISNULL(x))`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from clew.diagnostics import Span, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The characters of a text that a node was read from."""
+
+    text: Text
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        """The place in the file, worked out only when somebody asks."""
+        return self.text.span(self.start, self.end)
+
+    @property
+    def source(self) -> str:
+        """What stands there."""
+        return self.text.value[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, a text, TRUE, FALSE or NULL."""
+
+    value: int | Decimal | str | bool | None
+    region: Region = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column, with or without the table or alias in front."""
+
+    table: str | None
+    column: str
+    region: Region = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorReference:
+    """`{{NAME}}`: stands for a named selector of the project."""
+
+    name: str
+    region: Region = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or an operator applied to arguments. Names are in upper case."""
+
+    name: str
+    arguments: tuple["Node", ...]
+    region: Region = field(compare=False, repr=False)
+    head: Region = field(compare=False, repr=False)
+    """Where the name or the operator itself stands."""
+
+
+Node = Literal | Reference | SelectorReference | Call
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it, parents first."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        if isinstance(current, Call):
+            pending.extend(reversed(current.arguments))

@@ -1,0 +1,72 @@
+"""A typed expression as text again: what explanations, plans and generated tests show.
+
+Parsing and checking the text gives the same typed tree.
+"""
+
+import re
+from datetime import date
+from decimal import Decimal
+
+from clew.lang.functions import FUNCTIONS, Family
+from clew.lang.lexer import KEYWORDS
+from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value
+
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def text_of(expression: Expression) -> str:
+    """The expression, fully parenthesised where operators meet, without the conversions that happen unasked."""
+    match expression:
+        case Constant(value):
+            return text_of_value(value)
+        case ColumnValue(table, column):
+            return f"{_name(table)}.{_name(column)}"
+        case Convert(operand):
+            return text_of(operand)
+        case Apply("NEGATE", (operand,)):
+            return f"-{_operand(operand)}"
+        case Apply(function, (left, right)) if FUNCTIONS[function].family is Family.OPERATOR:
+            return f"{_operand(left)} {function} {_operand(right)}"
+        case Apply("AND" | "OR" as function, arguments) if len(arguments) > 1:
+            return f" {function} ".join(_operand(argument) for argument in arguments)
+        case Apply("IN", (value, *candidates)):
+            return f"{_operand(value)} IN ({', '.join(text_of(candidate) for candidate in candidates)})"
+        case Apply("ISNULL", (value,)):
+            return f"{_operand(value)} IS NULL"
+        case Apply(function, arguments):
+            return f"{function}({', '.join(text_of(argument) for argument in arguments)})"
+
+
+def text_of_value(value: Value) -> str:
+    """A value as a literal of the language."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case str():
+            return '"' + value.replace('"', '""') + '"'
+        case Decimal():
+            return f"{value:f}"
+        case date():
+            return f'DATE("{value.isoformat()}")'
+        case _:
+            return str(value)
+
+
+def _operand(expression: Expression) -> str:
+    inner = expression
+    while isinstance(inner, Convert):
+        inner = inner.operand
+    text = text_of(inner)
+    infix = isinstance(inner, Apply) and (
+        FUNCTIONS[inner.function].family is Family.OPERATOR or inner.function in {"AND", "OR", "IN", "ISNULL", "NOT"}
+    )
+    negative = isinstance(inner, Constant) and text.startswith("-")
+    return f"({text})" if infix or negative else text
+
+
+def _name(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name) and name.upper() not in KEYWORDS:
+        return name
+    return "`" + name.replace("`", "``") + "`"
