@@ -1,0 +1,102 @@
+"""Keeps saved snapshots up with the events: from the watermark on, measuring the lag, halting at gaps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from clew.runs.alerts import Alert, RaisedAlert, raise_alert
+from clew.runs.clock import Clock, utc_now
+from clew.runs.limits import StoreLimits
+from clew.runs.projection import Gap, advance
+from clew.runs.snapshot import RunSnapshot
+from clew.runs.stores import EventReader, EventWriter, SnapshotStore
+
+_BATCH = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """A snapshot as a reader gets it."""
+
+    snapshot: RunSnapshot
+    lag: timedelta
+    """How long the oldest event had waited that this projection applied or still misses; zero where none had."""
+    gap: Gap | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether events are missing, so that the snapshot may say less than what happened."""
+        return self.gap is not None
+
+
+class Projector:
+    """Brings snapshots up to date. Holds nothing between calls, so it may die and be started anew anywhere."""
+
+    def __init__(
+        self,
+        reader: EventReader,
+        writer: EventWriter,
+        snapshots: SnapshotStore,
+        *,
+        limits: StoreLimits | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._snapshots = snapshots
+        self._limits = limits or StoreLimits()
+        self._clock = clock
+
+    def catch_up(self, run_id: str) -> Projected:
+        """Apply what is new, save the snapshot, and raise the alerts that are due."""
+        projected = self._project(run_id, self._snapshots.save)
+        self._raise_alerts(projected)
+        return projected
+
+    def look(self, run_id: str) -> Projected:
+        """The present snapshot without saving anything: for readers, who change nothing."""
+        return self._project(run_id, _keep_nothing)
+
+    def catch_up_all(self, limit: int = 100) -> tuple[Projected, ...]:
+        """Bring the runs up to date that are behind."""
+        return tuple(self.catch_up(run_id) for run_id in self._snapshots.behind(limit))
+
+    def _project(self, run_id: str, save: Callable[[RunSnapshot], None]) -> Projected:
+        snapshot = self._snapshots.load(run_id) or RunSnapshot(run_id)
+        lag, gap = timedelta(0), None
+        while gap is None:
+            events = self._reader.events(run_id, after=snapshot.last_event_seq, limit=_BATCH)
+            if not events:
+                break
+            lag = max(lag, self._clock() - events[0].persisted_at)
+            progress = advance(snapshot, events)
+            gap = progress.gap
+            if progress.snapshot.last_event_seq > snapshot.last_event_seq:
+                snapshot = progress.snapshot
+                save(snapshot)
+        return Projected(snapshot, lag, gap)
+
+    def _raise_alerts(self, projected: Projected) -> None:
+        run_id, watermark = projected.snapshot.run_id, projected.snapshot.last_event_seq
+        if projected.gap is not None:
+            gap = projected.gap
+            alert = RaisedAlert(
+                alert=Alert.PROJECTOR_GAP_DETECTED,
+                message=f"event {gap.expected_seq} is missing; the next one is {gap.found_seq}",
+                occasion=gap.expected_seq,
+                details={"expected_seq": gap.expected_seq, "found_seq": gap.found_seq},
+            )
+            raise_alert(self._writer, run_id, alert, self._clock)
+        if projected.lag > timedelta(seconds=self._limits.lag_alert_s):
+            lag_ms = projected.lag // timedelta(milliseconds=1)
+            alert = RaisedAlert(
+                alert=Alert.PROJECTOR_LAG_HIGH,
+                message=f"the snapshot was {lag_ms} ms behind the events",
+                occasion=watermark,
+                details={"lag_ms": lag_ms, "watermark": watermark},
+            )
+            raise_alert(self._writer, run_id, alert, self._clock)
+
+
+def _keep_nothing(_: RunSnapshot) -> None:
+    return None

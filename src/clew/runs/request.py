@@ -1,0 +1,87 @@
+"""What is asked for when a run is asked for, and the record that the store keeps of each run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from clew.runs.events.bodies import RunQueued
+from clew.runs.keys import request_key
+from clew.runs.plan_ref import PlanRef
+from clew.runs.status import RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """A request for a run. The same request, sent again, gives the same run."""
+
+    project_id: str
+    plan: PlanRef
+    period: str
+    request_id: str
+    environment_id: str = "dev"
+    tenant_id: str = "default"
+    project_version: str | None = None
+    requested_by: str | None = None
+    retry_of: str | None = None
+    not_before: datetime | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """What makes it the same request."""
+        return request_key(
+            tenant_id=self.tenant_id,
+            project_id=self.project_id,
+            environment_id=self.environment_id,
+            plan_id=self.plan.plan_id,
+            plan_version=self.plan.plan_version,
+            request_id=self.request_id,
+        )
+
+    def queued(self, *, approval_required: bool, not_before: datetime | None) -> RunQueued:
+        """The event that says this was accepted."""
+        return RunQueued(
+            tenant_id=self.tenant_id,
+            project_id=self.project_id,
+            environment_id=self.environment_id,
+            plan=self.plan,
+            period=self.period,
+            request_id=self.request_id,
+            project_version=self.project_version,
+            requested_by=self.requested_by,
+            approval_required=approval_required,
+            not_before=not_before,
+            retry_of=self.retry_of,
+            parameters=self.parameters,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run as the store lists it: what was asked for, and how far it has come."""
+
+    run_id: str
+    request: RunRequest
+    status: RunStatus
+    approval_pending: bool
+    last_seq: int
+    created_at: datetime
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    last_hash: str | None = None
+
+    @property
+    def plan_version(self) -> str:
+        """The version that goes into the run's idempotency keys."""
+        return self.request.plan.plan_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs to list. What is None does not restrict."""
+
+    tenant_id: str | None = None
+    project_id: str | None = None
+    environment_id: str | None = None
+    period: str | None = None
+    status: RunStatus | None = None

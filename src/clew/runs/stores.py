@@ -1,0 +1,214 @@
+"""What runs need of a database, as small protocols. `clew.store` implements them for SQLite and PostgreSQL.
+
+Every method that talks to a database raises `TransientFailure` when it is away, busy for too long or full.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.runs.leases import Claim, Lease, LeaseNews
+from clew.runs.queue import Admission, Load
+from clew.runs.request import RunFilter, RunRecord, RunRequest
+from clew.runs.snapshot import RunSnapshot
+
+
+class EventReader(Protocol):
+    """Histories, to be read."""
+
+    def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
+        """Events of a run in order, from the one behind `after` on."""
+        ...
+
+    def raw_events(self, run_id: str) -> Iterator[RawEvent]:
+        """The whole history as it is stored, for verification."""
+        ...
+
+    def since_last_continuation(self, run_id: str) -> tuple[StoredEvent, ...]:
+        """Events from the last RunContinued on, or all where there is none: enough to go on with the run."""
+        ...
+
+    def by_key(self, run_id: str, keys: Collection[str]) -> tuple[StoredEvent, ...]:
+        """Events of a run that have one of these idempotency keys."""
+        ...
+
+    def count_since(self, run_id: str, event_types: Collection[str], since: datetime) -> int:
+        """How many events of these types were stored since then."""
+        ...
+
+
+class EventWriter(Protocol):
+    """Histories, to be continued."""
+
+    def append(
+        self,
+        run_id: str,
+        events: Sequence[NewEvent],
+        *,
+        token: int | None = None,
+        expected_seq: int | None = None,
+    ) -> tuple[StoredEvent, ...]:
+        """Store all of the events or none, each with the next `run_seq`, and return them as stored.
+
+        An event whose idempotency key is there already is not stored again: the stored one is returned. `token` is the
+        lease's, refused with `LateWrite` when it is not the newest. With `expected_seq` the run must still end there,
+        else `OutOfDate`.
+        """
+        ...
+
+
+class RunCatalog(Protocol):
+    """The list of runs."""
+
+    def run(self, run_id: str) -> RunRecord:
+        """One run, or `UserError` RunNotFound."""
+        ...
+
+    def runs(self, which: RunFilter, *, limit: int = 50, before: RunRecord | None = None) -> tuple[RunRecord, ...]:
+        """Runs, newest first; `before` is the last one of the page before."""
+        ...
+
+    def load(self, environment_id: str) -> Load:
+        """How busy an environment is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What became of a request."""
+
+    run: RunRecord
+    admission: Admission | None
+    """None where the request had been accepted before: the run is that of the first time."""
+
+
+class RunIntake(Protocol):
+    """The way into the store and out of it for whole runs."""
+
+    def create(
+        self, request: RunRequest, *, run_id: str, approval_required: bool, decide: Callable[[Load], Admission]
+    ) -> Intake:
+        """Record a request and its admission in one transaction, at most once per request.
+
+        `decide` sees the load while no other request of the environment can change it. A request that was rejected
+        before is decided anew and keeps its run id.
+        """
+        ...
+
+    def delete(self, run_id: str, *, deleted_by: str, reason: str) -> None:
+        """Remove a run that has ended, with all that belongs to it. That it existed stays on record."""
+        ...
+
+
+class LeaseStore(Protocol):
+    """Who drives which run."""
+
+    def claim(self, environment_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | None:
+        """Take the run that has waited longest and may go on now, or None. No two callers get the same run."""
+        ...
+
+    def acquire(self, run_id: str, *, owner: str, ttl_s: float) -> Claim | None:
+        """Take one particular run, whatever its state, or None while somebody else has it."""
+        ...
+
+    def keep(self, lease: Lease, *, ttl_s: float) -> LeaseNews:
+        """Prolong a lease; `LateWrite` where another worker has taken the run."""
+        ...
+
+    def release(self, lease: Lease, *, seen_seq: int) -> None:
+        """Give a run back. Signals behind `seen_seq` make the run want a worker again."""
+        ...
+
+
+class SnapshotStore(Protocol):
+    """Snapshots that were projected before; the watermark of each is its `last_event_seq`."""
+
+    def load(self, run_id: str) -> RunSnapshot | None:
+        """The saved snapshot."""
+        ...
+
+    def save(self, snapshot: RunSnapshot) -> None:
+        """Keep a snapshot, unless a newer one is there."""
+        ...
+
+    def behind(self, limit: int) -> tuple[str, ...]:
+        """Runs with events that their saved snapshot does not know."""
+        ...
+
+
+class AttemptStore(Protocol):
+    """Counts the platform's attempts, which no event can, since repeated attempts share their idempotency key."""
+
+    def next_engine_attempt(self, lease: Lease, step_id: str, logical_attempt_id: int) -> int:
+        """The number of another platform attempt: 2 the first time, since the first one is not counted here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """An event on its way to a sink."""
+
+    entry_id: int
+    sink: str
+    attempts: int
+    """Failed deliveries so far."""
+    run: RunRecord
+    event: StoredEvent
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An event that a sink did not take, however often it was sent."""
+
+    entry_id: int
+    sink: str
+    run_id: str
+    run_seq: int
+    event_type: str
+    attempts: int
+    error: str
+    dead_since: datetime
+
+
+class OutboxStore(Protocol):
+    """Events that sinks have not confirmed. Written with the events themselves, in one transaction."""
+
+    def take(self, sink: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
+        """Entries that are due, oldest first, held for this caller for a while."""
+        ...
+
+    def delivered(self, entry_ids: Collection[int]) -> None:
+        """The sink has confirmed these."""
+        ...
+
+    def postpone(self, entry_id: int, *, error: str, delay_s: float) -> None:
+        """The sink has not taken this one; try again after a while."""
+        ...
+
+    def bury(self, entry_id: int, *, error: str) -> None:
+        """Give this one up until somebody replays it."""
+        ...
+
+    def dead_letters(self, *, sink: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:
+        """What was given up, oldest first."""
+        ...
+
+    def replay(self, *, entry_ids: Collection[int] | None = None, sink: str | None = None) -> int:
+        """Send dead letters again, all that match; how many there were."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunStores:
+    """All of a state store, for those who wire parts together. A part takes only what it needs."""
+
+    reader: EventReader
+    writer: EventWriter
+    catalog: RunCatalog
+    intake: RunIntake
+    leases: LeaseStore
+    snapshots: SnapshotStore
+    attempts: AttemptStore
+    outbox: OutboxStore
