@@ -1,10 +1,14 @@
 """One kind of thing that can be wrong: its stable name, its wording and what to do about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from clew.diagnostics.diagnostic import Diagnostic
 from clew.diagnostics.span import Span
+
+_LONGEST_IN_MESSAGE = 500
+"""Characters of one parameter that a message shows; names in a broken file can be megabytes long."""
 
 
 class Nature(StrEnum):
@@ -35,7 +39,7 @@ class Code:
         """Report this at a place."""
         return Diagnostic(
             code=self.name,
-            message=self.message.format(**params),
+            message=self.message.format(**_shortened(params)),
             params=params,
             span=span,
             hint=hint if hint is not None else self.remedy,
@@ -44,3 +48,11 @@ class Code:
     def anywhere(self, *, hint: str | None = None, **params: object) -> Diagnostic:
         """Report this where no file is to blame."""
         return self.at(None, hint=hint, **params)
+
+
+def _shortened(params: Mapping[str, object]) -> dict[str, object]:
+    return {name: _cut(value) if isinstance(value, str) else value for name, value in params.items()}
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _LONGEST_IN_MESSAGE else value[:_LONGEST_IN_MESSAGE] + "…"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from clew.diagnostics.diagnostic import Diagnostic
 from clew.diagnostics.span import Span
+from clew.diagnostics.text import LINE_BREAK
 
 _WIDEST_EXCERPT = 120
 _CONTEXT_BEFORE = 40
@@ -13,12 +14,12 @@ _CONTEXT_BEFORE = 40
 def render(diagnostic: Diagnostic, source_of: Callable[[str], str | None]) -> str:
     """Text for a terminal. `source_of` gives the text of a file, or None where it cannot be read."""
     place = f"{diagnostic.span}: " if diagnostic.span else ""
-    lines = [f"{place}error {diagnostic.code}: {diagnostic.message}"]
+    lines = [_printable(f"{place}error {diagnostic.code}: {diagnostic.message}")]
     excerpt = _excerpt(diagnostic, source_of) if diagnostic.span else None
     if excerpt is not None:
         lines += excerpt
     elif diagnostic.hint:
-        lines.append(f"  {diagnostic.hint}")
+        lines.append(_printable(f"  {diagnostic.hint}"))
     return "\n".join(lines)
 
 
@@ -31,7 +32,7 @@ def _excerpt(diagnostic: Diagnostic, source_of: Callable[[str], str | None]) -> 
     number = f"{span.line:>5}"
     padding = "".join("\t" if ch == "\t" else " " * _width(ch) for ch in before)
     carets = "^" * max(1, sum(_width(ch) for ch in culprit))
-    hint = f" {diagnostic.hint}" if diagnostic.hint else ""
+    hint = _printable(f" {diagnostic.hint}") if diagnostic.hint else ""
     return [f"{number} | {before}{culprit}{after}", f"{' ' * len(number)} | {padding}{carets}{hint}"]
 
 
@@ -39,7 +40,7 @@ def _line_of(span: Span, source_of: Callable[[str], str | None]) -> str | None:
     text = source_of(span.file)
     if text is None:
         return None
-    lines = text.splitlines()
+    lines = LINE_BREAK.split(text)
     return lines[span.line - 1] if 1 <= span.line <= len(lines) else None
 
 
@@ -65,6 +66,6 @@ def _printable(text: str) -> str:
 
 def _width(ch: str) -> int:
     """Terminal cells of a character, so that the caret stands under it."""
-    if unicodedata.combining(ch):
+    if unicodedata.category(ch) in {"Mn", "Me"}:
         return 0
     return 2 if unicodedata.east_asian_width(ch) in {"W", "F"} else 1

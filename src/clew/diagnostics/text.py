@@ -1,9 +1,13 @@
 """Text whose characters know their place, so that a caret can stand under a part of an expression."""
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
 from clew.diagnostics.span import Span
+
+LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""What ends a line wherever Clew counts lines: the breaks of YAML, so that its parser and we agree on every number."""
 
 
 class Text(Protocol):
@@ -28,6 +32,6 @@ class PlainText:
 
     def span(self, start: int, end: int) -> Span:
         """The place within the text itself."""
-        line = self.value.count("\n", 0, start) + 1
-        line_start = self.value.rfind("\n", 0, start) + 1
-        return Span(self.name, line, start - line_start + 1, max(1, end - start))
+        breaks = [match.end() for match in LINE_BREAK.finditer(self.value, 0, start)]
+        line_start = breaks[-1] if breaks else 0
+        return Span(self.name, len(breaks) + 1, start - line_start + 1, max(1, end - start))

@@ -28,7 +28,7 @@ from clew.lang.functions import (
     arity,
 )
 from clew.lang.scope import Scope
-from clew.lang.syntax import Call, Literal, Node, Reference, SelectorReference
+from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference
 from clew.lang.typed import Apply, Constant, Convert, Expression
 from clew.lang.types import BOOLEAN, INTEGER, NULL, STRING, Kind, Type, decimal
 
@@ -86,6 +86,7 @@ class _Checker:
         self._scope = scope
         self._setting = setting
         self._inside: str | None = None
+        self._depth = 0
         self.diagnostics = list[Diagnostic]()
         self.aggregates_seen = False
 
@@ -104,7 +105,18 @@ class _Checker:
                 self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint=hint))
                 return None
             case Call():
-                return self._call(node)
+                if self._depth == MAX_DEPTH:
+                    return self._too_deep(node)
+                self._depth += 1
+                applied = self._call(node)
+                self._depth -= 1
+                return applied
+
+    def _too_deep(self, node: Node) -> Expression | None:
+        """Selectors within selectors can be deeper than what was written in any of them."""
+        problem = f"more than {MAX_DEPTH} levels within each other"
+        self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint="move parts into columns of their own"))
+        return None
 
     def _reference(self, node: Reference) -> Expression | None:
         found = self._scope.resolve(node)
@@ -118,7 +130,7 @@ class _Checker:
 
     def _call(self, node: Call) -> Expression | None:
         function = FUNCTIONS.get(node.name)
-        if function is None:
+        if function is None or (function.family is Family.OPERATOR and node.head.source.isidentifier()):
             self._unknown_function(node)
             return None
         fits = self._count_fits(node, function)

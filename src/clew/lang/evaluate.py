@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from clew.diagnostics import PlainText, UserError
 from clew.diagnostics.codes.language import TYPE_MISMATCH
+from clew.lang.arithmetic import fit_integer
 from clew.lang.checker import Scalar, check
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.parser import parse
@@ -69,7 +70,17 @@ def _decimal_type_of(value: Decimal) -> Type:
 
 
 def _as_value(key: str, value: object) -> Value:
-    if value is None or isinstance(value, str | int | float | bool | Decimal | date):
-        return value
-    problem = f'the value of "{key}" is a {type(value).__name__}, which no column can hold'
-    raise UserError(TYPE_MISMATCH.anywhere(problem=problem))
+    match value:
+        case None | bool() | str() | float():
+            return value
+        case int():
+            return fit_integer(value)
+        case Decimal():
+            return value or value.copy_abs()
+        case datetime() if value.tzinfo is not None:
+            return value.astimezone(UTC).replace(tzinfo=None)
+        case date():
+            return value
+        case _:
+            problem = f'the value of "{key}" is a {type(value).__name__}, which no column can hold'
+            raise UserError(TYPE_MISMATCH.anywhere(problem=problem))

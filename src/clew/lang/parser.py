@@ -9,19 +9,22 @@ from decimal import Decimal
 
 from clew.diagnostics import Text, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR, VALUE_OUT_OF_RANGE
-from clew.lang.lexer import KEYWORDS, Token, TokenKind, tokenize
-from clew.lang.syntax import Call, Literal, Node, Reference, Region, SelectorReference
+from clew.lang.lexer import Token, TokenKind, tokenize
+from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, Region, SelectorReference, first_too_deep
 from clew.lang.types import INTEGER_MAX, MAX_PRECISION
 
 MAX_NESTING = 100
-"""Levels of parentheses and calls within each other. Deeper ones would exhaust the stack of some reader of the tree."""
+"""Levels of parentheses, calls and signs within each other. Reading deeper ones would exhaust the stack."""
 
-MAX_OPERATORS_IN_A_ROW = 200
-"""Operators of one level after each other (a + b + c ...): each nests the tree one deeper. AND and OR do not."""
-
-_COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN = range(1, 8)
+_SYMBOL_LEVELS = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _COMPARISON),
+    **dict.fromkeys(("+", "-"), _SUM),
+    **dict.fromkeys(("*", "/"), _PRODUCT),
+}
+_KEYWORD_LEVELS = {"OR": _OR, "AND": _AND, "IN": _COMPARISON, "IS": _COMPARISON}
 _CALLABLE_KEYWORDS = frozenset({"AND", "OR", "IN"})
+_LITERALS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def parse(text: Text) -> Node:
@@ -44,7 +47,17 @@ class _Parser:
         last = self._here
         if last.kind is not TokenKind.END:
             raise self._unexpected(last)
+        if len(self._tokens) > MAX_DEPTH:
+            self._refuse_depth(node)
         return node
+
+    def _refuse_depth(self, node: Node) -> None:
+        """Long rows of operators within each other are deep although no single row is."""
+        culprit = first_too_deep(node)
+        if culprit is not None:
+            problem = f"more than {MAX_DEPTH} levels within each other"
+            hint = "move parts into columns of their own"
+            raise UserError(SYNTAX_ERROR.at(culprit.region.span, problem=problem, hint=hint))
 
     # The tokens
 
@@ -58,12 +71,12 @@ class _Parser:
         return token
 
     def _at_symbol(self, symbol: str) -> bool:
-        return self._here.kind is TokenKind.SYMBOL and self._here.value == symbol
+        token = self._tokens[self._index]
+        return token.kind is TokenKind.SYMBOL and token.value == symbol
 
-    def _at_keyword(self, keyword: str, ahead: int = 0) -> bool:
-        index = min(self._index + ahead, len(self._tokens) - 1)
-        token = self._tokens[index]
-        return token.kind is TokenKind.NAME and token.value.upper() == keyword
+    def _at_keyword(self, keyword: str) -> bool:
+        token = self._tokens[self._index]
+        return token.kind is TokenKind.KEYWORD and token.value == keyword
 
     def _region(self, start: Token) -> Region:
         return Region(self._text, start.start, self._tokens[self._index - 1].end)
@@ -93,10 +106,9 @@ class _Parser:
             if level is None or level < loosest:
                 return left
             count += 1
-            if count > MAX_OPERATORS_IN_A_ROW:
-                raise self._error(
-                    self._here, f"more than {MAX_OPERATORS_IN_A_ROW} operators in a row", "split the expression in two"
-                )
+            if count >= MAX_DEPTH:
+                problem = f"{MAX_DEPTH} operators in a row are too many"
+                raise self._error(self._here, problem, "group them with parentheses: (a + b) + (c + d)")
             if level == _COMPARISON:
                 left = self._comparison(left, start)
                 if self._level_here() == _COMPARISON:
@@ -111,17 +123,15 @@ class _Parser:
                 left = Call(operator.value, (left, right), self._region(start), self._of(operator))
 
     def _level_here(self) -> int | None:
-        token = self._here
+        token = self._tokens[self._index]
         if token.kind is TokenKind.SYMBOL:
-            if token.value in _COMPARISONS:
-                return _COMPARISON
-            return {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}.get(token.value)
-        if token.kind is TokenKind.NAME:
-            keyword = token.value.upper()
-            if keyword == "NOT":
-                return _COMPARISON if self._at_keyword("IN", ahead=1) else None
-            return {"OR": _OR, "AND": _AND, "IN": _COMPARISON, "IS": _COMPARISON}.get(keyword)
-        return None
+            return _SYMBOL_LEVELS.get(token.value)
+        if token.kind is not TokenKind.KEYWORD:
+            return None
+        if token.value == "NOT":
+            following = self._tokens[self._index + 1]
+            return _COMPARISON if following.kind is TokenKind.KEYWORD and following.value == "IN" else None
+        return _KEYWORD_LEVELS.get(token.value)
 
     def _connective(self, left: Node, start: Token, level: int) -> Node:
         """A chain of ANDs or ORs is one call, so that long ones stay flat."""
@@ -138,10 +148,9 @@ class _Parser:
         if operator.kind is TokenKind.SYMBOL:
             right = self._expression(_SUM)
             return Call(operator.value, (left, right), self._region(start), self._of(operator))
-        keyword = operator.value.upper()
-        if keyword == "IS":
+        if operator.value == "IS":
             return self._is_null(left, start, operator)
-        negated = keyword == "NOT"
+        negated = operator.value == "NOT"
         membership = self._advance() if negated else operator
         values = self._arguments("the values after IN")
         if not values:
@@ -191,7 +200,9 @@ class _Parser:
             case TokenKind.QUOTED_NAME:
                 return self._reference()
             case TokenKind.NAME:
-                return self._named()
+                return self._call() if self._is_called() else self._reference()
+            case TokenKind.KEYWORD:
+                return self._keyword()
             case TokenKind.SYMBOL if token.value == "(":
                 return self._parenthesised()
             case _:
@@ -202,39 +213,42 @@ class _Parser:
         if len(digits) > MAX_PRECISION or len(token.value.partition(".")[2]) > MAX_PRECISION:
             problem = f"this number has more than {MAX_PRECISION} digits"
             raise UserError(VALUE_OUT_OF_RANGE.at(self._of(token).span, problem=problem, hint="no type holds it"))
-        if "." not in token.value and int(token.value) <= INTEGER_MAX:
-            return Literal(int(token.value), self._of(token))
+        if "." not in token.value and int(digits or "0") <= INTEGER_MAX:
+            return Literal(int(digits or "0"), self._of(token))
         return Literal(Decimal(token.value), self._of(token))
 
     def _parenthesised(self) -> Node:
         opening = self._advance()
         node = self._expression(_OR)
-        self._close(opening)
+        self._close(opening, "add )")
         return node
 
-    def _close(self, opening: Token) -> None:
+    def _close(self, opening: Token, hint: str) -> None:
         if self._at_symbol(")"):
             self._advance()
             return
         if self._here.kind is TokenKind.END:
             raise self._error(opening, "this parenthesis is not closed", "add )")
-        raise self._unexpected(self._here, "expected , or )")
+        raise self._unexpected(self._here, hint)
 
-    def _named(self) -> Node:
+    def _is_called(self) -> bool:
+        following = self._tokens[self._index + 1]
+        return following.kind is TokenKind.SYMBOL and following.value == "("
+
+    def _call(self) -> Call:
+        token = self._advance()
+        name = token.value.upper() if token.value.isascii() else token.value
+        arguments = self._arguments(f"the arguments of {name}")
+        return Call(name, arguments, self._region(token), self._of(token))
+
+    def _keyword(self) -> Node:
         token = self._here
-        keyword = token.value.upper()
-        called = self._tokens[self._index + 1]
-        is_call = called.kind is TokenKind.SYMBOL and called.value == "("
-        if is_call and (keyword not in KEYWORDS or keyword in _CALLABLE_KEYWORDS):
+        if token.value in _CALLABLE_KEYWORDS and self._is_called():
+            return self._call()
+        if token.value in _LITERALS:
             self._advance()
-            arguments = self._arguments(f"the arguments of {keyword}")
-            return Call(keyword, arguments, self._region(token), self._of(token))
-        if keyword in {"TRUE", "FALSE", "NULL"}:
-            self._advance()
-            return Literal({"TRUE": True, "FALSE": False, "NULL": None}[keyword], self._of(token))
-        if keyword in KEYWORDS:
-            raise self._unexpected(token, f"a column of this name is written `{token.value}`")
-        return self._reference()
+            return Literal(_LITERALS[token.value], self._of(token))
+        raise self._unexpected(token, f"a column of this name is written `{self._of(token).source}`")
 
     def _arguments(self, what: str) -> tuple[Node, ...]:
         opening = self._here
@@ -247,7 +261,7 @@ class _Parser:
             while self._at_symbol(","):
                 self._advance()
                 arguments.append(self._expression(_OR))
-        self._close(opening)
+        self._close(opening, "add , or )")
         return tuple(arguments)
 
     def _reference(self) -> Reference:
@@ -256,10 +270,11 @@ class _Parser:
             return Reference(None, first.value, self._of(first))
         self._advance()
         second = self._here
-        if second.kind not in {TokenKind.NAME, TokenKind.QUOTED_NAME}:
+        if second.kind not in {TokenKind.NAME, TokenKind.QUOTED_NAME, TokenKind.KEYWORD}:
             raise self._error(second, "a column name must follow the point", "write table.column")
         self._advance()
-        return Reference(first.value, second.value, self._region(first))
+        column = self._of(second).source if second.kind is TokenKind.KEYWORD else second.value
+        return Reference(first.value, column, self._region(first))
 
     # Errors
 
@@ -278,7 +293,8 @@ class _Parser:
     def _error(self, token: Token, problem: str, hint: str) -> UserError:
         start, end = token.start, token.end
         if token.kind is TokenKind.END:
-            start, end = len(self._text.value), len(self._text.value) + 1
+            start = self._tokens[-2].end if len(self._tokens) > 1 else 0
+            end = start + 1
         return UserError(SYNTAX_ERROR.at(self._text.span(start, end), problem=problem, hint=hint))
 
 

@@ -1,13 +1,19 @@
 """What an expression can see: the working table and, in an update, the tables it joins."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from clew.diagnostics import Diagnostic, did_you_mean
+from clew.diagnostics import Diagnostic, PlainText, did_you_mean
 from clew.diagnostics.codes.language import AMBIGUOUS_COLUMN, UNKNOWN_COLUMN, UNKNOWN_TABLE
+from clew.lang.lexer import tokenize
 from clew.lang.syntax import Reference, Region
 from clew.lang.typed import ColumnValue
-from clew.lang.types import Type
+from clew.lang.types import NULL, Type
+
+
+def nothing_elsewhere(_name: str) -> str | None:
+    """No hint."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +22,8 @@ class Table:
 
     name: str
     columns: Mapping[str, Type]
+    is_opaque: bool = False
+    """Its columns are not known, because something else is wrong that was reported; any name may be one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +35,10 @@ class Scope:
     """
 
     tables: tuple[Table, ...]
-    columns_elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Hints for columns that do not exist here but somewhere near, such as one that a later operation adds."""
-    tables_elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Hints for tables and aliases that exist in other operations."""
+    column_elsewhere: Callable[[str], str | None] = nothing_elsewhere
+    """A hint for a column that does not exist here but somewhere near, such as one that a later operation adds."""
+    table_elsewhere: Callable[[str], str | None] = nothing_elsewhere
+    """A hint for a table or alias that exists in another operation."""
 
     def resolve(self, reference: Reference) -> ColumnValue | Diagnostic:
         """The column that is meant, or what is wrong with the reference."""
@@ -40,6 +48,8 @@ class Scope:
         if table is None:
             return self._unknown_table(reference)
         if reference.column not in table.columns:
+            if table.is_opaque:
+                return ColumnValue(table.name, reference.column, NULL)
             return self._unknown_column(reference, table)
         return ColumnValue(table.name, reference.column, table.columns[reference.column])
 
@@ -51,33 +61,31 @@ class Scope:
             candidates = " or ".join(f"{table.name}.{name}" for table in having)
             return AMBIGUOUS_COLUMN.at(reference.region.span, column=name, candidates=candidates)
         if not having:
-            return self._unknown_bare(reference)
+            opaque = next((table for table in self.tables if table.is_opaque), None)
+            return ColumnValue(opaque.name, name, NULL) if opaque else self._unknown_bare(reference)
         return ColumnValue(having[0].name, name, having[0].columns[name])
 
     def _unknown_bare(self, reference: Reference) -> Diagnostic:
         candidates = [column for table in self.tables for column in table.columns]
         where = " or ".join(table.name for table in self.tables)
-        hint = self.columns_elsewhere.get(reference.column) or did_you_mean(reference.column, candidates)
+        hint = self.column_elsewhere(reference.column) or did_you_mean(reference.column, candidates)
         return UNKNOWN_COLUMN.at(reference.region.span, column=reference.column, table=where, hint=hint)
 
     def _unknown_column(self, reference: Reference, table: Table) -> Diagnostic:
         hint = did_you_mean(reference.column, table.columns)
         if table is self.tables[0]:
-            hint = self.columns_elsewhere.get(reference.column) or hint
-        span = _column_part(reference).span
-        return UNKNOWN_COLUMN.at(span, column=reference.column, table=table.name, hint=hint)
+            hint = self.column_elsewhere(reference.column) or hint
+        return UNKNOWN_COLUMN.at(_part(reference, -1).span, column=reference.column, table=table.name, hint=hint)
 
     def _unknown_table(self, reference: Reference) -> Diagnostic:
         name = reference.table or ""
-        hint = self.tables_elsewhere.get(name) or did_you_mean(name, [table.name for table in self.tables])
-        region = reference.region
-        span = Region(region.text, region.start, region.start + len(name)).span
-        return UNKNOWN_TABLE.at(span, table=name, hint=hint)
+        hint = self.table_elsewhere(name) or did_you_mean(name, [table.name for table in self.tables])
+        return UNKNOWN_TABLE.at(_part(reference, 0).span, table=name, hint=hint)
 
 
-def _column_part(reference: Reference) -> Region:
-    """The characters behind the point, so that the caret stands under the column and not the table."""
+def _part(reference: Reference, index: int) -> Region:
+    """The characters before (0) or behind (-1) the point, so that the caret stands under the part that is wrong."""
     region = reference.region
-    name = reference.column
-    start = region.end - len(name) if region.source.endswith(name) else region.start
-    return Region(region.text, start, region.end)
+    *parts, _end = tokenize(PlainText(region.source))
+    token = parts[index]
+    return Region(region.text, region.start + token.start, region.start + token.end)

@@ -69,6 +69,9 @@ class Call:
 
 Node = Literal | Reference | SelectorReference | Call
 
+MAX_DEPTH = 150
+"""Levels of a tree. All its readers are recursive, and Python allows them about a thousand calls within each other."""
+
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything below it, parents first."""
@@ -78,3 +81,15 @@ def walk(node: Node) -> Iterator[Node]:
         yield current
         if isinstance(current, Call):
             pending.extend(reversed(current.arguments))
+
+
+def first_too_deep(node: Node) -> Node | None:
+    """The first node that lies below the deepest level allowed, or None where there is none."""
+    pending = [(node, 1)]
+    while pending:
+        current, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            return current
+        if isinstance(current, Call):
+            pending.extend((argument, depth + 1) for argument in reversed(current.arguments))
+    return None

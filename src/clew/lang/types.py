@@ -1,18 +1,21 @@
 """The types of values, and how decimals grow.
 
-Decimal results follow one table, which Spark follows too, so that both evaluators agree to the last digit:
+Decimal results follow one table, so that both evaluators agree to the last digit:
 
     operation          precision                                   scale
     a + b, a - b       max(s1, s2) + max(p1 - s1, p2 - s2) + 1     max(s1, s2)
     a * b              p1 + p2 + 1                                 s1 + s2
     a / b              p1 - s1 + s2 + max(6, s1 + p2 + 1)          max(6, s1 + p2 + 1)
-    MOD(a, b)          min(p1 - s1, p2 - s2) + max(s1, s2)         max(s1, s2)
+    MOD(a, b)          p2 - s2 + max(s1, s2)                       max(s1, s2)
     either of a, b     max(s1, s2) + max(p1 - s1, p2 - s2)         max(s1, s2)
-    SUM(a)             p1 + 10                                     s1
+    SUM(a)             min(p1 + 10, 38)                            s1
     AVG(a)             p1 + 4                                      s1 + 4
 
 A result that would need more than 38 digits keeps its integer digits and gives up digits of the scale, but never
-below 6 (or below the scale it had, where that is smaller). What is then lost is rounded half-up.
+below 6 (or below the scale it had, where that is smaller). What is then lost is rounded half-up. SUM keeps its scale.
+
+Spark has the same rules for + - * / and SUM. For the others the typed tree says which type is meant, and Spark is told
+to convert: its remainder has the sign of a, its "either" may round to whole numbers, its AVG gives up integer digits.
 """
 
 import re
@@ -132,9 +135,19 @@ def quotient_of_decimals(a: Type, b: Type) -> Type:
 
 
 def remainder_of_decimals(a: Type, b: Type) -> Type:
-    """The type of MOD(a, b)."""
+    """The type of MOD(a, b): the remainder has the sign of b and lies below it, so it has the integer digits of b."""
     scale = max(a.scale, b.scale)
-    return bounded(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    return bounded(b.precision - b.scale + scale, scale)
+
+
+def total_of_decimals(a: Type) -> Type:
+    """The type of SUM(a)."""
+    return decimal(min(a.precision + 10, MAX_PRECISION), a.scale)
+
+
+def mean_of_decimals(a: Type) -> Type:
+    """The type of AVG(a)."""
+    return bounded(a.precision + 4, a.scale + 4)
 
 
 def either_decimal(a: Type, b: Type) -> Type:

@@ -1,10 +1,10 @@
 """Functions over the rows of a group."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from clew.lang import arithmetic as exact
+from clew.lang import doubles
 from clew.lang.functions.declaration import (
     AggregateFunction,
     Argument,
@@ -16,7 +16,7 @@ from clew.lang.functions.declaration import (
 )
 from clew.lang.functions.inference import numeric, require
 from clew.lang.typed import Value
-from clew.lang.types import BOOLEAN, DOUBLE, INTEGER, Kind, as_decimal, bounded
+from clew.lang.types import BOOLEAN, DOUBLE, INTEGER, Kind, as_decimal, mean_of_decimals, total_of_decimals
 
 _NUMBER = (Parameter("number", "a number"),)
 _VALUE = (Parameter("value", "any type"),)
@@ -28,7 +28,7 @@ def _infer_sum(arguments: Sequence[Argument]) -> Signature:
     type_ = numeric(arguments[0], 0)
     match type_.kind:
         case Kind.DECIMAL:
-            return Signature((type_,), bounded(type_.precision + 10, type_.scale))
+            return Signature((type_,), total_of_decimals(type_))
         case Kind.NULL:
             return Signature((INTEGER,), INTEGER)
         case _:
@@ -40,7 +40,7 @@ def _infer_average(arguments: Sequence[Argument]) -> Signature:
     if type_.kind is Kind.DOUBLE:
         return Signature((DOUBLE,), DOUBLE)
     number = as_decimal(type_)
-    return Signature((number,), bounded(number.precision + 4, number.scale + 4))
+    return Signature((number,), mean_of_decimals(number))
 
 
 def _infer_count(arguments: Sequence[Argument]) -> Signature:
@@ -62,15 +62,29 @@ def _sum(values: Sequence[Value], signature: Signature) -> Value:
         case Kind.INTEGER:
             return exact.fit_integer(sum(values))  # type: ignore[arg-type]
         case _:
-            return math.fsum(values)  # type: ignore[arg-type]
+            return doubles.total(values)  # type: ignore[arg-type]
 
 
 def _average(values: Sequence[Value], signature: Signature) -> Value:
     if not values:
         return None
     if signature.result.kind is Kind.DOUBLE:
-        return math.fsum(values) / len(values)  # type: ignore[arg-type]
+        return doubles.total(values) / len(values)  # type: ignore[arg-type]
     return exact.fit(exact.divide(_total(values), Decimal(len(values))), signature.result)
+
+
+def _count_distinct(values: Sequence[Value], signature: Signature) -> Value:
+    if signature.parameters[0].kind is Kind.DOUBLE:
+        return len(set(map(doubles.order, values)))  # type: ignore[arg-type]
+    return len(set(values))
+
+
+def _extreme(pick: Callable[..., Value]) -> Callable[[Sequence[Value], Signature], Value]:
+    def combine(values: Sequence[Value], signature: Signature) -> Value:
+        key = doubles.order if signature.result.kind is Kind.DOUBLE else None
+        return pick(values, key=key, default=None)
+
+    return combine
 
 
 def _total(values: Sequence[Value]) -> Decimal:
@@ -123,7 +137,7 @@ AGGREGATES = (
         "How many different values there are.",
         (Example("COUNT_DISTINCT(x)", "2", _ROWS),),
         _infer_count,
-        lambda values, _signature: len(set(values)),
+        _count_distinct,
     ),
     AggregateFunction(
         "AVG",
@@ -145,7 +159,7 @@ AGGREGATES = (
         "The smallest value over the rows; NULL where there are none.",
         (Example("MIN_AGG(x)", "1", _ROWS),),
         _infer_extreme,
-        lambda values, _signature: min(values, default=None),  # type: ignore[type-var]
+        _extreme(min),
     ),
     AggregateFunction(
         "MAX_AGG",
@@ -156,6 +170,6 @@ AGGREGATES = (
         "The largest value over the rows; NULL where there are none.",
         (Example("MAX_AGG(x)", "3", _ROWS),),
         _infer_extreme,
-        lambda values, _signature: max(values, default=None),  # type: ignore[type-var]
+        _extreme(max),
     ),
 )

@@ -61,7 +61,7 @@ def _natural_decimal(source: Type) -> Type:
 
 
 def _constant(argument: Argument, index: int) -> int:
-    if argument.is_constant and isinstance(argument.constant, int):
+    if argument.type.kind is Kind.INTEGER and isinstance(argument.constant, int):
         return argument.constant
     problem = "precision and scale must be whole numbers that are written out"
     raise SignatureProblem(problem, index, "write for example TO_DECIMAL(x, 18, 2)")

@@ -57,19 +57,24 @@ def same_type(arguments: Sequence[Argument], first: int = 0) -> Type:
 
 def comparable(arguments: Sequence[Argument]) -> Signature:
     """Two or more values that can be compared. Exact numbers are compared as they are, not rounded to one scale."""
-    if all(argument.type.kind in {Kind.INTEGER, Kind.DECIMAL} for argument in arguments):
-        if all(argument.type.kind is Kind.INTEGER for argument in arguments):
-            return Signature(tuple(argument.type for argument in arguments), BOOLEAN)
+    kinds = {argument.type.kind for argument in arguments} - {Kind.NULL}
+    if Kind.DECIMAL in kinds and kinds <= {Kind.INTEGER, Kind.DECIMAL}:
         return Signature(tuple(as_decimal(argument.type) for argument in arguments), BOOLEAN)
     try:
         common = same_type(arguments)
     except SignatureProblem as problem:
-        left, right = arguments[0].type, arguments[problem.argument or 0].type
-        raise SignatureProblem(
-            f"{_in_words(left)} cannot be compared with {_in_words(right)}",
-            hint=_comparison_hint(left, right),
-        ) from None
+        raise _not_comparable(arguments, problem.argument or 0) from None
     return Signature((common,) * len(arguments), BOOLEAN)
+
+
+def _not_comparable(arguments: Sequence[Argument], culprit: int) -> SignatureProblem:
+    left = next(argument.type for argument in arguments if argument.type.kind is not Kind.NULL)
+    right = arguments[culprit].type
+    return SignatureProblem(
+        f"{_in_words(left)} cannot be compared with {_in_words(right)}",
+        culprit if len(arguments) > 2 else None,
+        _comparison_hint(left, right),
+    )
 
 
 def arithmetic(on_decimals: Callable[[Type, Type], Type], *, exact_integers: bool) -> Infer:

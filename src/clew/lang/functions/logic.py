@@ -73,7 +73,7 @@ def _in(thunks: Thunks) -> Value:
     unknown = False
     for thunk in thunks[1:]:
         candidate = thunk()
-        if candidate == value and candidate is not None:
+        if candidate == value or (candidate != candidate and value != value):  # noqa: PLR0124 - NaN equals NaN
             return True
         unknown = unknown or candidate is None
     return None if unknown else False

@@ -1,10 +1,10 @@
 """Functions on numbers."""
 
-import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from clew.lang import arithmetic as exact
+from clew.lang import doubles
 from clew.lang.functions.declaration import (
     Argument,
     Example,
@@ -17,7 +17,7 @@ from clew.lang.functions.declaration import (
 )
 from clew.lang.functions.inference import arithmetic, numeric, require, same_type
 from clew.lang.typed import Value
-from clew.lang.types import BOOLEAN, INTEGER, MAX_PRECISION, Kind, Type, bounded, decimal, remainder_of_decimals
+from clew.lang.types import BOOLEAN, INTEGER, MAX_PRECISION, Kind, bounded, decimal, remainder_of_decimals
 
 _MOST_DIGITS = 38
 _NUMBER = (Parameter("number", "a number"),)
@@ -50,7 +50,7 @@ def _infer_round(arguments: Sequence[Argument]) -> Signature:
 
 
 def _constant_digits(argument: Argument) -> int:
-    if not (argument.is_constant and isinstance(argument.constant, int)):
+    if argument.type.kind is not Kind.INTEGER or not isinstance(argument.constant, int):
         raise SignatureProblem("the number of digits must be a whole number that is written out", 1, "for example 2")
     if abs(argument.constant) > _MOST_DIGITS:
         raise SignatureProblem(f"the number of digits must lie between -{_MOST_DIGITS} and {_MOST_DIGITS}", 1, "")
@@ -77,17 +77,11 @@ def _round(signature: Signature) -> Callable[..., Value]:
         case Kind.INTEGER:
             return lambda value, digits=0: _round_integer(value, digits)
         case _:
-            return lambda value, digits=0: _round_double(value, digits)
+            return lambda value, digits=0: doubles.rounded(value, digits)
 
 
 def _round_integer(value: int, digits: int) -> int:
     return value if digits >= 0 else exact.fit_integer(int(exact.round_half_up(Decimal(value), digits)))
-
-
-def _round_double(value: float, digits: int) -> float:
-    if not math.isfinite(value):
-        return value
-    return float(exact.round_half_up(exact.decimal_of_double(value), digits)) if abs(value) < 1e38 else value
 
 
 def _whole(rounding: str) -> Callable[[Signature], Callable[..., Value]]:
@@ -99,15 +93,9 @@ def _whole(rounding: str) -> Callable[[Signature], Callable[..., Value]]:
             case Kind.INTEGER:
                 return lambda value: value
             case _:
-                return lambda value: _whole_double(value, rounding)
+                return lambda value: doubles.whole(value, rounding)
 
     return bind
-
-
-def _whole_double(value: float, rounding: str) -> float:
-    if not math.isfinite(value):
-        return value
-    return float(Decimal(value).to_integral_value(rounding))
 
 
 def _mod(signature: Signature) -> Callable[..., Value]:
@@ -118,24 +106,15 @@ def _mod(signature: Signature) -> Callable[..., Value]:
         case Kind.INTEGER:
             return lambda a, b: a % b if b else None
         case _:
-            return lambda a, b: _mod_double(a, b) if b else None
-
-
-def _mod_double(a: float, b: float) -> float:
-    if math.isnan(a) or math.isnan(b) or math.isinf(a):
-        return math.nan
-    remainder = math.fmod(a, b)
-    return remainder + b if remainder and (remainder < 0) != (b < 0) else remainder
-
-
-def _mod_type(a: Type, b: Type) -> Type:
-    """The remainder takes the sign of b and lies below it, so it needs no more integer digits than b has."""
-    narrow = remainder_of_decimals(a, b)
-    return bounded(max(narrow.precision, b.precision - b.scale + narrow.scale), narrow.scale)
+            return lambda a, b: doubles.remainder(a, b) if b else None
 
 
 def _extreme(pick: Callable[..., Value]) -> Callable[[Signature], Callable[..., Value]]:
-    return lambda _signature: lambda *values: pick(values)
+    def bind(signature: Signature) -> Callable[..., Value]:
+        key = doubles.order if signature.result.kind is Kind.DOUBLE else None
+        return lambda *values: pick(values, key=key)
+
+    return bind
 
 
 NUMBERS = (
@@ -191,7 +170,7 @@ NUMBERS = (
         NullRule.PROPAGATES,
         "What is left after dividing, with the sign of the divisor; NULL where the divisor is zero.",
         (Example("MOD(7, 3)", "1"), Example("MOD(-7, 3)", "2"), Example("MOD(5, 0)", "NULL")),
-        arithmetic(_mod_type, exact_integers=True),
+        arithmetic(remainder_of_decimals, exact_integers=True),
         _mod,
     ),
     Function(

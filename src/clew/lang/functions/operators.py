@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from clew.lang import arithmetic as exact
+from clew.lang import doubles
 from clew.lang.functions.declaration import (
     Argument,
     Example,
@@ -62,7 +63,12 @@ def _divide(signature: Signature) -> Callable[..., Value]:
 
 
 def _compare(compare: Callable[..., bool]) -> Callable[[Signature], Callable[..., Value]]:
-    return lambda _signature: compare
+    def bind(signature: Signature) -> Callable[..., Value]:
+        if signature.parameters[0].kind is Kind.DOUBLE:
+            return lambda a, b: compare(doubles.order(a), doubles.order(b))
+        return compare
+
+    return bind
 
 
 def _infer_negate(arguments: Sequence[Argument]) -> Signature:
@@ -74,7 +80,7 @@ def _negate(signature: Signature) -> Callable[..., Value]:
     if signature.result.kind is Kind.INTEGER:
         return lambda a: exact.fit_integer(-a)
     if signature.result.kind is Kind.DECIMAL:
-        return lambda a: -a if a else a
+        return lambda a: a.copy_negate() if a else a
     return operator.neg
 
 

@@ -1,0 +1,58 @@
+"""Doubles where they are not like other numbers: NaN, infinities, the two zeros.
+
+The rules are those of Spark: NaN equals itself and comes after everything else, and rounding never gives a negative
+zero, since it passes through a decimal that has none.
+"""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from clew.lang.arithmetic import decimal_of_double, round_half_up
+
+
+def order(value: float) -> tuple[bool, float]:
+    """What to compare instead of the double itself."""
+    return (True, 0.0) if math.isnan(value) else (False, value)
+
+
+def total(values: Sequence[float]) -> float:
+    """The sum, which does not depend on the order of the values; infinite where it is too large."""
+    if not all(math.isfinite(value) for value in values):
+        return sum(values)
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return _total_of_large(values)
+
+
+def _total_of_large(values: Sequence[float]) -> float:
+    exact = sum(map(Fraction, values))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def rounded(value: float, digits: int) -> float:
+    """Rounded to digits behind the point, halves away from zero; the digits are those of the shortest decimal."""
+    if not math.isfinite(value):
+        return value
+    exact = decimal_of_double(value)
+    if int(exact.as_tuple().exponent) >= -digits:
+        return value + 0.0
+    return float(round_half_up(exact, digits)) + 0.0
+
+
+def whole(value: float, rounding: str) -> float:
+    """A whole number near the double, by a rounding mode of `decimal`."""
+    return float(Decimal(value).to_integral_value(rounding)) + 0.0 if math.isfinite(value) else value
+
+
+def remainder(a: float, b: float) -> float:
+    """What is left of a after whole b's; it has the sign of b, which is not zero."""
+    if math.isnan(a) or math.isnan(b) or math.isinf(a):
+        return math.nan
+    left = math.fmod(a, b)
+    return left + b if left and (left < 0) != (b < 0) else left
