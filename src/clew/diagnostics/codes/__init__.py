@@ -5,12 +5,16 @@ from collections.abc import Mapping
 from clew.diagnostics.code import Code
 from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
+from clew.diagnostics.codes.runs import RUN_CODES
+from clew.diagnostics.codes.tracelink import TRACELINK_CODES
 from clew.diagnostics.codes.workspace import WORKSPACE_CODES
 
 FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Expressions": LANGUAGE_CODES,
     "Workspace files": WORKSPACE_CODES,
     "Projects": PROJECT_CODES,
+    "Runs": RUN_CODES,
+    "TraceLink": TRACELINK_CODES,
 }
 """Codes under the heading that the reference page gives them."""
 

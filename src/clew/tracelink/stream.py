@@ -1,0 +1,115 @@
+"""Datagrams: messages one after the other, and what to do with those that are not ours.
+
+A datagram is a concatenation of plain SBE messages, nothing between them. So a producer in any language that sends one
+encoded message is right already, and coalescing is appending. SBE states no length of a whole message, which settles
+how the messages of others are skipped:
+
+- A message of ours ends where its headers say, whatever its version.
+- A message of ours that breaks a rule (a parent of 0, say) is skipped alone, since its end is known all the same.
+- A message of another schema, or another template of our schemas, has an end that only its own schema knows. It and the
+  rest of the datagram are skipped. Who mixes schemas sends foreign messages in datagrams of their own.
+- Bytes that are no message at all, or a message that breaks off, end the datagram likewise.
+
+Nothing of this is an error to the reader: it is counted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from clew.tracelink.frame_descriptor import (
+    FRAME_SCHEMA_ID,
+    FRAME_TEMPLATE_ID,
+    FrameDescriptor,
+    FrameFields,
+    read_frame,
+)
+from clew.tracelink.link_set import (
+    LINK_SET_SCHEMA_ID,
+    LINK_SET_TEMPLATE_ID,
+    LinkSetFields,
+    LinkSetView,
+    TraceLinkSet,
+    read_link_set,
+)
+from clew.tracelink.sbe import HEADER, Buffer, CodecError
+
+_FRAME_FIELDS: Final = 7
+"""A frame is read as this many values, a link set as one less."""
+
+
+@dataclass(slots=True)
+class SkipCounts:
+    """What a reader left out. Counts go on over any number of datagrams."""
+
+    unknown_schemas: int = 0
+    """Datagrams left at a message of another schema."""
+    unknown_templates: int = 0
+    """Datagrams left at an unknown template of a schema of ours."""
+    malformed: int = 0
+    """Messages of ours that break a rule or break off, and ends of datagrams too short for a header."""
+    skipped_bytes: int = 0
+    """The bytes of all of these."""
+
+    @property
+    def total(self) -> int:
+        """How many times something was left out."""
+        return self.unknown_schemas + self.unknown_templates + self.malformed
+
+
+def read_stream(buffer: Buffer, skips: SkipCounts | None = None) -> Iterator[FrameDescriptor | TraceLinkSet]:
+    """The messages of a datagram in their order. What cannot be read is left out, and counted in `skips`."""
+    for fields in _read_fields(buffer, skips if skips is not None else SkipCounts()):
+        if len(fields) == _FRAME_FIELDS:
+            yield FrameDescriptor.from_fields(fields)
+        else:
+            yield TraceLinkSet.from_fields(fields)
+
+
+def read_batch(buffer: Buffer, frames: list[FrameFields], link_sets: list[LinkSetFields], skips: SkipCounts) -> None:
+    """Append the messages of a datagram to two lists as plain tuples. For the hot path: no message objects are made."""
+    for fields in _read_fields(buffer, skips):
+        if len(fields) == _FRAME_FIELDS:
+            frames.append(fields)
+        else:
+            link_sets.append(fields)
+
+
+def _read_fields(buffer: Buffer, skips: SkipCounts) -> Iterator[FrameFields | LinkSetFields]:
+    offset, size = 0, len(buffer)
+    while size - offset >= HEADER.size:
+        start = offset
+        _, template, schema, _ = HEADER.unpack_from(buffer, offset)
+        try:
+            if schema == FRAME_SCHEMA_ID and template == FRAME_TEMPLATE_ID:
+                frame = read_frame(buffer, offset)
+                offset = frame[-1]
+                yield frame
+            elif schema == LINK_SET_SCHEMA_ID and template == LINK_SET_TEMPLATE_ID:
+                links = read_link_set(buffer, offset)
+                offset = links[-1]
+                yield links
+            elif schema in {FRAME_SCHEMA_ID, LINK_SET_SCHEMA_ID}:
+                skips.unknown_templates += 1
+                break
+            else:
+                skips.unknown_schemas += 1
+                break
+        except CodecError:
+            skips.malformed += 1
+            offset = _end_of_malformed(buffer, offset, schema)
+            skips.skipped_bytes += offset - start
+    else:
+        if offset < size:
+            skips.malformed += 1
+    skips.skipped_bytes += size - offset
+
+
+def _end_of_malformed(buffer: Buffer, offset: int, schema: int) -> int:
+    """Where a message with forbidden content ends, or the end of the buffer if its headers are wrong too."""
+    if schema == LINK_SET_SCHEMA_ID:
+        try:
+            return LinkSetView().wrap(buffer, offset).end
+        except CodecError:
+            pass
+    return len(buffer)
