@@ -1,0 +1,52 @@
+"""Projects: ordered operations on one input dataset."""
+
+from collections.abc import Mapping
+
+from clew.model.data_nodes import node_of
+from clew.model.dataset import Status
+from clew.model.dataset_ref import DATASET_REF, DatasetRef
+from clew.model.expression_text import ExpressionText
+from clew.model.operations import OPERATION, Operation, Use
+from clew.model.shapes import (
+    EXPRESSION,
+    NAME,
+    SLUG,
+    TEXT,
+    Choice,
+    Definition,
+    ListOf,
+    MapOf,
+    Record,
+    Whole,
+    key,
+    record,
+)
+
+
+@record("a project")
+class Project(Definition):
+    """An ordered list of operations on one input dataset."""
+
+    id: str = key(SLUG, "The id, unique among projects.")
+    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    description: str = key(TEXT, "What the project is for.", default="")
+    version: int = key(Whole(1), "The version of the definition.", default=1)
+    status: Status = key(Choice(Status), "A draft writes to the sandbox only.", default=Status.DRAFT)
+    input_dataset: DatasetRef = key(DATASET_REF, "The dataset that the project starts from.")
+    selectors: Mapping[str, ExpressionText] = key(
+        MapOf(EXPRESSION, "expressions"), "Named selectors, used as {{NAME}}.", default_factory=dict
+    )
+    resolver_overrides: Mapping[str, str] = key(
+        MapOf(NAME, "resolver ids"), "For a dataset, the resolver to use instead of its own.", default_factory=dict
+    )
+    operations: tuple[Operation | Use, ...] = key(
+        ListOf(OPERATION, "operations"), "The operations, and fragments in place of operations."
+    )
+
+
+def project_from_data(data: Mapping[str, object], origin: str) -> Project:
+    """A project from Python data with the keys of a project file. UserError with everything that is wrong.
+
+    `origin` stands for the file in messages. Keys whose value is None count as absent.
+    """
+    return Record(Project).read(node_of(data, origin))

@@ -1,0 +1,156 @@
+"""What has to fit between files: ids, names, and references to other definitions."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from clew.diagnostics import Diagnostic, Span, did_you_mean
+from clew.diagnostics.codes.workspace import (
+    DUPLICATE_ID,
+    INVALID_VALUE,
+    UNKNOWN_DATASOURCE,
+    UNKNOWN_PERIOD,
+    UNKNOWN_PROJECT,
+    UNKNOWN_RESOLVER,
+)
+from clew.model.calendar import Calendar, Period, PeriodTree
+from clew.model.dataset import Dataset
+from clew.model.datasource import Datasource
+from clew.model.fragment import Fragment
+from clew.model.operations import LocationDestination, Operation, Output, PathDestination, TableDestination, Use
+from clew.model.project import Project
+from clew.model.resolver import ANY_LEVEL, Resolver
+from clew.model.scenario import Scenario
+from clew.model.workspace import Workspace
+
+_Named: TypeAlias = Calendar | Datasource | Dataset | Resolver | Project | Fragment
+
+
+def problems_between_files(workspace: Workspace) -> Iterator[Diagnostic]:
+    """Everything that is wrong between definitions which are right by themselves, scenarios apart."""
+    yield from _duplicate_ids("calendar", workspace.calendars)
+    yield from _duplicate_ids("datasource", workspace.datasources)
+    yield from _duplicate_ids("dataset", workspace.datasets)
+    yield from _duplicate_ids("resolver", workspace.resolvers)
+    yield from _duplicate_ids("project", workspace.projects)
+    yield from _duplicate_ids("fragment", workspace.fragments)
+    yield from _periods_of_several_calendars(workspace)
+    yield from _several_defaults(workspace.resolvers)
+    yield from _problems_of_resolvers(workspace)
+    for dataset in workspace.datasets:
+        yield from _unknown_resolver(workspace, dataset.resolver_id, dataset.place("resolver_id"))
+    for project in workspace.projects:
+        for name, resolver in project.resolver_overrides.items():
+            yield from _unknown_resolver(workspace, resolver, project.place("resolver_overrides", name))
+        yield from _problems_of_destinations(workspace, project.operations)
+    for fragment in workspace.fragments:
+        yield from _problems_of_destinations(workspace, fragment.operations)
+
+
+def problems_of_scenarios(workspace: Workspace) -> Iterator[Diagnostic]:
+    """Scenarios with one name, unknown periods and unknown projects."""
+    first: dict[str, Scenario] = {}
+    for scenario in workspace.scenarios:
+        known = first.setdefault(scenario.name, scenario)
+        if known is not scenario:
+            place = scenario.place("name")
+            yield DUPLICATE_ID.at(place, kind="scenario", id=scenario.name, first=str(known.place("name")))
+        yield from _problems_of_periods(workspace, scenario)
+        if isinstance(scenario.project, str):
+            yield from _unknown_project(workspace, scenario.project, scenario.place("project"))
+
+
+def _duplicate_ids(kind: str, definitions: Sequence[_Named]) -> Iterator[Diagnostic]:
+    """A reference may be an id or a name, so neither may be that of another definition."""
+    owners: dict[str, _Named] = {}
+    reported: set[int] = set()
+    for key in ("id", "name"):
+        for position, definition in enumerate(definitions):
+            name = definition.id if key == "id" else definition.name
+            owner = owners.setdefault(name, definition)
+            if owner is not definition and position not in reported:
+                reported.add(position)
+                first = str(owner.place("id" if owner.id == name else "name"))
+                yield DUPLICATE_ID.at(definition.place(key), kind=kind, id=name, first=first)
+
+
+def _periods_of_several_calendars(workspace: Workspace) -> Iterator[Diagnostic]:
+    """A run names its period alone, so calendars must not share identifiers."""
+    first: dict[str, Period] = {}
+    reported: set[tuple[str, str]] = set()
+    for period in workspace.periods.periods:
+        known = first.setdefault(period.identifier, period)
+        files = (period.node.source.file, known.node.source.file)
+        if files[0] != files[1] and files not in reported:
+            reported.add(files)
+            yield DUPLICATE_ID.at(period.span, kind="period", id=period.identifier, first=str(known.span))
+
+
+def _several_defaults(resolvers: Iterable[Resolver]) -> Iterator[Diagnostic]:
+    defaults = [resolver for resolver in resolvers if resolver.is_default]
+    for other in defaults[1:]:
+        problem = f'the resolver "{defaults[0].id}" is the default already ({defaults[0].place("is_default")})'
+        hint = "only one resolver can be the default"
+        yield INVALID_VALUE.at(other.place("is_default"), problem=problem, hint=hint)
+
+
+def _problems_of_resolvers(workspace: Workspace) -> Iterator[Diagnostic]:
+    levels = {level for calendar in workspace.calendars for level in calendar.levels}
+    knows_levels = bool(levels) and not any(kind == "calendar" for kind, _ in workspace.broken)
+    for resolver in workspace.resolvers:
+        for rule in resolver.rules:
+            place = rule.place("strategy", "datasource_id")
+            yield from _unknown_datasource(workspace, rule.strategy.datasource_id, place)
+            if knows_levels and rule.data_level not in {ANY_LEVEL, *levels}:
+                problem = f'no calendar has the level "{rule.data_level}"'
+                hint = did_you_mean(rule.data_level, {ANY_LEVEL, *levels})
+                hint = hint or f"the levels are {', '.join(sorted(levels))}, or {ANY_LEVEL}"
+                yield INVALID_VALUE.at(rule.place("data_level"), problem=problem, hint=hint)
+
+
+def _problems_of_destinations(workspace: Workspace, operations: Iterable[Operation | Use]) -> Iterator[Diagnostic]:
+    for operation in operations:
+        if not isinstance(operation, Output):
+            continue
+        match operation.arguments.destination:
+            case TableDestination() | PathDestination() as destination:
+                place = destination.place("datasource_id")
+                yield from _unknown_datasource(workspace, destination.datasource_id, place)
+            case LocationDestination():
+                pass
+
+
+def _unknown_datasource(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:
+    if workspace.datasource(name) is None and ("datasource", name) not in workspace.broken:
+        hint = did_you_mean(name, _names(workspace.datasources))
+        yield UNKNOWN_DATASOURCE.at(place, name=name, hint=hint)
+
+
+def _unknown_resolver(workspace: Workspace, name: str | None, place: Span) -> Iterator[Diagnostic]:
+    if name is not None and workspace.resolver(name) is None and ("resolver", name) not in workspace.broken:
+        hint = did_you_mean(name, _names(workspace.resolvers))
+        yield UNKNOWN_RESOLVER.at(place, problem=f'no resolver "{name}"', hint=hint)
+
+
+def _unknown_project(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:
+    if workspace.project(name) is None and ("project", name) not in workspace.broken:
+        hint = did_you_mean(name, _names(workspace.projects))
+        yield UNKNOWN_PROJECT.at(place, name=name, hint=hint)
+
+
+def _problems_of_periods(workspace: Workspace, scenario: Scenario) -> Iterator[Diagnostic]:
+    tree = PeriodTree(scenario.periods) if scenario.periods else workspace.periods
+    known = [period.identifier for period in tree.periods]
+    for position, period in enumerate(scenario.periods):
+        if period.identifier in known[:position]:
+            first = str(scenario.periods[known.index(period.identifier)].span)
+            yield DUPLICATE_ID.at(period.place("identifier"), kind="period", id=period.identifier, first=first)
+        if period.parent is not None and tree.period(period.parent) is None:
+            yield UNKNOWN_PERIOD.at(period.place("parent"), name=period.parent, hint=did_you_mean(period.parent, known))
+    calendars_are_whole = not any(kind == "calendar" for kind, _ in workspace.broken)
+    if tree.period(scenario.period) is None and (scenario.periods or calendars_are_whole):
+        hint = did_you_mean(scenario.period, known)
+        yield UNKNOWN_PERIOD.at(scenario.place("period"), name=scenario.period, hint=hint)
+
+
+def _names(definitions: Iterable[_Named]) -> list[str]:
+    return [name for definition in definitions for name in (definition.id, definition.name)]
