@@ -1,7 +1,5 @@
 """References to datasets, by id or name, perhaps of a certain version."""
 
-from dataclasses import dataclass
-
 from clew.model.nodes import Node
 from clew.model.shapes import NAME, JsonSchema, Located, Record, Shape, TextOr, Whole, key, record
 
@@ -14,7 +12,6 @@ class DatasetRef(Located):
     dataset_version: int | None = key(Whole(1), "The version; the latest active one where left out.", default=None)
 
 
-@dataclass(frozen=True, slots=True)
 class _ByName(Shape[DatasetRef]):
     """A reference that is only an id or name."""
 

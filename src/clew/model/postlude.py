@@ -1,7 +1,6 @@
 """Postlude jobs: what is done with the rows at a point of the pipeline after the run itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
@@ -168,7 +167,6 @@ _TASKS: Mapping[str, tuple[Shape[Task], str | None]] = {
 """By name: the task, and the key that its argument stands for where it is written without one."""
 
 
-@dataclass(frozen=True, slots=True)
 class _TaskShape(Shape[Task]):
     """A mapping with one key, the name of the task, and its arguments."""
 
@@ -226,7 +224,6 @@ class Job(Located):
     tasks: tuple[Task, ...] = key(ListOf(TASK, "tasks", at_least=1), "The tasks, in their order.")
 
 
-@dataclass(frozen=True, slots=True)
 class _AfterRequestShape(Shape[tuple[Job, ...]]):
     """A list of jobs, or a list of tasks that is one job."""
 

@@ -5,7 +5,8 @@ that declaration. Shapes read nodes rather than plain data, so that whatever is 
 """
 
 from clew.model.shapes.collections import ListOf, MapOf, items_of
-from clew.model.shapes.record import Definition, Located, Record, key, record
+from clew.model.shapes.located import Definition, Located, key, record
+from clew.model.shapes.records import Record
 from clew.model.shapes.scalars import (
     ANY_SCALAR,
     ANY_VALUE,

@@ -19,7 +19,7 @@ def items_of(node: Node, what: str) -> list[Node]:
     return node.items
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ListOf(Shape[tuple[T_co, ...]], Generic[T_co]):
     """A list."""
 
@@ -56,7 +56,7 @@ class ListOf(Shape[tuple[T_co, ...]], Generic[T_co]):
         return {"type": "array", "items": self.item.schema(definitions), **least}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MapOf(Shape[Mapping[str, T_co]], Generic[T_co]):
     """A mapping whose keys are chosen by the user."""
 

@@ -45,7 +45,7 @@ def _text(node: Node, expected: str) -> str:
     raise refused(node, expected, hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Text(Single[str]):
     """Text, perhaps of a certain form."""
 
@@ -67,7 +67,7 @@ class Text(Single[str]):
         return {"type": "string", **pattern}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PathText(Single[str]):
     """A path that stays below where it starts; a template may have placeholders."""
 
@@ -96,7 +96,7 @@ class PathText(Single[str]):
         return {"type": "string", "minLength": 1}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Whole(Single[int]):
     """A whole number."""
 
@@ -127,7 +127,6 @@ class Whole(Single[int]):
         return {"type": "integer"} | {name: bound for name, bound in bounds.items() if bound is not None}
 
 
-@dataclass(frozen=True, slots=True)
 class Flag(Single[bool]):
     """True or false."""
 
@@ -144,7 +143,6 @@ class Flag(Single[bool]):
         return {"type": "boolean"}
 
 
-@dataclass(frozen=True, slots=True)
 class Day(Single[date]):
     """A date, with or without quotes."""
 
@@ -164,7 +162,7 @@ class Day(Single[date]):
         return {"type": "string", "format": "date"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice(Single[E_co], Generic[E_co]):
     """One of a few words."""
 
@@ -186,7 +184,7 @@ class Choice(Single[E_co], Generic[E_co]):
         return {"enum": [option.value for option in self.options]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Constant(Single[S_co], Generic[S_co]):
     """One word, by which a record is told from its siblings."""
 
@@ -204,7 +202,6 @@ class Constant(Single[S_co], Generic[S_co]):
         return {"const": self.value}
 
 
-@dataclass(frozen=True, slots=True)
 class Expression(Single[ExpressionText]):
     """An expression of the language, which is parsed elsewhere. Without quotes, `0` and `true` are expressions too."""
 
@@ -222,7 +219,6 @@ class Expression(Single[ExpressionText]):
         return {"type": ["string", "number", "boolean"]}
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnTypeName(Single[Type]):
     """The name of a column type."""
 
@@ -245,7 +241,6 @@ class ColumnTypeName(Single[Type]):
         return {"type": "string", "pattern": rf"^\s*({anycase}|{anycase_decimal})\s*$"}
 
 
-@dataclass(frozen=True, slots=True)
 class AnyScalar(Single[Scalar]):
     """Any single value: a cell of a row, an option of a format."""
 
@@ -261,7 +256,6 @@ class AnyScalar(Single[Scalar]):
         return {"type": ["string", "number", "boolean", "null"]}
 
 
-@dataclass(frozen=True, slots=True)
 class AnyValue(Single[Value]):
     """Anything."""
 

@@ -14,7 +14,7 @@ A_co = TypeVar("A_co", covariant=True)
 B_co = TypeVar("B_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tagged(Shape[A_co], Generic[A_co]):
     """One of several records, named by one of its keys."""
 
@@ -54,7 +54,7 @@ class Tagged(Shape[A_co], Generic[A_co]):
         return {"oneOf": [member.schema(definitions) for member in self.members.values()]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ByKey(Shape[A_co], Generic[A_co]):
     """One of several records, told apart by a key that only one of them has."""
 
@@ -74,7 +74,7 @@ class ByKey(Shape[A_co], Generic[A_co]):
         return {"oneOf": [schema for member in members for schema in _flat(member.schema(definitions))]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TextOr(Shape[A_co | B_co], Generic[A_co, B_co]):
     """A single value or a mapping."""
 

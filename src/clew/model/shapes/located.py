@@ -1,0 +1,160 @@
+"""Values that know their place in a file, and how their keys are declared.
+
+Records are dataclasses without the generated methods: generating them costs most of a millisecond for each class, and
+there are dozens to be made whenever a command starts. `Located` has the same methods once for all.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field
+from typing import ClassVar, NoReturn, TypeVar, dataclass_transform, overload
+
+from clew.diagnostics import Diagnostic, Span
+from clew.model.nodes import NOWHERE, Node, key_at, node_at
+from clew.model.shapes.shape import Shape
+
+T = TypeVar("T")
+D = TypeVar("D")
+L = TypeVar("L", bound="Located")
+
+_METADATA = "key"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Key:
+    """The declaration of one key of a record."""
+
+    shape: Shape[object]
+    description: str
+    named: str | None
+    """The key in the file where it is not the name of the field, since Python keeps that word for itself."""
+    same_as: str | None
+    """The key whose value stands in where this one is absent."""
+
+
+@overload
+def key(shape: Shape[T], description: str, *, named: str | None = None, same_as: str | None = None) -> T: ...
+@overload
+def key(shape: Shape[T], description: str, *, named: str | None = None, default: D) -> T | D: ...
+@overload
+def key(shape: Shape[T], description: str, *, named: str | None = None, default_factory: Callable[[], D]) -> T | D: ...
+def key(
+    shape: Shape[object],
+    description: str,
+    *,
+    named: str | None = None,
+    same_as: str | None = None,
+    default: object = MISSING,
+    default_factory: object = MISSING,
+) -> object:
+    """Declare a key. Without a default it is required, unless another key stands in."""
+    metadata = {_METADATA: Key(shape, description, named, same_as)}
+    return field(  # type: ignore[call-overload]
+        default=default, default_factory=default_factory, hash=shape.hashable, metadata=metadata
+    )
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(key, field))
+def record(noun: str) -> Callable[[type[L]], type[L]]:
+    """Declare a record. The noun with its article is what messages call it."""
+
+    def declare(declared: type[L]) -> type[L]:
+        made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(declared)
+        made.noun = noun
+        made.fields = dataclasses.fields(made)
+        made.keys = {each.name: each for each in _declared_keys(made.fields)}
+        return made
+
+    return declare
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredKey:
+    """A key with the field that holds its value."""
+
+    attribute: str
+    key: Key
+    is_required: bool
+    default: object
+
+    @property
+    def name(self) -> str:
+        """The key in the file."""
+        return self.key.named or self.attribute
+
+
+def _declared_keys(fields: tuple[dataclasses.Field[object], ...]) -> Iterator[DeclaredKey]:
+    for each in fields:
+        if _METADATA in each.metadata:
+            is_required = each.default is MISSING and each.default_factory is MISSING
+            yield DeclaredKey(each.name, each.metadata[_METADATA], is_required, each.default)
+
+
+@record("a mapping")
+class Located:
+    """A frozen value from a file. Where it stands plays no part in whether it equals another."""
+
+    noun: ClassVar[str]
+    fields: ClassVar[tuple[dataclasses.Field[object], ...]]
+    keys: ClassVar[Mapping[str, DeclaredKey]]
+
+    node: Node = field(default=NOWHERE, repr=False, compare=False)
+
+    def __init__(self, **values: object) -> None:
+        for each in self.fields:
+            if each.name in values:
+                value = values.pop(each.name)
+            elif each.default_factory is not MISSING:
+                value = each.default_factory()
+            elif each.default is not MISSING:
+                value = each.default
+            else:
+                raise TypeError(f"{type(self).__name__} needs {each.name}")
+            object.__setattr__(self, each.name, value)
+        if values:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete {name}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Located) or type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, each.name) == getattr(other, each.name) for each in self.fields if each.compare)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, each.name) for each in self.fields if each.compare and each.hash is not False))
+
+    def __repr__(self) -> str:
+        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in self.fields if each.repr)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @property
+    def span(self) -> Span:
+        """The place of the whole."""
+        return self.node.span
+
+    def place(self, *path: str | int) -> Span:
+        """The place of a value below, by keys and positions; of the nearest one around it where it is absent."""
+        return node_at(self.node, path).span
+
+    def place_of_key(self, *path: str | int) -> Span:
+        """The place of the key itself that a path ends with."""
+        return key_at(self.node, path).span
+
+    def check(self) -> Iterator[Diagnostic]:
+        """What is wrong between the keys, each of which is right by itself."""
+        return iter(())
+
+
+@record("a definition")
+class Definition(Located):
+    """The content of a whole file."""
+
+    @property
+    def file(self) -> str:
+        """The file, relative to the workspace."""
+        return self.node.source.file
