@@ -64,6 +64,20 @@ UNKNOWN_CAPABILITY = Code(
     "use an engine that has it, or take the feature out of the project",
 )
 
+UNREADABLE_PLAN = Code(
+    "UnreadablePlan",
+    "this is not a plan that can be read: {problem}",
+    "A stored plan was written by a newer Clew, or is damaged.",
+    "compile the project again, or use the Clew that wrote it",
+)
+REGISTRATION_CONFLICT = Code(
+    "RegistrationConflict",
+    "{problem}",
+    "Two projects register the same dataset, a registered dataset does not have the columns that its definition "
+    "declares, or projects wait for each other's output in a circle.",
+    "let one project register each dataset, with the columns that its definition declares",
+)
+
 PROJECT_CODES = (
     UNKNOWN_SELECTOR,
     SELECTOR_CYCLE,
@@ -75,4 +89,6 @@ PROJECT_CODES = (
     TASK_NOT_ALLOWED,
     SINK_NOT_ALLOWED,
     UNKNOWN_CAPABILITY,
+    UNREADABLE_PLAN,
+    REGISTRATION_CONFLICT,
 )

@@ -1,0 +1,109 @@
+"""The datasets that projects can name: those that files define, and those that other projects register."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from clew.diagnostics import Diagnostic, did_you_mean
+from clew.diagnostics.codes.workspace import DATASET_INACTIVE, UNKNOWN_DATASET, UNKNOWN_RESOLVER
+from clew.model import Dataset, DatasetRef, Status, Table
+from clew.plan.datasets import DatasetColumn, DatasetUse
+from clew.plan.problems import Problems
+
+
+class Unknowable:
+    """Stands for a dataset whose definition has errors of its own; nothing more is said about its users."""
+
+
+UNKNOWABLE = Unknowable()
+
+Registered = Callable[[str], DatasetUse | Unknowable | Diagnostic | None]
+"""Finds a dataset that a project registers, says why it cannot be used, or None where no project registers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What dataset names mean for one project."""
+
+    datasets: Mapping[str, Dataset]
+    """By id and by name."""
+    inline: Mapping[str, DatasetUse]
+    """Datasets that a scenario brings along, which hide others of the same name."""
+    default_resolver: str | None
+    overrides: Mapping[str, str]
+    """The project's own choice of resolvers, by dataset."""
+    broken: frozenset[str]
+    registered: Registered
+    registered_names: tuple[str, ...] = ()
+
+    def use(self, reference: DatasetRef, problems: Problems) -> DatasetUse | None:
+        """The dataset of a reference, or None after saying what is wrong with it."""
+        name = reference.dataset_id
+        found = self._find(name)
+        if isinstance(found, Unknowable):
+            return None
+        if isinstance(found, Diagnostic):
+            problems.report(found)
+            return None
+        if found is None:
+            hint = did_you_mean(name, [*self.datasets, *self.inline, *self.registered_names])
+            problems.report(UNKNOWN_DATASET.at(reference.place("dataset_id"), name=name, hint=hint))
+            return None
+        if isinstance(found, Dataset):
+            return self._declared(found, reference, problems)
+        return replace(found, pinned_version=reference.dataset_version)
+
+    def _find(self, name: str) -> Dataset | DatasetUse | Unknowable | Diagnostic | None:
+        if name in self.inline:
+            return self.inline[name]
+        if name in self.datasets:
+            return self.datasets[name]
+        if name in self.broken:
+            return UNKNOWABLE
+        return self.registered(name)
+
+    def _declared(self, dataset: Dataset, reference: DatasetRef, problems: Problems) -> DatasetUse | None:
+        span = reference.place("dataset_id")
+        if dataset.status is not Status.ACTIVE:
+            problems.report(DATASET_INACTIVE.at(span, name=dataset.id, status=dataset.status.value))
+            return None
+        pinned = reference.dataset_version
+        if pinned is not None and pinned > dataset.version:
+            hint = f"the newest version is {dataset.version}"
+            name = f"{dataset.id} version {pinned}"
+            problems.report(UNKNOWN_DATASET.at(reference.place("dataset_version"), name=name, hint=hint))
+            return None
+        resolver = self._resolver(dataset)
+        if resolver is None:
+            problem = f'nothing says where the data of "{dataset.id}" is: it has no resolver_id and there is no default'
+            problems.report(UNKNOWN_RESOLVER.at(span, problem=problem))
+            return None
+        return replace(
+            use_of_table(dataset.id, dataset.name, dataset.main_table, dataset.natural_key),
+            pinned_version=pinned,
+            resolver_id=resolver[0],
+            resolver_source=resolver[1],
+        )
+
+    def _resolver(self, dataset: Dataset) -> tuple[str, Literal["project override", "dataset", "default"]] | None:
+        override = self.overrides.get(dataset.id) or self.overrides.get(dataset.name)
+        if override is not None:
+            return override, "project override"
+        if dataset.resolver_id is not None:
+            return dataset.resolver_id, "dataset"
+        return (self.default_resolver, "default") if self.default_resolver is not None else None
+
+
+def use_of_table(dataset_id: str, name: str, table: Table, natural_key: tuple[str, ...]) -> DatasetUse:
+    """A table of a file, as a plan describes it."""
+    return DatasetUse(
+        dataset_id=dataset_id,
+        name=name,
+        table=table.name,
+        temporal_mode=table.temporal_mode.value,
+        columns=tuple(
+            DatasetColumn(column.name, column.type, column.nullable, column.privacy.value if column.privacy else None)
+            for column in table.all_columns
+        ),
+        natural_key=natural_key,
+    )

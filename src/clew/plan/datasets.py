@@ -1,0 +1,42 @@
+"""The datasets that a plan reads, as far as can be known before a run."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from clew.lang.types import Type
+from clew.plan.columns import Column, Schema
+
+TemporalMode = Literal["period", "bitemporal", "none"]
+Privacy = Literal["personal", "secret"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetColumn:
+    """A column of a dataset, with what a reader of its data must know."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+    privacy: Privacy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetUse:
+    """A dataset in the role of input, joined table or appended source."""
+
+    dataset_id: str
+    name: str
+    table: str
+    temporal_mode: TemporalMode
+    columns: tuple[DatasetColumn, ...]
+    natural_key: tuple[str, ...] = ()
+    pinned_version: int | None = None
+    """The version that the project asks for; None for the newest active one when a run starts."""
+    resolver_id: str | None = None
+    """The resolver that will find its data; None for data that Clew itself keeps."""
+    resolver_source: Literal["project override", "dataset", "default", "managed", "inline"] = "managed"
+    """Why that resolver."""
+
+    def schema(self) -> Schema:
+        """Its columns as the working dataset has them; `_period` is a system column there."""
+        return Schema(tuple(Column(column.name, column.type) for column in self.columns if column.name != "_period"))

@@ -1,0 +1,95 @@
+"""Expressions of an operation: parsed, selectors put in place, checked against what the operation can see."""
+
+from collections.abc import Mapping
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.language import TYPE_MISMATCH
+from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
+from clew.lang.conversion import assignable
+from clew.lang.syntax import Node
+from clew.lang.typed import Convert, Expression
+from clew.lang.types import BOOLEAN, NULL, Kind, Type
+from clew.model import ExpressionText
+from clew.plan.problems import Problems
+from clew.plan.selectors import Selectors
+from clew.plan.steps import PlannedExpression
+
+
+class Expressions:
+    """Reads the expressions of one operation; what is wrong goes to the problems and gives None."""
+
+    def __init__(self, selectors: Selectors, problems: Problems) -> None:
+        self._selectors = selectors
+        self._problems = problems
+
+    def selector(self, text: ExpressionText, scope: Scope, place: str = "in a selector") -> PlannedExpression | None:
+        """A condition in which named selectors may be used."""
+        return self._condition(text, self._selectors.parse(text), scope, place)
+
+    def condition(self, text: ExpressionText, scope: Scope, place: str) -> PlannedExpression | None:
+        """A condition without named selectors."""
+        return self._condition(text, self._parse(text), scope, place)
+
+    def value(self, text: ExpressionText, scope: Scope, place: str, target: Type | None) -> PlannedExpression | None:
+        """A value for each row, converted to the target's type where the column has one."""
+        node = self._parse(text)
+        if node is None:
+            return None
+        checked = check(node, scope, Scalar(place))
+        self._problems.report(*checked.diagnostics)
+        return self._converted(text, node, checked.expression, target)
+
+    def aggregation(
+        self, text: ExpressionText, scope: Scope, group_by: frozenset[str], target: Type | None
+    ) -> PlannedExpression | None:
+        """A value for each group."""
+        node = self._parse(text)
+        if node is None:
+            return None
+        checked = check(node, scope, Grouped(group_by))
+        self._problems.report(*checked.diagnostics)
+        return self._converted(text, node, checked.expression, target)
+
+    def _parse(self, text: ExpressionText) -> Node | None:
+        try:
+            return parse(text)
+        except UserError as error:
+            self._problems.report(*error.diagnostics)
+            return None
+
+    def _condition(self, text: ExpressionText, node: Node | None, scope: Scope, place: str) -> PlannedExpression | None:
+        if node is None:
+            return None
+        checked = check_condition(node, scope, place)
+        self._problems.report(*checked.diagnostics)
+        if checked.expression is None:
+            return None
+        return PlannedExpression(text.value, converted(checked.expression, BOOLEAN))
+
+    def _converted(
+        self, text: ExpressionText, node: Node, expression: Expression | None, target: Type | None
+    ) -> PlannedExpression | None:
+        if expression is None:
+            return None
+        if target is None:
+            if expression.type.kind is Kind.NULL:
+                hint = "give it a type, for example with TO_STRING(NULL) or TO_DECIMAL(NULL, 18, 2)"
+                problem = "a new column cannot be only NULL: its type is not known"
+                self._problems.report(TYPE_MISMATCH.at(node.region.span, problem=problem, hint=hint))
+                return None
+            return PlannedExpression(text.value, expression)
+        if target.kind is not Kind.NULL and not assignable(expression.type, target):
+            problem = f"a {expression.type} cannot be assigned to a column of type {target}"
+            self._problems.report(TYPE_MISMATCH.at(node.region.span, problem=problem))
+            return None
+        return PlannedExpression(text.value, converted(expression, target))
+
+
+def converted(expression: Expression, target: Type) -> Expression:
+    """The expression as another type, with the conversion written out where there is one."""
+    return expression if target in {expression.type, NULL} else Convert(expression, target)
+
+
+def types_of(expressions: Mapping[str, PlannedExpression | None]) -> dict[str, Type]:
+    """The types that new columns get; the type of NULL where the expression is wrong, which offends nobody later."""
+    return {name: planned.tree.type if planned else NULL for name, planned in expressions.items()}

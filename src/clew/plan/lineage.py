@@ -1,0 +1,81 @@
+"""Column-level lineage: from which columns of which datasets a column of the working dataset derives.
+
+Two kinds are told apart. A column *derives from* the columns whose values go into it; it is *influenced by* the columns
+that decide which rows it is set on: selectors, join conditions and group keys.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from clew.lang.typed import Expression, columns_of
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceColumn:
+    """A column of a dataset as it is loaded."""
+
+    dataset: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where a value comes from."""
+
+    derives_from: frozenset[SourceColumn] = frozenset()
+    influenced_by: frozenset[SourceColumn] = frozenset()
+
+    def __or__(self, other: "Origins") -> "Origins":
+        return Origins(self.derives_from | other.derives_from, self.influenced_by | other.influenced_by)
+
+    def as_influence(self) -> "Origins":
+        """The same sources, as things that merely decided."""
+        return Origins(frozenset(), self.derives_from | self.influenced_by)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLineage:
+    """The lineage of one column, sorted, as a plan keeps it."""
+
+    column: str
+    derives_from: tuple[SourceColumn, ...] = ()
+    influenced_by: tuple[SourceColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LineageState:
+    """The origins of every column of the working dataset between two steps, and of the tables that a step joins."""
+
+    working: Mapping[str, Origins]
+    working_table: str
+    joined: Mapping[str, str] = field(default_factory=dict)
+    """Join aliases and the datasets behind them."""
+
+    def of(self, expressions: Iterable[Expression]) -> Origins:
+        """What goes into the values of expressions."""
+        found = Origins()
+        for table, column in sorted({pair for expression in expressions for pair in columns_of(expression)}):
+            if table == self.working_table:
+                found |= self.working.get(column, Origins())
+            elif table in self.joined:
+                found |= Origins(frozenset({SourceColumn(self.joined[table], column)}))
+        return found
+
+    def joining(self, aliases: Mapping[str, str]) -> "LineageState":
+        """The state that the expressions of an operation with joins see."""
+        return LineageState(self.working, self.working_table, aliases)
+
+    def changed(self, changes: Mapping[str, Origins]) -> "LineageState":
+        """The state after a step. A column keeps its former origins too, for the rows that the step left alone."""
+        merged = dict(self.working)
+        for column, origins in changes.items():
+            merged[column] = merged.get(column, Origins()) | origins
+        return LineageState(merged, self.working_table)
+
+    def summary(self, columns: Iterable[str]) -> tuple[ColumnLineage, ...]:
+        """The lineage of these columns, sorted for people and digests."""
+        return tuple(
+            ColumnLineage(name, tuple(sorted(origins.derives_from)), tuple(sorted(origins.influenced_by)))
+            for name in columns
+            for origins in (self.working.get(name, Origins()),)
+        )

@@ -1,0 +1,123 @@
+"""What the compiler knows when it comes to an operation, and what it hands to the next."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from clew.diagnostics import Diagnostic, Span, UserError
+from clew.diagnostics.codes.language import SYNTAX_ERROR
+from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, RESERVED_COLUMN
+from clew.lang import Scope, Table, parse
+from clew.lang.syntax import Reference
+from clew.lang.typed import ColumnValue, columns_of
+from clew.model import ExpressionText
+from clew.plan.catalogue import Catalogue
+from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS, Column, Schema
+from clew.plan.datasets import DatasetUse
+from clew.plan.expansion import PlacedOperation
+from clew.plan.expressions import Expressions
+from clew.plan.lineage import LineageState
+from clew.plan.problems import Problems
+from clew.plan.steps import PlannedExpression, Read, Step
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The working dataset between two steps."""
+
+    table: str
+    schema: Schema
+    lineage: LineageState
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A step, None where something about it is wrong, and the working dataset after it as far as it can be told."""
+
+    step: Step | None
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything that planning one operation needs."""
+
+    placed: PlacedOperation
+    id: str
+    breakpoint: str | None
+    state: State
+    catalogue: Catalogue
+    expressions: Expressions
+    problems: Problems
+    column_elsewhere: Callable[[str], str | None]
+    table_elsewhere: Callable[[str], str | None]
+
+    def scope(self, joined: Iterable[Table] = ()) -> Scope:
+        """The working table, and the tables that an update joins."""
+        working = Table(self.state.table, self.state.schema.types())
+        return Scope((working, *joined), self.column_elsewhere, self.table_elsewhere)
+
+    def added(self, after: State) -> tuple[Column, ...]:
+        """The columns that the step adds. New columns always stand behind those that exist."""
+        return after.schema.columns[len(self.state.schema.columns) :]
+
+    def can_be_set(self, column: str, span: Span) -> bool:
+        """Whether an operation may set a column of this name; says why not."""
+        if column in KEPT_COLUMNS:
+            self.problems.report(RESERVED_COLUMN.at(span, column=column, action="set"))
+            return False
+        like = self.state.schema.name_like(column)
+        if like is not None:
+            hint = f'"{like}" exists and differs in upper and lower case only'
+            self.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint=hint))
+            return False
+        return True
+
+
+def reads(table_of: Iterable[tuple[str, PlannedExpression | None]]) -> tuple[Read, ...]:
+    """The columns that expressions read, each with the reason that stands before it."""
+    found = dict[tuple[str, str, str], Read]()
+    for because, planned in table_of:
+        if planned is not None:
+            for table, column in sorted(columns_of(planned.tree)):
+                found.setdefault((table, column, because), Read(table, column, because))
+    return tuple(found.values())
+
+
+def dataset_table(use: DatasetUse, name: str) -> Table:
+    """A dataset as a table that expressions can see under a name."""
+    return Table(name, {column.name: column.type for column in use.columns})
+
+
+def grouping_columns(
+    references: Iterable[ExpressionText], scope: Scope, problems: Problems, kept: frozenset[str]
+) -> tuple[str, ...]:
+    """The columns of a `group_by`, without the table in front of them. `kept` ones cannot be grouped by."""
+    names = list[str]()
+    for text in references:
+        span = text.span(0, len(text.value))
+        found = _reference(text, scope)
+        if isinstance(found, tuple):
+            problems.report(*found)
+        elif found.column in kept:
+            problems.report(RESERVED_COLUMN.at(span, column=found.column, action="grouped by"))
+        elif found.column in names:
+            problems.report(DUPLICATE_COLUMN.at(span, column=found.column))
+        else:
+            names.append(found.column)
+    return tuple(names)
+
+
+def _reference(text: ExpressionText, scope: Scope) -> ColumnValue | tuple[Diagnostic, ...]:
+    try:
+        node = parse(text)
+    except UserError as error:
+        return error.diagnostics
+    if not isinstance(node, Reference):
+        hint = "add a column for it with an update before, and group by that"
+        return (SYNTAX_ERROR.at(node.region.span, problem="only columns can be grouped by", hint=hint),)
+    found = scope.resolve(node)
+    return found if isinstance(found, ColumnValue) else (found,)
+
+
+UNGROUPABLE = frozenset(SYSTEM_COLUMNS) - {"_period", "_labels"}
+"""System columns that mean nothing on a summary row."""

@@ -1,0 +1,83 @@
+"""Planning an output: columns, destination, and the dataset that it may become."""
+
+from typing import assert_never
+
+from clew.diagnostics import did_you_mean
+from clew.diagnostics.codes.language import UNKNOWN_COLUMN
+from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN
+from clew.model import LocationDestination, Output, PathDestination, TableDestination
+from clew.plan.operations.context import Context, Outcome, reads
+from clew.plan.steps import Destination, OutputStep
+
+_WRITTEN_BY_DEFAULT = ("_period", "_labels", "_row_id")
+"""System columns of an output that does not name its columns; `_deleted` joins them where it can be TRUE."""
+
+
+def plan_output(context: Context, operation: Output) -> Outcome:
+    """The step of an output. The working dataset stays as it is."""
+    arguments = operation.arguments
+    selector = context.expressions.selector(operation.selector, context.scope()) if operation.selector else None
+    columns = _columns(context, operation)
+    if (operation.selector and selector is None) or columns is None:
+        return Outcome(None, context.state)
+    step = OutputStep(
+        seq=context.placed.seq,
+        id=context.id,
+        name=operation.name,
+        description=operation.description or None,
+        path=context.placed.path,
+        place=operation.span,
+        breakpoint=context.breakpoint,
+        selector=selector,
+        reads=reads([("selector", selector)]),
+        adds=(),
+        destination=_destination(arguments.destination),
+        mode=arguments.write_mode.value,
+        columns=columns,
+        include_deleted=arguments.include_deleted,
+        registers=arguments.register_as_dataset,
+    )
+    return Outcome(step, context.state)
+
+
+def _columns(context: Context, operation: Output) -> tuple[str, ...] | None:
+    named = operation.arguments.columns
+    if named is None:
+        system = (*_WRITTEN_BY_DEFAULT, *(("_deleted",) if operation.arguments.include_deleted else ()))
+        return (*(column.name for column in context.state.schema.columns), *system)
+    known = context.state.schema.types()
+    is_right = True
+    for index, name in enumerate(named):
+        span = operation.arguments.place("columns", index)
+        if name not in known:
+            hint = context.column_elsewhere(name) or did_you_mean(name, known)
+            context.problems.report(UNKNOWN_COLUMN.at(span, column=name, table=context.state.table, hint=hint))
+            is_right = False
+        elif name in named[:index]:
+            context.problems.report(DUPLICATE_COLUMN.at(span, column=name))
+            is_right = False
+    return named if is_right else None
+
+
+def _destination(written: TableDestination | PathDestination | LocationDestination) -> Destination:
+    match written:
+        case TableDestination():
+            return Destination(written.datasource_id, written.table, None, written.format, _options(written.options))
+        case PathDestination():
+            return Destination(
+                written.datasource_id, None, written.path, written.file_format, _options(written.options)
+            )
+        case LocationDestination(location=location):
+            return Destination(None, None, location.path, location.file_format, _options(location.options))
+        case _:
+            assert_never(written)
+
+
+def _options(options: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(options, dict):
+        return ()
+    return tuple(sorted((str(key), _option_text(value)) for key, value in options.items()))
+
+
+def _option_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,78 @@
+"""Outputs that become datasets: what another project sees of them."""
+
+from collections.abc import Iterator
+
+from clew.lang.conversion import assignable
+from clew.lang.types import STRING
+from clew.model import Dataset
+from clew.plan.columns import Column
+from clew.plan.datasets import DatasetColumn, DatasetUse, Privacy
+from clew.plan.plan import Plan
+from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+
+
+def registered_use(plan: Plan, name: str) -> DatasetUse:
+    """The dataset that a plan registers under a name, as an input for another project.
+
+    It keeps the table name of the project that makes it. Its rows carry their period if `_period` is written.
+    """
+    step, columns = _written(plan, name)
+    privacy = _privacy_by_column(plan)
+    has_period = "_period" in step.columns
+    period = (DatasetColumn("_period", STRING, nullable=False),) if has_period else ()
+    return DatasetUse(
+        dataset_id=name,
+        name=name,
+        table=plan.input.table,
+        temporal_mode="period" if has_period else "none",
+        columns=(
+            *(DatasetColumn(column.name, column.type, privacy=privacy.get(column.name)) for column in columns),
+            *period,
+        ),
+    )
+
+
+def registration_mismatches(plan: Plan, name: str, declared: Dataset) -> Iterator[str]:
+    """In what a registered output differs from the dataset that a file defines under the same name."""
+    step, columns = _written(plan, name)
+    written = {column.name: column.type for column in columns}
+    for column in declared.main_table.all_columns:
+        if column.name.startswith("_"):
+            if column.name not in step.columns and column.name not in written:
+                yield f'{name} declares "{column.name}", which step {step.seq} does not write'
+        elif column.name not in written:
+            yield f'{name} declares a column "{column.name}", which step {step.seq} does not write'
+        elif not assignable(written[column.name], column.type):
+            yield f'{name} declares "{column.name}" as {column.type}, step {step.seq} writes {written[column.name]}'
+
+
+def _written(plan: Plan, name: str) -> tuple[OutputStep, tuple[Column, ...]]:
+    step = next(step for step in plan.steps if isinstance(step, OutputStep) and step.registers == name)
+    by_name = {column.name: column for column in plan.columns_after(step.seq)}
+    return step, tuple(by_name[column] for column in step.columns if column in by_name)
+
+
+def _privacy_by_column(plan: Plan) -> dict[str, Privacy]:
+    """Columns of the plan that derive from personal or secret ones; secret wins."""
+    sources = dict[tuple[str, str], Privacy]()
+    for use in _datasets_of(plan):
+        for column in use.columns:
+            if column.privacy is not None:
+                sources[use.dataset_id, column.name] = column.privacy
+    marked = dict[str, Privacy]()
+    for lineage in plan.lineage:
+        found = {sources.get((source.dataset, source.column)) for source in lineage.derives_from}
+        if "secret" in found:
+            marked[lineage.column] = "secret"
+        elif "personal" in found:
+            marked[lineage.column] = "personal"
+    return marked
+
+
+def _datasets_of(plan: Plan) -> Iterator[DatasetUse]:
+    yield plan.input
+    for step in plan.steps:
+        if isinstance(step, UpdateStep):
+            yield from (join.dataset for join in step.joins)
+        elif isinstance(step, AppendStep):
+            yield step.source
