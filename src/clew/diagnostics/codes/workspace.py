@@ -126,6 +126,13 @@ WORKSPACE_EXISTS = Code(
     "name a folder that does not exist yet, or an empty one",
     Nature.USAGE,
 )
+UNWRITABLE_FOLDER = Code(
+    "UnwritableFolder",
+    "cannot write to {path}: {reason}",
+    "`clew init` cannot create the folder that was asked for, or cannot write into it.",
+    "name a folder that you may write to",
+    Nature.USAGE,
+)
 UNKNOWN_KIND = Code(
     "UnknownKind",
     'no file kind "{name}"',
@@ -155,5 +162,6 @@ WORKSPACE_CODES = (
     FRAGMENT_CYCLE,
     UNKNOWN_ENVIRONMENT,
     WORKSPACE_EXISTS,
+    UNWRITABLE_FOLDER,
     UNKNOWN_KIND,
 )
