@@ -12,6 +12,15 @@ from clew.diagnostics import UserError
 from clew.model import KINDS, load_workspace, schema_of
 
 
+class Yaml12(yaml.SafeLoader):
+    """A reader for which `on` is a plain word, as in YAML 1.2."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 the reader wants a plain dictionary
+        first: [entry for entry in resolvers if first not in "oO" or entry[0] != "tag:yaml.org,2002:bool"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def files_under(folder: Path) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
@@ -55,7 +64,7 @@ def test_its_definitions_fit_the_published_schema(tmp_path: Path, kind: str) -> 
     assert paths
     validator = Draft202012Validator(schema_of(kind))
     for path in paths:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=Yaml12)
         problems = [error.message for error in validator.iter_errors(json.loads(json.dumps(content, default=str)))]
         assert problems == [], path.name
 
