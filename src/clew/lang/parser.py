@@ -111,10 +111,7 @@ class _Parser:
                 raise self._error(self._here, problem, "group them with parentheses: (a + b) + (c + d)")
             if level == _COMPARISON:
                 left = self._comparison(left, start)
-                if self._level_here() == _COMPARISON:
-                    raise self._error(
-                        self._here, "comparisons cannot follow each other", "join them with AND, or use parentheses"
-                    )
+                self._refuse_more_after_comparison()
             elif level in {_AND, _OR}:
                 left = self._connective(left, start, level)
             else:
@@ -157,6 +154,14 @@ class _Parser:
             raise self._error(membership, "IN needs at least one value", "list the values in parentheses")
         node = Call("IN", (left, *values), self._region(start), self._of(membership))
         return Call("NOT", (node,), self._region(start), self._of(operator)) if negated else node
+
+    def _refuse_more_after_comparison(self) -> None:
+        following = self._level_here()
+        if following == _COMPARISON:
+            problem = "comparisons cannot follow each other"
+            raise self._error(self._here, problem, "join them with AND, or use parentheses")
+        if following is not None and following > _COMPARISON:
+            raise self._unexpected(self._here, "put the comparison before it in parentheses")
 
     def _is_null(self, left: Node, start: Token, operator: Token) -> Node:
         negated = self._at_keyword("NOT")

@@ -1,0 +1,39 @@
+"""What all tests share: reproducible property tests, and golden files that change only on purpose."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "clew",
+    derandomize=True,
+    deadline=None,
+    max_examples=100,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("clew")
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files with what the tests see")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with the file of a name under tests/golden/, or rewrites the file with --update-golden."""
+    update = bool(request.config.getoption("--update-golden"))
+
+    def compare(name: str, actual: str) -> None:
+        path = GOLDEN / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(actual, encoding="utf-8", newline="\n")
+        assert path.is_file(), f"tests/golden/{name} does not exist; write it with: make golden"
+        assert actual == path.read_bytes().decode(), f"differs from tests/golden/{name}; if it should: make golden"
+
+    return compare

@@ -1,0 +1,241 @@
+"""The published grammar and the parser accept the same texts and read them the same way."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from lark import Lark, Token, Tree
+from lark.exceptions import LarkError
+
+from clew.diagnostics import PlainText, UserError
+from clew.lang import parse
+from clew.lang.syntax import Call, Literal, Node, Reference, SelectorReference
+
+GRAMMAR = Path(__file__).parents[2] / "docs" / "reference" / "grammar.lark"
+LARK = Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", lexer="basic")
+
+NAMES = st.sampled_from(["a", "größe", "名前", "_period", "`odd name`", "`a``b`", "`and`", "x1", "inn", "isx"])
+KEYWORDS = st.sampled_from(["and", "OR", "Not", "IN", "is", "null", "TRUE", "False"])
+NUMBERS = st.sampled_from(["0", "42", "3.14", "007", "0.50", "12345678901234567890"])
+STRINGS = st.sampled_from(['"x"', '""', '"say ""hi"""', '"a\nb"', '"\'"', '"and"', '"ſ"'])
+SELECTORS = st.sampled_from(["{{LARGE}}", "{{ two.parts-x }}"])
+SYMBOLS = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "(", ")", ",", "."])
+TOKENS = st.one_of(NAMES, KEYWORDS, NUMBERS, STRINGS, SELECTORS, SYMBOLS)
+JUNK = st.sampled_from(
+    ["'", '"', "`", "{{", "}}", "==", "!=", "1x", "1.", ".5", "ıs", "ſum(", "٣", "²", ";", "\u200b", "e\u0301"]
+)
+
+
+def _infix(operators: list[str], operands: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
+    chain = st.lists(st.tuples(st.sampled_from(operators), operands), min_size=1, max_size=3)
+    return st.builds(lambda first, rest: sum(([*op.split(), *x] for op, x in rest), first), operands, chain)
+
+
+def _separated(operands: st.SearchStrategy[list[str]], least: int) -> st.SearchStrategy[list[str]]:
+    return st.lists(operands, min_size=least, max_size=3).map(
+        lambda parts: [token for part in parts for token in (",", *part)][1:]
+    )
+
+
+def _larger(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
+    called = st.sampled_from(["SUM", "if", "Größe", "and", "OR", "in"])
+    return st.one_of(
+        _infix(["+", "-", "*", "/", "=", "<=", "<>", "AND", "or"], inner),
+        st.builds(lambda sign, x: [sign, *x], st.sampled_from(["-", "+", "NOT", "not"]), inner),
+        st.builds(lambda x: ["(", *x, ")"], inner),
+        st.builds(lambda x, tail: [*x, *tail.split()], inner, st.sampled_from(["IS NULL", "is Not null"])),
+        st.builds(
+            lambda x, op, values: [*x, *op.split(), "(", *values, ")"],
+            inner,
+            st.sampled_from(["IN", "not in"]),
+            _separated(inner, 1),
+        ),
+        st.builds(lambda name, values: [name, "(", *values, ")"], called, _separated(inner, 0)),
+    )
+
+
+OPERANDS = st.one_of(
+    st.one_of(NAMES, NUMBERS, STRINGS, SELECTORS, st.sampled_from(["TRUE", "null"])).map(lambda token: [token]),
+    st.builds(lambda table, column: [table, ".", column], NAMES, st.one_of(NAMES, KEYWORDS)),
+)
+EXPRESSIONS = st.recursive(OPERANDS, _larger, max_leaves=12)
+
+
+@st.composite
+def _spaced(draw: st.DrawFn, tokens: st.SearchStrategy[list[str]]) -> str:
+    gap = draw(st.sampled_from([" ", "", "\n\t ", "\u00a0"]))
+    text = ""
+    for token in draw(tokens):
+        glue = gap or (" " if text[-1:].isalnum() and token[:1].isalnum() else "")
+        text += glue + token
+    return text
+
+
+@st.composite
+def _mutated(draw: st.DrawFn) -> list[str]:
+    tokens = list(draw(EXPRESSIONS))
+    for _ in range(draw(st.integers(1, 2))):
+        place = draw(st.integers(0, max(0, len(tokens) - 1)))
+        match draw(st.sampled_from(["delete", "insert", "replace", "repeat", "swap", "junk"])):
+            case "delete":
+                tokens[place : place + 1] = []
+            case "insert":
+                tokens.insert(place, draw(TOKENS))
+            case "replace":
+                tokens[place : place + 1] = [draw(TOKENS)]
+            case "repeat":
+                tokens[place:place] = tokens[place : place + 1]
+            case "swap":
+                tokens[place : place + 2] = reversed(tokens[place : place + 2])
+            case _:
+                tokens.insert(place, draw(JUNK))
+    return tokens
+
+
+def _ours(text: str) -> object:
+    try:
+        return _form(parse(PlainText(text)))
+    except UserError:
+        return "refused"
+
+
+def _larks(text: str) -> object:
+    try:
+        return _form_of_tree(LARK.parse(text).children[0])
+    except LarkError:
+        return "refused"
+
+
+def _form(node: Node) -> object:
+    match node:
+        case Literal(int() | Decimal() as value) if not isinstance(value, bool):
+            return ("number", str(value))
+        case Literal(value):
+            return ("literal", value)
+        case Reference(table, column):
+            return ("column", table, column)
+        case SelectorReference(name):
+            return ("selector", name)
+        case Call(name, arguments):
+            return (name, *map(_form, arguments))
+
+
+def _form_of_tree(tree: object) -> object:
+    assert isinstance(tree, Tree)
+    parts = [_form_of_tree(child) for child in tree.children if isinstance(child, Tree)]
+    tokens = [str(child) for child in tree.children if isinstance(child, Token)]
+    match tree.data:
+        case "or" | "and":
+            return (tree.data.upper(), *parts)
+        case "negation":
+            return ("NOT", *parts)
+        case "operation":
+            return (tokens[0], *parts)
+        case "is_in" | "is_not_in":
+            assert isinstance(parts[1], list)
+            found = ("IN", parts[0], *parts[1])
+            return found if tree.data == "is_in" else ("NOT", found)
+        case "values":
+            return parts
+        case "is_null":
+            return ("ISNULL", *parts)
+        case "is_not_null":
+            return ("NOT", ("ISNULL", *parts))
+        case "plus":
+            return parts[0]
+        case "minus":
+            return ("NEGATE", *parts)
+        case "number":
+            return ("number", str(Decimal(tokens[0]) if "." in tokens[0] else int(tokens[0])))
+        case "text":
+            return ("literal", tokens[0][1:-1].replace('""', '"'))
+        case "true" | "false" | "null":
+            return ("literal", {"true": True, "false": False, "null": None}[tree.data])
+        case "selector":
+            return ("selector", tokens[0][2:-2].strip())
+        case "name" | "column_name":
+            return tokens[0][1:-1].replace("``", "`") if tokens[0].startswith("`") else tokens[0]
+        case "column":
+            return ("column", None, *parts)
+        case "qualified_column":
+            return ("column", *parts)
+        case "call":
+            return (tokens[0].upper() if tokens[0].isascii() else tokens[0], *parts)
+        case other:
+            raise AssertionError(other)
+
+
+@given(_spaced(EXPRESSIONS))
+@settings(max_examples=300)
+@example("NOT(a) IS NULL")
+@example("a - b - c / d / e * f")
+@example("-a * -b + +c")
+@example("a or b and not c = d or e")
+@example("a IS NOT NULL = b")
+def test_parser_and_grammar_read_an_expression_the_same_way(text: str) -> None:
+    assert _ours(text) == _larks(text)
+
+
+@given(_spaced(_mutated()))
+@settings(max_examples=600)
+@example("a < b < c")
+@example("a = NOT b")
+@example("x ıs NULL")
+@example("t.and")
+@example("and.t")
+@example("AND(a)")
+@example("NULL(a)")
+@example("`sum`(a)")
+@example("a.b.c")
+@example("a IN ()")
+@example("f(,)")
+@example("f(a,)")
+@example('"a"" OR b')
+@example("1.5.2")
+@example("1_000")
+def test_parser_and_grammar_accept_and_refuse_the_same_near_misses(text: str) -> None:
+    assert _ours(text) == _larks(text)
+
+
+@given(st.lists(st.one_of(TOKENS, JUNK), max_size=8).map(" ".join))
+@settings(max_examples=300)
+def test_parser_and_grammar_agree_on_token_soup(text: str) -> None:
+    assert _ours(text) == _larks(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("a OR b AND c", "(OR a (AND b c))"),
+        ("NOT a AND b", "(AND (NOT a) b)"),
+        ("NOT a = b", "(NOT (= a b))"),
+        ("NOT(a) IS NULL", "(NOT (ISNULL a))"),
+        ("a + b * c", "(+ a (* b c))"),
+        ("a - b - c", "(- (- a b) c)"),
+        ("a / b * c", "(* (/ a b) c)"),
+        ("-a * b", "(* (NEGATE a) b)"),
+        ("- - a", "(NEGATE (NEGATE a))"),
+        ("+a", "a"),
+        ("a + b = c - d", "(= (+ a b) (- c d))"),
+        ("a = 1 AND b NOT IN (1, 2) OR c IS NOT NULL", "(OR (AND (= a 1) (NOT (IN b 1 2))) (NOT (ISNULL c)))"),
+        ("a AND b AND c AND d", "(AND a b c d)"),
+        ("(a AND b) AND c", "(AND (AND a b) c)"),
+        ("sum(a) / Count_All()", "(/ (SUM a) (COUNT_ALL))"),
+    ],
+)
+def test_operators_bind_in_the_published_order(text: str, form: str) -> None:
+    assert _short(parse(PlainText(text))) == form
+
+
+def _short(node: Node) -> str:
+    match node:
+        case Literal(value):
+            return str(value)
+        case Reference(_, column):
+            return column
+        case SelectorReference(name):
+            return name
+        case Call(name, arguments):
+            return f"({' '.join([name, *map(_short, arguments)])})"
