@@ -9,41 +9,13 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-
-REPOSITORY = Path(__file__).parents[2]
-SAMPLE_DATA = REPOSITORY / "src" / "clew" / "app" / "sample" / "data"
-ORACLE = Path(__file__).with_name("gl_close_oracle.sql").read_text(encoding="utf-8")
-MONTHS = ("2026-01", "2026-02", "2026-03")
-
-TABLES = {
-    "journal_lines": """journal_id VARCHAR, line_number BIGINT, posting_date DATE, account_code VARCHAR,
-        cost_center VARCHAR, description VARCHAR, currency VARCHAR, amount_local DECIMAL(18, 2), category VARCHAR,
-        entered_by VARCHAR, _period VARCHAR""",
-    "accounts": "account_code VARCHAR, account_name VARCHAR, account_type VARCHAR",
-    "cost_centers": "code VARCHAR, name VARCHAR, kind VARCHAR, region VARCHAR",
-    "fx_rates": """from_currency VARCHAR, to_currency VARCHAR, rate_type VARCHAR, rate DECIMAL(18, 6),
-        published_on DATE, remark VARCHAR, _period_from DATE, _period_to DATE""",
-    "budgets": """account_code VARCHAR, cost_center VARCHAR, status VARCHAR, kind VARCHAR, amount_usd DECIMAL(18, 2),
-        _period VARCHAR""",
-}
+from sample_ledger import MONTHS, REPOSITORY, SAMPLE_DATA, ask_closed, open_ledger
 
 
 @pytest.fixture(scope="module")
 def ledger() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        for name, columns in TABLES.items():
-            connection.execute(f"CREATE TABLE {name} ({columns})")
-            file = "journal/*.csv" if name == "journal_lines" else f"{name}.csv"
-            path = SAMPLE_DATA / file
-            connection.execute(f"INSERT INTO {name} FROM read_csv('{path}', header = true, all_varchar = true)")
-        connection.execute(f"INSERT INTO journal_lines FROM '{SAMPLE_DATA}/journal/*/*.parquet'")
+    with open_ledger() as connection:
         yield connection
-
-
-def closed(ledger: duckdb.DuckDBPyConnection, query: str, month: str) -> list[tuple[object, ...]]:
-    """Ask something of the closed ledger of a month."""
-    parameters = {"period": month, "first_day": f"{month}-01"}
-    return ledger.execute(f"WITH closed AS ({ORACLE}) {query}", parameters).fetchall()
 
 
 def test_the_generator_gives_what_is_shipped_every_time(tmp_path: Path) -> None:
@@ -151,15 +123,15 @@ def test_the_closing_rate_of_the_euro_was_restated_from_january_on(ledger: duckd
 
 @pytest.mark.parametrize(("month", "lines"), [("2026-01", 17), ("2026-02", 9), ("2026-03", 12)])
 def test_test_entries_are_whole_entries(ledger: duckdb.DuckDBPyConnection, month: str, lines: int) -> None:
-    dropped = closed(ledger, "SELECT count(*), sum(amount_local) FROM closed WHERE row_kind = 'test entry'", month)
+    dropped = ask_closed(ledger, "SELECT count(*), sum(amount_local) FROM closed WHERE row_kind = 'test entry'", month)
     assert dropped == [(lines, Decimal("0.00"))]
 
 
 @pytest.mark.parametrize("month", MONTHS)
 def test_the_closed_ledger_is_zero_but_for_rounding(ledger: duckdb.DuckDBPyConnection, month: str) -> None:
     """Each line is rounded to a cent by itself, so an entry that balances in EUR may be a cent off in USD."""
-    totals = closed(ledger, "SELECT sum(total_usd), sum(line_count) FROM closed", month)
-    lines = closed(ledger, "SELECT sum(amount_usd), count(*) FROM closed WHERE row_kind = 'line'", month)
+    totals = ask_closed(ledger, "SELECT sum(total_usd), sum(line_count) FROM closed", month)
+    lines = ask_closed(ledger, "SELECT sum(amount_usd), count(*) FROM closed WHERE row_kind = 'line'", month)
     assert totals == lines
     [(off_balance, _)] = lines
     assert isinstance(off_balance, Decimal)
@@ -168,7 +140,7 @@ def test_the_closed_ledger_is_zero_but_for_rounding(ledger: duckdb.DuckDBPyConne
 
 def test_the_totals_of_january(ledger: duckdb.DuckDBPyConnection) -> None:
     query = "SELECT account_type, total_usd, line_count FROM closed WHERE row_kind = 'total' ORDER BY account_type"
-    assert closed(ledger, query, "2026-01") == [
+    assert ask_closed(ledger, query, "2026-01") == [
         ("asset", Decimal("757673.96"), 437),
         ("expense", Decimal("737127.41"), 484),
         ("liability", Decimal("-694583.30"), 366),
@@ -181,7 +153,7 @@ def test_the_entries_that_the_documentation_follows(ledger: duckdb.DuckDBPyConne
         SELECT row_kind, journal_id, line_number, account_code, category, amount_local, amount_usd FROM closed
         WHERE (journal_id, line_number) IN (('JE-00017', 1), ('JE-00099', 1), ('JE-00231', 2)) ORDER BY journal_id
     """
-    assert closed(ledger, query, "2026-01") == [
+    assert ask_closed(ledger, query, "2026-01") == [
         ("line", "JE-00017", 1, "5250", "operating", Decimal("56043.96"), Decimal("61200.00")),
         ("test entry", "JE-00099", 1, "5240", "operating", Decimal("2500.00"), Decimal("2730.00")),
         ("line", "JE-00231", 2, "5290", "projects", Decimal("1200.00"), Decimal("1310.40")),

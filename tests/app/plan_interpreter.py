@@ -1,0 +1,184 @@
+"""What a plan means, in the plainest Python: rows are dictionaries, steps are loops. For small data only."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+
+from clew.lang.arithmetic import fit
+from clew.lang.evaluation import Row, evaluator, group_evaluator
+from clew.lang.typed import Value
+from clew.lang.types import Kind, Type
+from clew.plan import Plan
+from clew.plan.datasets import DatasetUse
+from clew.plan.steps import (
+    AggregateStep,
+    AppendStep,
+    Assignment,
+    DeleteStep,
+    OutputStep,
+    PlannedExpression,
+    Step,
+    UpdateStep,
+)
+
+Cells = dict[str, Value]
+Data = Mapping[str, Sequence[Mapping[str, object]]]
+
+
+class JoinNotUnique(Exception):
+    """More than one row of a joined dataset matches a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step did to a row."""
+
+    seq: int
+    change_type: str
+    before: Cells | None
+    after: Cells
+
+
+@dataclass(slots=True)
+class Interpretation:
+    """A plan at work on rows of a period."""
+
+    plan: Plan
+    data: Data
+    period: str
+    first_day: date
+    rows: list[Cells] = field(init=False)
+    outputs: dict[str, list[Cells]] = field(default_factory=dict)
+    """By the name of the operation, and by its seq."""
+    changes: list[Change] = field(default_factory=list)
+
+    def run(self) -> "Interpretation":
+        """Load the input and take all steps."""
+        self.rows = [{**row, "_deleted": False, "_labels": ""} for row in self._load(self.plan.input)]
+        for step in self.plan.steps:
+            self._take(step)
+        return self
+
+    def _take(self, step: Step) -> None:
+        for row in self.rows:
+            row.update({column.name: None for column in step.adds})
+        match step:
+            case UpdateStep():
+                self._update(step)
+            case DeleteStep():
+                for row in self._selected(step):
+                    self._change(step, row, {"_deleted": True}, "deleted")
+            case AggregateStep():
+                groups = _grouped(self._selected(step), step.group_by)
+                self._create(step, [self._summary(step.aggregations, *group) for group in groups])
+            case AppendStep():
+                self._append(step)
+            case OutputStep():
+                rows = self.rows if step.include_deleted else [row for row in self.rows if not row["_deleted"]]
+                kept = self._matching(step.selector, rows)
+                written = [{column: row[column] for column in step.columns} for row in kept]
+                self.outputs[step.name] = self.outputs[str(step.seq)] = written
+
+    def _update(self, step: UpdateStep) -> None:
+        values = [(each.column, evaluator(each.value.tree)) for each in step.assignments]
+        joined = {join.alias: self._load(join.dataset) for join in step.joins}
+        conditions = {join.alias: evaluator(join.on.tree) for join in step.joins}
+        nothing = {join.alias: dict.fromkeys(column.name for column in join.dataset.columns) for join in step.joins}
+        for row in self._selected(step):
+            tables = dict[str, Cells]()
+            for alias, candidates in joined.items():
+                found = [
+                    other
+                    for other in candidates
+                    if conditions[alias](self._seen(row, {**tables, alias: other})) is True
+                ]
+                if len(found) > 1:
+                    raise JoinNotUnique(step.name)
+                tables[alias] = found[0] if found else nothing[alias]
+            seen = self._seen(row, tables)
+            self._change(step, row, {column: value(seen) for column, value in values}, "updated")
+
+    def _append(self, step: AppendStep) -> None:
+        table = step.source.table
+        rows = self._matching(step.source_selector, self._load(step.source), table)
+        if step.group_by is None:
+            values = [(each.column, evaluator(each.value.tree)) for each in step.columns]
+            created = [{column: value(self._seen(row, {}, table)) for column, value in values} for row in rows]
+        else:
+            created = [self._summary(step.columns, *group, table) for group in _grouped(rows, step.group_by)]
+        self._create(step, created)
+
+    def _summary(
+        self, columns: Sequence[Assignment], keys: Cells, group: Sequence[Cells], table: str | None = None
+    ) -> Cells:
+        seen = [self._seen(row, {}, table) for row in group]
+        return {**keys, **{each.column: group_evaluator(each.value.tree)(seen) for each in columns}}
+
+    def _selected(self, step: Step) -> list[Cells]:
+        return self._matching(step.selector, [row for row in self.rows if not row["_deleted"]])
+
+    def _matching(self, selector: PlannedExpression | None, rows: list[Cells], table: str | None = None) -> list[Cells]:
+        if selector is None:
+            return rows
+        condition = evaluator(selector.tree)
+        return [row for row in rows if condition(self._seen(row, {}, table)) is True]
+
+    def _seen(self, row: Cells, joined: Mapping[str, Cells], table: str | None = None) -> Row:
+        return Row({table or self.plan.input.table: row, **joined}, self.first_day)
+
+    def _change(self, step: Step, row: Cells, values: Cells, change_type: str) -> None:
+        before = dict(row)
+        row.update(values)
+        if row != before:
+            self.changes.append(Change(step.seq, change_type, before, dict(row)))
+
+    def _create(self, step: Step, created: Sequence[Cells]) -> None:
+        empty: Cells = dict.fromkeys(column.name for column in self.plan.columns_after(step.seq))
+        for values in created:
+            row = {**empty, "_period": self.period, "_deleted": False, "_labels": "", **values}
+            self.rows.append(row)
+            self.changes.append(Change(step.seq, "created", None, dict(row)))
+
+    def _load(self, use: DatasetUse) -> list[Cells]:
+        rows = [
+            {column.name: typed(row.get(column.name), column.type) for column in use.columns}
+            for row in self.data[use.dataset_id]
+            if self._counts(use, row)
+        ]
+        assert all(row[column.name] is not None for row in rows for column in use.columns if not column.nullable)
+        return rows
+
+    def _counts(self, use: DatasetUse, row: Mapping[str, object]) -> bool:
+        if use.temporal_mode == "period":
+            return row["_period"] == self.period
+        if use.temporal_mode == "bitemporal":
+            begin, end = (_as_date(row[name]) for name in ("_period_from", "_period_to"))
+            assert begin is not None
+            return begin <= self.first_day and (end is None or self.first_day < end)
+        return True
+
+
+def typed(value: object, target: Type) -> Value:
+    """A value of a file as a column has it; an empty text is NULL."""
+    if value is None or value == "":
+        return None
+    convert: Mapping[Kind, Callable[[str], Value]] = {
+        Kind.STRING: str,
+        Kind.INTEGER: int,
+        Kind.DECIMAL: lambda text: fit(Decimal(text), target),
+        Kind.DATE: date.fromisoformat,
+    }
+    return convert[target.kind](str(value))
+
+
+def _as_date(value: object) -> date | None:
+    return None if value in {None, ""} else date.fromisoformat(str(value))
+
+
+def _grouped(rows: Sequence[Cells], keys: Sequence[str]) -> Iterator[tuple[Cells, list[Cells]]]:
+    groups = dict[tuple[Value, ...], list[Cells]]()
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    for values, group in groups.items():
+        yield dict(zip(keys, values, strict=True)), group
