@@ -1,6 +1,6 @@
 """Calendars: the levels of time and the periods on them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -88,13 +88,13 @@ class PeriodTree:
 
     periods: tuple[Period, ...]
     _by_identifier: Mapping[str, Period] = field(init=False, repr=False, compare=False)
-    _children: Mapping[str, tuple[Period, ...]] = field(init=False, repr=False, compare=False)
+    _children: Mapping[str, Sequence[Period]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        children: dict[str, tuple[Period, ...]] = {}
+        children: dict[str, list[Period]] = {}
         for period in self.periods:
             if period.parent is not None:
-                children[period.parent] = (*children.get(period.parent, ()), period)
+                children.setdefault(period.parent, []).append(period)
         object.__setattr__(self, "_by_identifier", {period.identifier: period for period in reversed(self.periods)})
         object.__setattr__(self, "_children", children)
 
@@ -104,7 +104,7 @@ class PeriodTree:
 
     def children(self, identifier: str) -> tuple[Period, ...]:
         """The periods directly below."""
-        return self._children.get(identifier, ())
+        return tuple(self._children.get(identifier, ()))
 
     def descendants(self, identifier: str) -> tuple[Period, ...]:
         """All periods below, each before its own children."""
@@ -167,10 +167,12 @@ def _last_day(year: int, month: int) -> date:
 
 
 def _problems_of_levels(calendar: Calendar) -> Iterator[Diagnostic]:
+    seen: set[str] = set()
     for position, level in enumerate(calendar.levels):
-        if level in calendar.levels[:position]:
+        if level in seen:
             problem = f'the level "{level}" stands twice'
             yield INVALID_VALUE.at(calendar.place("levels", position), problem=problem, hint="remove one")
+        seen.add(level)
     for period in calendar.periods:
         if period.level not in calendar.levels:
             problem = f'the calendar has no level "{period.level}"; its levels are {", ".join(calendar.levels)}'

@@ -153,14 +153,13 @@ class Dataset(Definition):
 
 def key_problems(holder: Located, natural_key: tuple[str, ...], table: Table) -> Iterator[Diagnostic]:
     """What is wrong with the natural key of a dataset."""
+    names = {column.name.casefold(): column.name for column in table.all_columns}
     seen: set[str] = set()
     for position, name in enumerate(natural_key):
-        if table.column(name) is None:
-            hint = did_you_mean(name, [column.name for column in table.all_columns])
-            place = holder.place("natural_key", position)
-            yield UNKNOWN_COLUMN.at(
-                place, column=name, table=table.name, hint=hint or f"the table {table.name} has no such column"
-            )
+        place = holder.place("natural_key", position)
+        if name.casefold() not in names:
+            hint = did_you_mean(name, names.values()) or f"the columns are {', '.join(names.values())}"
+            yield UNKNOWN_COLUMN.at(place, column=name, table=table.name, hint=hint)
         elif name.casefold() in seen:
-            yield DUPLICATE_COLUMN.at(holder.place("natural_key", position), column=name)
+            yield DUPLICATE_COLUMN.at(place, column=name)
         seen.add(name.casefold())

@@ -140,10 +140,12 @@ def _unknown_project(workspace: Workspace, name: str, place: Span) -> Iterator[D
 def _problems_of_periods(workspace: Workspace, scenario: Scenario) -> Iterator[Diagnostic]:
     tree = PeriodTree(scenario.periods) if scenario.periods else workspace.periods
     known = [period.identifier for period in tree.periods]
-    for position, period in enumerate(scenario.periods):
-        if period.identifier in known[:position]:
-            first = str(scenario.periods[known.index(period.identifier)].span)
-            yield DUPLICATE_ID.at(period.place("identifier"), kind="period", id=period.identifier, first=first)
+    first: dict[str, Period] = {}
+    for period in scenario.periods:
+        earlier = first.setdefault(period.identifier, period)
+        if earlier is not period:
+            where = str(earlier.place("identifier"))
+            yield DUPLICATE_ID.at(period.place("identifier"), kind="period", id=period.identifier, first=where)
         if period.parent is not None and tree.period(period.parent) is None:
             yield UNKNOWN_PERIOD.at(period.place("parent"), name=period.parent, hint=did_you_mean(period.parent, known))
     calendars_are_whole = not any(kind == "calendar" for kind, _ in workspace.broken)

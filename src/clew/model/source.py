@@ -22,9 +22,9 @@ class Source:
         """The place of `text[start:end]`, up to the end of the line that it begins in."""
         row = bisect_right(self._line_starts, start) - 1
         line_start = self._line_starts[row]
-        line_break = LINE_BREAK.search(self.text, start)
-        line_end = line_break.start() if line_break else len(self.text)
-        return Span(self.file, row + 1, start - line_start + 1, max(1, min(end, line_end) - start))
+        line_break = LINE_BREAK.search(self.text, start, end)
+        line_end = line_break.start() if line_break else end
+        return Span(self.file, row + 1, start - line_start + 1, max(1, line_end - start))
 
     @cached_property
     def _line_starts(self) -> list[int]:

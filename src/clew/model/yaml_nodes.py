@@ -174,7 +174,7 @@ class _Builder:
 
     def _key(self, holder: MapNode, node: Node) -> ScalarNode:
         if not isinstance(node, ScalarNode):
-            raise UserError(SYNTAX_ERROR.at(node.span, problem="a key cannot be a list or a mapping"))
+            raise self._complex_key(node)
         if node.is_plain and node.text == "<<":
             hint = "write the keys out; an alias can only stand for a whole value"
             raise UserError(SYNTAX_ERROR.at(node.span, problem='"<<" does not merge mappings here', hint=hint))
@@ -184,6 +184,13 @@ class _Builder:
         if first is not None:
             self.diagnostics.append(DUPLICATE_KEY.at(node.span, key=node.text, first_line=first.key.span.line))
         return node
+
+    def _complex_key(self, node: ListNode | MapNode) -> UserError:
+        if self.source.text.startswith("{{", node.start - 1):
+            span = self.source.span(node.start - 1, node.start + 1)
+            hint = 'put the text in quotes: "{{NAME}}"'
+            return UserError(SYNTAX_ERROR.at(span, problem='"{{" starts a mapping in YAML', hint=hint))
+        return UserError(SYNTAX_ERROR.at(node.span, problem="a key cannot be a list or a mapping"))
 
     def _aliased_node(self, event: _Event, anchor: str) -> Node:
         if anchor not in self._anchors:

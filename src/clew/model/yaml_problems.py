@@ -34,6 +34,7 @@ _WORDINGS: Mapping[str, tuple[str, str]] = {
     ),
     "expected node content": ("a value is expected here", "put text that starts with a special character in quotes"),
     "the node content": ("a value is expected here", "put text that starts with a special character in quotes"),
+    "alphabetic or numeric": ('a value cannot start with "*" or "&"', "put the value in quotes"),
     "comment or": ("text cannot stand behind | or >", "start the text in the next line"),
     "undefined tag handle": ("tags are not allowed", "remove it; quotes make a value text"),
     "incompatible YAML document": ("this version of YAML cannot be read", "remove the %YAML line"),

@@ -11,6 +11,9 @@ from clew.model.shapes.shape import JsonSchema, Shape, refused
 
 T_co = TypeVar("T_co", covariant=True)
 
+_MOST_PROBLEMS = 200
+"""A list with more wrong items than this is wrong in one way, and nobody reads on."""
+
 
 def items_of(node: Node, what: str) -> list[Node]:
     """The items of a list of something."""
@@ -46,6 +49,8 @@ class ListOf(Shape[tuple[T_co, ...]], Generic[T_co]):
                 items.append(self.item.read(item))
             except UserError as error:
                 problems.extend(error.diagnostics)
+                if len(problems) >= _MOST_PROBLEMS:
+                    break
         if problems:
             raise UserError(*problems)
         return tuple(items)
@@ -84,6 +89,8 @@ class MapOf(Shape[Mapping[str, T_co]], Generic[T_co]):
                 values[name] = self.value.read(entry.value)
             except UserError as error:
                 problems.extend(error.diagnostics)
+                if len(problems) >= _MOST_PROBLEMS:
+                    break
         if problems:
             raise UserError(*problems)
         return values

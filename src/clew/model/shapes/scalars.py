@@ -280,7 +280,7 @@ def _either(words: list[str]) -> str:
 
 TEXT = Text()
 NAME = Text("a name", r"\S(?:[^\n]*\S)?")
-SLUG = Text("an id of letters, digits, '.', '_' and '-'", r"[A-Za-z0-9][A-Za-z0-9._-]*")
+SLUG = Text("an id (letters, digits, '.', '_' and '-'; the first a letter or digit)", r"[A-Za-z0-9][A-Za-z0-9._-]*")
 SECRET = Text('a reference to a secret such as "secret://env/NAME"', r"secret://\S+")
 PATH = PathText(is_template=False)
 TEMPLATE = PathText(is_template=True)
