@@ -2,25 +2,41 @@
 
 from clew.tracelink.blocks import TraceIdBlock
 from clew.tracelink.clock import ClockMs, monotonic_epoch_clock
-from clew.tracelink.frame_descriptor import FrameDescriptor, FrameView, read_frame, write_frame
+from clew.tracelink.dot import to_dot
+from clew.tracelink.emitter import COLLECTOR_ADDRESS, Emitter, EmitterCounts
+from clew.tracelink.frame_descriptor import FrameDescriptor, FrameFields, FrameView, read_frame, write_frame
 from clew.tracelink.ids import TraceIdGenerator
 from clew.tracelink.layout import MAX_NODE_ID, UNTRACED, TraceIdParts, decompose
 from clew.tracelink.leased_ids import LeasedTraceIds, this_process
-from clew.tracelink.link_set import LinkSetView, TraceLinkSet, read_link_set, write_link_set
+from clew.tracelink.lineage import Direction, LineageGraph, LineageNode, walk
+from clew.tracelink.lineage_tree import render_tree
+from clew.tracelink.link_set import LinkSetFields, LinkSetView, TraceLinkSet, read_link_set, write_link_set
+from clew.tracelink.links import Link, LinkReader, UnitedLinks
 from clew.tracelink.node_lease import LeaseEnd, LeasePolicy, NodeHolder, NodeLease, NodeLeases
 from clew.tracelink.sbe import CodecError
 from clew.tracelink.stream import SkipCounts, read_batch, read_stream
+from clew.tracelink.traced_stream import TracedStream, TraceIds
 
 __all__ = [
+    "COLLECTOR_ADDRESS",
     "MAX_NODE_ID",
     "UNTRACED",
     "ClockMs",
     "CodecError",
+    "Direction",
+    "Emitter",
+    "EmitterCounts",
     "FrameDescriptor",
+    "FrameFields",
     "FrameView",
     "LeaseEnd",
     "LeasePolicy",
     "LeasedTraceIds",
+    "LineageGraph",
+    "LineageNode",
+    "Link",
+    "LinkReader",
+    "LinkSetFields",
     "LinkSetView",
     "NodeHolder",
     "NodeLease",
@@ -29,14 +45,20 @@ __all__ = [
     "TraceIdBlock",
     "TraceIdGenerator",
     "TraceIdParts",
+    "TraceIds",
     "TraceLinkSet",
+    "TracedStream",
+    "UnitedLinks",
     "decompose",
     "monotonic_epoch_clock",
     "read_batch",
     "read_frame",
     "read_link_set",
     "read_stream",
+    "render_tree",
     "this_process",
+    "to_dot",
+    "walk",
     "write_frame",
     "write_link_set",
 ]

@@ -1,0 +1,71 @@
+"""A stage outside Spark that takes part in tracing: which trace id an output gets, and what is told about it.
+
+- An output with no input begins a trace: a new id (`root`).
+- An output made from one input belongs to its trace: the same id, and no links (`derive`).
+- An output made from several inputs is a trace of its own: a new id, linked to theirs (`join`).
+- One that is to be told apart from its only input is one too: a new id with one parent (`reroot`).
+
+Trace ids go on over a change of epoch: they are unique without it.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from clew.diagnostics import ClewError
+from clew.tracelink.emitter import Emitter
+from clew.tracelink.layout import UNTRACED
+
+
+class TraceIds(Protocol):
+    """Where new trace ids come from: a generator, or one that works under a lease."""
+
+    def next_id(self) -> int:
+        """A trace id that nobody has."""
+        ...
+
+
+class TracedStream:
+    """The frames that a stage publishes to one stream in one epoch.
+
+    Every method returns the trace id that the output carries on, and 0 if none can be had: the stage then goes on
+    untraced, and `untraced` counts it.
+    """
+
+    def __init__(self, emitter: Emitter, ids: TraceIds, *, stream_id: int, epoch: int) -> None:
+        self.stream_id = stream_id
+        self.epoch = epoch
+        self.untraced = 0
+        self._emitter = emitter
+        self._ids = ids
+
+    def root(self, seq: int, *, timestamp_ns: int | None = None) -> int:
+        """Publish a frame that begins a trace."""
+        return self._publish(seq, self._mint(), timestamp_ns)
+
+    def derive(self, seq: int, trace_id: int, *, timestamp_ns: int | None = None) -> int:
+        """Publish a frame made from one frame, whose trace id this is."""
+        return self._publish(seq, trace_id, timestamp_ns)
+
+    def join(self, seq: int, parents: Iterable[int], *, timestamp_ns: int | None = None) -> int:
+        """Publish a frame made from several, whose trace ids these are. Untraced ones among them are left out."""
+        distinct = tuple(dict.fromkeys(parent for parent in parents if parent != UNTRACED))
+        trace_id = self._publish(seq, self._mint(), timestamp_ns)
+        if distinct and trace_id != UNTRACED:
+            self._emitter.links(self.stream_id, self.epoch, seq, trace_id, distinct)
+        return trace_id
+
+    def reroot(self, seq: int, parent: int, *, timestamp_ns: int | None = None) -> int:
+        """Publish a frame made from one frame, as a new trace that is linked to the old."""
+        return self.join(seq, (parent,), timestamp_ns=timestamp_ns)
+
+    def _mint(self) -> int:
+        try:
+            return self._ids.next_id()
+        except ClewError:
+            return UNTRACED
+
+    def _publish(self, seq: int, trace_id: int, timestamp_ns: int | None) -> int:
+        if trace_id == UNTRACED:
+            self.untraced += 1
+        self._emitter.frame(self.stream_id, self.epoch, seq, timestamp_ns, None, trace_id)
+        return trace_id
