@@ -1,0 +1,117 @@
+"""Updates and deletions as pure functions on rows.
+
+A narrow step adds columns that say what it changed (a mask, and the values after it) and gives the assigned columns
+their new values. Nothing runs here: Spark evaluates the chain when something is written, and leaves out what the
+writer does not ask for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from clew.plan.steps import DeleteStep, UpdateStep
+from clew.spark.names import joined_column, new_column, selected_column, working_columns
+from clew.spark.sql import quoted, spark_type, sql_of
+from clew.trace.layout import DELETED_MASK, MASK_BITS, after_column, mask_column, mask_words
+
+NarrowStep = UpdateStep | DeleteStep
+
+
+@dataclass(frozen=True, slots=True)
+class Expressing:
+    """What turns expressions of a plan into SQL: the run, the working table's name, and what TODAY() means."""
+
+    run_id: str
+    table: str
+    today: date
+
+    def sql(self, tree: object) -> str:
+        """The SQL of an expression over the working dataset and the joins of a step."""
+        return sql_of(tree, working_columns(self.run_id, self.table), self.today)  # type: ignore[arg-type]
+
+    def selected(self, step: NarrowStep) -> str:
+        """SQL that is TRUE for the rows that a step acts on and FALSE for all others."""
+        if step.selector is None:
+            return "NOT `_deleted`"
+        return f"(NOT `_deleted` AND coalesce({self.sql(step.selector.tree)}, FALSE))"
+
+
+def apply_delete(rows: DataFrame, step: DeleteStep, expressing: Expressing) -> DataFrame:
+    """The rows behind a deletion."""
+    selected = selected_column(step.seq)
+    return (
+        rows.withColumns({selected: F.expr(expressing.selected(step))})
+        .withColumns(
+            {
+                mask_column(step.seq): F.expr(f"CASE WHEN {quoted(selected)} THEN {DELETED_MASK}L END"),
+                "_deleted": F.expr(f"`_deleted` OR {quoted(selected)}"),
+            }
+        )
+        .drop(selected)
+    )
+
+
+def apply_update(
+    rows: DataFrame, step: UpdateStep, expressing: Expressing, joined: Mapping[str, DataFrame]
+) -> DataFrame:
+    """The rows behind an update. `joined` has for each alias its dataset, columns named by `joined_column`."""
+    dropped = list[str]()
+    for join in step.joins:
+        other = joined[join.alias]
+        rows = rows.join(other, F.expr(expressing.sql(join.on.tree)), "left")
+        dropped += [joined_column(join.alias, column.name) for column in join.dataset.columns]
+    selected = selected_column(step.seq)
+    rows = rows.withColumns({selected: F.expr(expressing.selected(step))})
+    rows = rows.withColumns(
+        {
+            new_column(step.seq, position): F.expr(
+                f"CASE WHEN {quoted(selected)} THEN {expressing.sql(assignment.value.tree)} ELSE {_old(step, position)} END"
+            )
+            for position, assignment in enumerate(step.assignments)
+        }
+    )
+    rows = rows.withColumns(_changes(step))
+    temporary = [selected, *(new_column(step.seq, position) for position in range(len(step.assignments)))]
+    return rows.drop(*temporary, *dropped)
+
+
+def _changes(step: UpdateStep) -> dict[str, object]:
+    """Mask, values after, and the assigned columns themselves, all from the values before and the new ones."""
+    differs = [
+        f"({_old(step, position)} <=> {quoted(new_column(step.seq, position))})"
+        for position in range(len(step.assignments))
+    ]
+    columns = dict[str, object]()
+    for word in range(mask_words(len(step.assignments))):
+        bits = range(word * MASK_BITS, min((word + 1) * MASK_BITS, len(step.assignments)))
+        total = " | ".join(f"IF({differs[bit]}, 0L, {1 << (bit - word * MASK_BITS)}L)" for bit in bits)
+        columns[mask_column(step.seq, word)] = F.expr(f"nullif({total}, 0L)")
+    for position, assignment in enumerate(step.assignments):
+        new = quoted(new_column(step.seq, position))
+        columns[after_column(step.seq, position)] = F.expr(f"CASE WHEN NOT {differs[position]} THEN {new} END")
+        columns[assignment.column] = F.expr(new)
+    return columns
+
+
+def _old(step: UpdateStep, position: int) -> str:
+    assignment = step.assignments[position]
+    if assignment.adds_column:
+        return f"CAST(NULL AS {spark_type(assignment.value.tree.type)})"
+    return quoted(assignment.column)
+
+
+def change_columns(step: NarrowStep) -> list[str]:
+    """The columns of a step in the trace."""
+    if isinstance(step, DeleteStep):
+        return [mask_column(step.seq)]
+    masks = [mask_column(step.seq, word) for word in range(mask_words(len(step.assignments)))]
+    return masks + [after_column(step.seq, position) for position in range(len(step.assignments))]
+
+
+def mask_columns(step: NarrowStep) -> list[str]:
+    """The mask columns of a step."""
+    count = 1 if isinstance(step, DeleteStep) else mask_words(len(step.assignments))
+    return [mask_column(step.seq, word) for word in range(count)]

@@ -1,0 +1,85 @@
+"""Writing parts of a run to storage and reading them back with the ordinals of their rows.
+
+A part is written to a staging folder, described by `part.json`, and renamed to its final name; so a folder with a
+final name is complete, and one that no event names counts for nothing and may be replaced.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from clew.spark.sql import quoted
+from clew.trace.identity import ROW_INDEX_BITS
+from clew.trace.layout import ORDINAL, PART_FILE, Part, PartFile
+
+WRITE_OPTIONS = {
+    "compression": "zstd",
+    "parquet.writer.version": "PARQUET_2_0",
+    "parquet.block.row.count.limit": "100000",
+    f"parquet.enable.dictionary#{ORDINAL}": "false",
+}
+"""Small row groups make lookups by ordinal quick, the second Parquet version makes ordinals small."""
+
+
+def write_part(rows: DataFrame, root: Path, name: str, part: Part, first_ordinal: int | None = None) -> Part:
+    """Write rows as a part, in a folder below the storage root.
+
+    `first_ordinal` numbers its files where their rows get ordinals of their own.
+    """
+    folder = root / name
+    staging = folder.with_name(folder.name + ".staging")
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.parent.mkdir(parents=True, exist_ok=True)
+    rows.write.options(**WRITE_OPTIONS).parquet(str(staging))
+    complete = replace(part, files=_describe(staging, name, first_ordinal))
+    (staging / PART_FILE).write_text(json.dumps(asdict(complete), sort_keys=True), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    staging.rename(folder)
+    return complete
+
+
+def _describe(folder: Path, name: str, first_ordinal: int | None) -> tuple[PartFile, ...]:
+    """The data files of a folder, without those that have no rows."""
+    files = list[PartFile]()
+    for path in sorted(folder.glob("*.parquet")):
+        rows = pq.read_metadata(path).num_rows
+        if rows:
+            ordinal = None if first_ordinal is None else first_ordinal + len(files)
+            files.append(PartFile(f"{name}/{path.name}", rows, path.stat().st_size, _sha256(path), ordinal))
+    return tuple(files)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def read_part(
+    spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]], extra: Iterable[str] = ()
+) -> DataFrame:
+    """The rows of an input or created part with their ordinals; `columns` are names and SQL types."""
+    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
+    if not part.files:
+        return spark.createDataFrame([], schema).withColumns({ORDINAL: F.lit(0).cast("bigint")})
+    paths = [str(root / file.path) for file in part.files]
+    rows = spark.read.schema(schema).parquet(*paths)
+    return rows.select(*(quoted(name) for name, _ in columns), *extra, F.expr(_ordinal_sql(part)).alias(ORDINAL))
+
+
+def _ordinal_sql(part: Part) -> str:
+    if len(part.files) == 1:
+        return f"{(part.files[0].ordinal or 0) << ROW_INDEX_BITS}L + _metadata.row_index"
+    pairs = ", ".join(
+        f"'{file.path.rpartition('/')[2]}', {(file.ordinal or 0) << ROW_INDEX_BITS}L" for file in part.files
+    )
+    return f"element_at(map({pairs}), _metadata.file_name) + _metadata.row_index"
