@@ -71,10 +71,12 @@ class Calendar(Definition):
     def check(self) -> Iterator[Diagnostic]:
         """Levels, parents and dates fit together."""
         yield from _problems_of_levels(self)
+        if self.generate is not None and any(self.generate.check()):
+            return
         periods = periods_of(self)
         yield from _duplicates(periods)
         yield from _problems_of_parents(self, periods)
-        yield from _overlaps(periods)
+        yield from _overlaps(period for period in periods if not any(period.check()))
 
 
 def periods_of(calendar: Calendar) -> tuple[Period, ...]:
@@ -194,14 +196,14 @@ def _duplicates(periods: Iterable[Period]) -> Iterator[Diagnostic]:
 
 def _problems_of_parents(calendar: Calendar, periods: tuple[Period, ...]) -> Iterator[Diagnostic]:
     by_identifier = {period.identifier: period for period in reversed(periods)}
-    for period in calendar.periods:
+    for period in periods:
         if period.parent is None:
             continue
         parent = by_identifier.get(period.parent)
         if parent is None:
             hint = did_you_mean(period.parent, by_identifier)
             yield UNKNOWN_PERIOD.at(period.place("parent"), name=period.parent, hint=hint)
-        else:
+        elif not any(period.check()) and not any(parent.check()):
             yield from _misfits(calendar, period, parent)
 
 

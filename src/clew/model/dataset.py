@@ -161,5 +161,5 @@ def key_problems(holder: Located, natural_key: tuple[str, ...], table: Table) ->
             hint = did_you_mean(name, names.values()) or f"the columns are {', '.join(names.values())}"
             yield UNKNOWN_COLUMN.at(place, column=name, table=table.name, hint=hint)
         elif name.casefold() in seen:
-            yield DUPLICATE_COLUMN.at(place, column=name)
+            yield DUPLICATE_COLUMN.at(place, column=name, hint="remove one of them")
         seen.add(name.casefold())

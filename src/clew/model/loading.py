@@ -20,7 +20,7 @@ from clew.model.references import problems_between_files, problems_of_scenarios
 from clew.model.resolver import Resolver
 from clew.model.scenario import Scenario
 from clew.model.settings import Settings
-from clew.model.shapes import Definition
+from clew.model.shapes import Definition, problems_in
 from clew.model.source import Source
 from clew.model.workspace import LoadedWorkspace, Workspace
 from clew.model.yaml_nodes import read_yaml
@@ -101,6 +101,7 @@ class _Loader:
             problems.extend(tree.diagnostics)
             if tree.is_complete:
                 definition = kind.shape.read(_content(source, node, kind))
+                problems.extend(problems_in(definition))
         except UserError as error:
             problems.extend(error.diagnostics)
         if not problems:

@@ -188,7 +188,8 @@ class LocationDestination(Located):
 Destination: TypeAlias = TableDestination | PathDestination | LocationDestination
 
 DESTINATION: ByKey[Destination] = ByKey(
-    {"location": Record(LocationDestination), "table": Record(TableDestination)}, otherwise=Record(PathDestination)
+    "a destination",
+    {"path": Record(PathDestination), "table": Record(TableDestination), "location": Record(LocationDestination)},
 )
 
 
@@ -315,4 +316,4 @@ _OPERATION: Tagged[Operation] = Tagged(
     },
 )
 
-OPERATION: ByKey[Operation | Use] = ByKey({"use": Record(Use)}, otherwise=_OPERATION)
+OPERATION: ByKey[Operation | Use] = ByKey("an operation", {"use": Record(Use)}, otherwise=_OPERATION)

@@ -152,19 +152,21 @@ Task: TypeAlias = (
     | OtherTask
 )
 
-_TASKS: Mapping[str, tuple[Shape[Task], str | None]] = {
-    "filter": (Record(FilterTask), "expression"),
-    "take": (Record(TakeTask), "rows"),
-    "sample": (Record(SampleTask), None),
-    "project": (Record(ProjectTask), "columns"),
-    "describe": (Record(DescribeTask), None),
-    "histogram": (Record(HistogramTask), None),
-    "topk": (Record(TopKTask), None),
-    "serialize_rowset": (Record(SerializeTask), None),
-    "emit_training_log": (Record(EmitTrainingLogTask), None),
-    "emit_capture_store": (Record(EmitCaptureStoreTask), None),
+_TASKS: Mapping[str, Record[Task]] = {
+    "filter": Record(FilterTask),
+    "take": Record(TakeTask),
+    "sample": Record(SampleTask),
+    "project": Record(ProjectTask),
+    "describe": Record(DescribeTask),
+    "histogram": Record(HistogramTask),
+    "topk": Record(TopKTask),
+    "serialize_rowset": Record(SerializeTask),
+    "emit_training_log": Record(EmitTrainingLogTask),
+    "emit_capture_store": Record(EmitCaptureStoreTask),
 }
-"""By name: the task, and the key that its argument stands for where it is written without one."""
+
+_BARE_ARGUMENTS = {"filter": "expression", "take": "rows", "project": "columns"}
+"""Tasks whose only argument is written without its key."""
 
 
 class _TaskShape(Shape[Task]):
@@ -180,10 +182,9 @@ class _TaskShape(Shape[Task]):
         [(name, entry)] = node.entries.items()
         if name not in _TASKS:
             return OtherTask(name=name, arguments=ANY_VALUE.read(entry.value), node=node)
-        task, only_key = _TASKS[name]
-        if only_key is not None:
-            return task.read(_wrapped(only_key, entry.key, entry.value))
-        return task.read(entry.value)
+        if name in _BARE_ARGUMENTS:
+            return _TASKS[name].read(_wrapped(_BARE_ARGUMENTS[name], entry.key, entry.value))
+        return _TASKS[name].read(entry.value)
 
     def schema(self, definitions: dict[str, JsonSchema]) -> JsonSchema:
         """One of the known tasks."""
@@ -192,11 +193,10 @@ class _TaskShape(Shape[Task]):
 
 
 def _task_schema(name: str, definitions: dict[str, JsonSchema]) -> JsonSchema:
-    task, only_key = _TASKS[name]
-    arguments = task.schema(definitions)
-    if only_key is not None:
-        properties = definitions.pop(str(arguments["$ref"]).rpartition("/")[2])["properties"]
-        arguments = properties[only_key]  # type: ignore[index]
+    if name in _BARE_ARGUMENTS:
+        arguments = _TASKS[name].declared.keys[_BARE_ARGUMENTS[name]].schema(definitions)
+    else:
+        arguments = _TASKS[name].schema(definitions)
     return {"type": "object", "properties": {name: arguments}, "required": [name], "additionalProperties": False}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from clew.diagnostics import raise_if_any
 from clew.model.data_nodes import node_of
 from clew.model.dataset import Status
 from clew.model.dataset_ref import DATASET_REF, DatasetRef
@@ -19,6 +20,7 @@ from clew.model.shapes import (
     Record,
     Whole,
     key,
+    problems_in,
     record,
 )
 
@@ -49,4 +51,6 @@ def project_from_data(data: Mapping[str, object], origin: str) -> Project:
 
     `origin` stands for the file in messages. Keys whose value is None count as absent.
     """
-    return Record(Project).read(node_of(data, origin))
+    project = Record(Project).read(node_of(data, origin))
+    raise_if_any(problems_in(project))
+    return project

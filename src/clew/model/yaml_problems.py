@@ -37,6 +37,7 @@ _WORDINGS: Mapping[str, tuple[str, str]] = {
     "alphabetic or numeric": ('a value cannot start with "*" or "&"', "put the value in quotes"),
     "comment or": ("text cannot stand behind | or >", "start the text in the next line"),
     "undefined tag handle": ("tags are not allowed", "remove it; quotes make a value text"),
+    "expected <document start>": ("the document has ended before this line", "remove the line ... above"),
     "incompatible YAML document": ("this version of YAML cannot be read", "remove the %YAML line"),
 }
 """By a part of the parser's own words: the problem and what to do."""
@@ -68,10 +69,22 @@ def unreadable_yaml(source: Source, error: yaml.YAMLError) -> Diagnostic:
     if "start any token" in complaint:
         problem = f'a value cannot start with "{culprit}"'
         return SYNTAX_ERROR.at(source.span(index, index + 1), problem=problem, hint="put the value in quotes")
-    for words, (problem, hint) in _WORDINGS.items():
+    problem, hint = _in_other_words(complaint)
+    if problem == _INDENTATION and not _starts_its_line(source, index):
+        problem, hint = "this is not expected here", "remove it, or put the whole value in quotes"
+    return SYNTAX_ERROR.at(source.span(index, index + 1), problem=problem, hint=hint)
+
+
+def _in_other_words(complaint: str) -> tuple[str, str | None]:
+    for words, wording in _WORDINGS.items():
         if words in complaint:
-            return SYNTAX_ERROR.at(source.span(index, index + 1), problem=problem, hint=hint)
-    return SYNTAX_ERROR.at(source.span(index, index + 1), problem=f"this is not YAML: {complaint}")
+            return wording
+    return f"this is not YAML: {complaint}", None
+
+
+def _starts_its_line(source: Source, index: int) -> bool:
+    column = source.span(index, index).column
+    return not source.text[index - column + 1 : index].strip()
 
 
 def _unclosed(source: Source, begun: int, index: int) -> Diagnostic:

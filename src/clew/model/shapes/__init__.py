@@ -5,7 +5,7 @@ that declaration. Shapes read nodes rather than plain data, so that whatever is 
 """
 
 from clew.model.shapes.collections import ListOf, MapOf, items_of
-from clew.model.shapes.located import Definition, Located, key, record
+from clew.model.shapes.located import Definition, Located, key, problems_in, record
 from clew.model.shapes.records import Record
 from clew.model.shapes.scalars import (
     ANY_SCALAR,
@@ -57,6 +57,7 @@ __all__ = [
     "Whole",
     "items_of",
     "key",
+    "problems_in",
     "record",
     "refused",
 ]

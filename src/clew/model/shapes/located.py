@@ -5,13 +5,14 @@ there are dozens to be made whenever a command starts. `Located` has the same me
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field
-from typing import ClassVar, NoReturn, TypeVar, dataclass_transform, overload
+from enum import Enum
+from typing import ClassVar, NoReturn, TypeVar, cast, dataclass_transform, overload
 
 from clew.diagnostics import Diagnostic, Span
 from clew.model.nodes import NOWHERE, Node, key_at, node_at
-from clew.model.shapes.shape import Shape
+from clew.model.shapes.shape import JsonSchema, Shape
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -82,6 +83,25 @@ class DeclaredKey:
         """The key in the file."""
         return self.key.named or self.attribute
 
+    def schema(self, definitions: dict[str, JsonSchema]) -> JsonSchema:
+        """What the key takes, in JSON Schema."""
+        schema = self.key.shape.schema(definitions) | {"description": self.key.description}
+        default = _plain(self.default)
+        return schema if default is None else schema | {"default": default}
+
+
+def _plain(default: object) -> object:
+    """A default in JSON, or None where it cannot or need not be told."""
+    match default:
+        case Enum():
+            return default.value
+        case str() | int():
+            return default
+        case tuple():
+            return [_plain(item) for item in default]
+        case _:
+            return None
+
 
 def _declared_keys(fields: tuple[dataclasses.Field[object], ...]) -> Iterator[DeclaredKey]:
     for each in fields:
@@ -146,7 +166,7 @@ class Located:
         return key_at(self.node, path).span
 
     def check(self) -> Iterator[Diagnostic]:
-        """What is wrong between the keys, each of which is right by itself."""
+        """What is wrong between values that are right by themselves."""
         return iter(())
 
 
@@ -158,3 +178,23 @@ class Definition(Located):
     def file(self) -> str:
         """The file, relative to the workspace."""
         return self.node.source.file
+
+
+def problems_in(value: Located) -> list[Diagnostic]:
+    """What the checks of a value and of everything below it report.
+
+    Checks come after the whole was read, so that one of them finds all values there, and all are reported together.
+    """
+    found: list[Diagnostic] = []
+    pending: list[object] = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Located):
+            found.extend(each.check())
+            below: Iterable[object] = (getattr(each, key.attribute) for key in each.keys.values())
+        elif isinstance(each, dict):
+            below = each.values()
+        else:
+            below = cast(tuple[object, ...], each)
+        pending.extend(item for item in below if isinstance(item, Located | dict | tuple))
+    return found

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Generic, TypeVar
 
 from clew.diagnostics import Diagnostic, UserError, did_you_mean, nearest
@@ -25,7 +24,8 @@ class Record(Shape[L_co], Generic[L_co]):
     def read(self, node: Node) -> L_co:
         """The record."""
         if not isinstance(node, MapNode):
-            raise refused(node, self.declared.noun)
+            hint = f"write a mapping with the keys {', '.join(self.declared.keys)}" if self.declared.keys else None
+            raise refused(node, self.declared.noun, hint=hint)
         keys = self.declared.keys
         values: dict[str, object] = {"node": node}
         problems: list[Diagnostic] = []
@@ -41,21 +41,20 @@ class Record(Shape[L_co], Generic[L_co]):
         if problems:
             raise UserError(*problems)
         make: Callable[..., L_co] = self.declared
-        made = make(**self._completed(values, keys))
-        problems.extend(made.check())
-        if problems:
-            raise UserError(*problems)
-        return made
+        return make(**self._completed(values, keys))
 
     def _strangers(self, node: MapNode, keys: Mapping[str, DeclaredKey]) -> Iterator[Diagnostic]:
         """Unknown and missing keys. A missing key that an unknown one was meant to be is not reported as well."""
         where = f" in {self.declared.noun}"
+        known = (
+            f"the keys of {self.declared.noun} are {', '.join(keys)}" if keys else f"{self.declared.noun} have no keys"
+        )
         unknown = [entry.key for name, entry in node.entries.items() if name not in keys]
         free = [name for name in keys if name not in node.entries]
         meant: set[str | None] = set()
         for stranger in unknown:
             meant.add(nearest(stranger.text, free))
-            hint = did_you_mean(stranger.text, free) or f"the keys of {self.declared.noun} are {', '.join(keys)}"
+            hint = did_you_mean(stranger.text, free) or known
             yield UNKNOWN_KEY.at(stranger.span, key=stranger.text, where=where, hint=hint)
         for name in free:
             if self._requires(keys[name]) and name not in meant:
@@ -89,25 +88,6 @@ class Record(Shape[L_co], Generic[L_co]):
             "title": self.declared.noun.removeprefix("a ").removeprefix("an "),
             "description": (self.declared.__doc__ or "").strip(),
             "type": "object",
-            "properties": {name: _property(declared, definitions) for name, declared in keys.items()},
+            "properties": {name: declared.schema(definitions) for name, declared in keys.items()},
             "additionalProperties": False,
         } | ({"required": required} if required else {})
-
-
-def _property(declared: DeclaredKey, definitions: dict[str, JsonSchema]) -> JsonSchema:
-    schema = declared.key.shape.schema(definitions) | {"description": declared.key.description}
-    default = _plain(declared.default)
-    return schema if default is None else schema | {"default": default}
-
-
-def _plain(default: object) -> object:
-    """A default in JSON, or None where it cannot or need not be told."""
-    match default:
-        case Enum():
-            return default.value
-        case str() | int():
-            return default
-        case tuple():
-            return [_plain(item) for item in default]
-        case _:
-            return None

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from clew.diagnostics import Diagnostic, UserError, did_you_mean
 from clew.diagnostics.codes.workspace import INVALID_VALUE
-from clew.lang.types import Type, parse_type
+from clew.lang.types import TYPE_NAMES, Type, parse_type
 from clew.model.expression_text import ExpressionText
 from clew.model.nodes import Node, ScalarNode
 from clew.model.paths import climbs_out, unknown_placeholders
@@ -52,12 +52,14 @@ class Text(Single[str]):
     expected: str = "text"
     pattern: str = ""
     """A regular expression for the whole text; "" for any."""
+    form: str = ""
+    """The pattern in words."""
 
     def read(self, node: Node) -> str:
         """The text."""
         value = _text(node, self.expected)
         if self.pattern and not re.fullmatch(self.pattern, value):
-            raise refused(node, self.expected)
+            raise refused(node, self.form or self.expected)
         return value
 
     @property
@@ -228,7 +230,7 @@ class ColumnTypeName(Single[Type]):
         try:
             return parse_type(name)
         except ValueError as error:
-            hint = did_you_mean(name, ("string", "integer", "decimal", "double", "boolean", "date", "timestamp"))
+            hint = "correct it" if name.strip().lower().startswith("decimal") else did_you_mean(name, TYPE_NAMES)
             raise UserError(INVALID_VALUE.at(node.span, problem=str(error), hint=hint)) from None
 
     @property
@@ -279,8 +281,12 @@ def _either(words: list[str]) -> str:
 
 
 TEXT = Text()
-NAME = Text("a name", r"\S(?:[^\n]*\S)?")
-SLUG = Text("an id (letters, digits, '.', '_' and '-'; the first a letter or digit)", r"[A-Za-z0-9][A-Za-z0-9._-]*")
+NAME = Text("a name", r"\S(?:[^\n]*\S)?", "a name without spaces around it")
+SLUG = Text(
+    "an id",
+    r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    "an id of letters, digits, '.', '_' and '-' that starts with a letter or digit",
+)
 SECRET = Text('a reference to a secret such as "secret://env/NAME"', r"secret://\S+")
 PATH = PathText(is_template=False)
 TEMPLATE = PathText(is_template=True)

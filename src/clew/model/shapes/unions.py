@@ -32,7 +32,7 @@ class Tagged(Shape[A_co], Generic[A_co]):
         name = scalar_value(entry.value) if isinstance(entry.value, ScalarNode) else None
         if not isinstance(name, str) or name not in self.members:
             hint = did_you_mean(name, self.members) if isinstance(name, str) else None
-            problem = f"expected the {self.tag} of {self.noun}, {self._names}; found {found(entry.value)}"
+            problem = f"expected {self._names} as the {self.tag} of {self.noun}; found {found(entry.value)}"
             raise UserError(INVALID_VALUE.at(entry.value.span, problem=problem, hint=hint))
         return self.members[name].read(node)
 
@@ -58,19 +58,31 @@ class Tagged(Shape[A_co], Generic[A_co]):
 class ByKey(Shape[A_co], Generic[A_co]):
     """One of several records, told apart by a key that only one of them has."""
 
+    noun: str
     members: Mapping[str, Shape[A_co]]
-    otherwise: Shape[A_co]
+    otherwise: Shape[A_co] | None = None
+    """What it is without any of the keys; None where one of them is needed."""
 
     def read(self, node: Node) -> A_co:
-        """The member whose key is there."""
+        """The member whose key is there, or seems to be meant."""
+        if not isinstance(node, MapNode):
+            raise refused(node, self.noun)
         for name, member in self.members.items():
-            if isinstance(node, MapNode) and name in node.entries:
+            if name in node.entries:
                 return member.read(node)
-        return self.otherwise.read(node)
+        if self.otherwise is not None:
+            return self.otherwise.read(node)
+        for name in node.entries:
+            meant = nearest(name, self.members)
+            if meant is not None:
+                return self.members[meant].read(node)
+        first, *others = self.members
+        hint = f"{self.noun} has {first} or, instead, {' or '.join(others)}"
+        raise UserError(MISSING_KEY.at(node.span, key=first, where=f" in {self.noun}", hint=hint))
 
     def schema(self, definitions: dict[str, JsonSchema]) -> JsonSchema:
         """One of the members."""
-        members = [*self.members.values(), self.otherwise]
+        members = [*self.members.values(), *([self.otherwise] if self.otherwise is not None else [])]
         return {"oneOf": [schema for member in members for schema in _flat(member.schema(definitions))]}
 
 
