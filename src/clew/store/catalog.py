@@ -1,0 +1,158 @@
+"""The list of runs in a database, and the way in and out for whole runs."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import RUN_DELETED, RUN_NOT_DELETABLE, RUN_NOT_FOUND
+from clew.runs.events.bodies import EventBody, RunRejected
+from clew.runs.events.envelope import NewEvent
+from clew.runs.queue import Accepted, Admission, Load
+from clew.runs.request import RunFilter, RunRecord, RunRequest
+from clew.runs.status import RunStatus
+from clew.runs.stores import Intake
+from clew.store.appending import AppendOptions, append_to, locked_run
+from clew.store.database import Database
+from clew.store.rows import RUN_COLUMNS, new_run_values, run_record
+from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots, step_attempts
+
+
+class SqlRunCatalog:
+    """Lists runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def run(self, run_id: str) -> RunRecord:
+        """One run."""
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(*RUN_COLUMNS).where(runs.c.run_id == run_id)).one_or_none()
+        if row is None:
+            raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
+        return run_record(row)
+
+    def runs(self, which: RunFilter, *, limit: int = 50, before: RunRecord | None = None) -> tuple[RunRecord, ...]:
+        """Runs, newest first."""
+        statement = sa.select(*RUN_COLUMNS).order_by(runs.c.created_at.desc(), runs.c.run_id.desc()).limit(limit)
+        wanted = {
+            runs.c.tenant_id: which.tenant_id,
+            runs.c.project_id: which.project_id,
+            runs.c.environment_id: which.environment_id,
+            runs.c.period: which.period,
+            runs.c.status: which.status.value if which.status is not None else None,
+        }
+        statement = statement.where(*(column == value for column, value in wanted.items() if value is not None))
+        if before is not None:
+            older = runs.c.created_at < before.created_at
+            same_moment = (runs.c.created_at == before.created_at) & (runs.c.run_id < before.run_id)
+            statement = statement.where(older | same_moment)
+        with self._database.read() as connection:
+            return tuple(map(run_record, connection.execute(statement)))
+
+    def load(self, environment_id: str) -> Load:
+        """How busy an environment is."""
+        with self._database.read() as connection:
+            return load_of(connection, environment_id)
+
+
+class SqlRunIntake:
+    """Takes runs in, and lets whole runs go."""
+
+    def __init__(self, database: Database, options: AppendOptions) -> None:
+        self._database = database
+        self._options = options
+
+    def create(
+        self, request: RunRequest, *, run_id: str, approval_required: bool, decide: Callable[[Load], Admission]
+    ) -> Intake:
+        """Record a request and its admission, at most once per request."""
+        with self._database.write(lock=f"queue:{request.environment_id}") as connection:
+            known = _same_request(connection, request)
+            if known is not None and not _was_rejected(connection, known):
+                return Intake(run_record(known), None)
+            admission = decide(load_of(connection, request.environment_id))
+            not_before = admission.not_before if isinstance(admission, Accepted) else None
+            if known is None:
+                self._insert(connection, request, run_id, not_before)
+            else:
+                run_id = known.run_id
+            run = locked_run(connection, self._database, run_id)
+            body = _admission_body(request, admission, approval_required=approval_required)
+            if isinstance(admission, Accepted):
+                _due(connection, run, not_before)
+            if known is None or isinstance(admission, Accepted):
+                append_to(connection, run, [NewEvent(body, emitted_at=run.now)], {}, self._options)
+            return Intake(_record(connection, run_id), admission)
+
+    def delete(self, run_id: str, *, deleted_by: str, reason: str) -> None:
+        """Remove a run that has ended, leaving only the record that it existed."""
+        with self._database.write() as connection:
+            run = locked_run(connection, self._database, run_id)
+            if not RunStatus(run.status).is_terminal:
+                raise UserError(RUN_NOT_DELETABLE.anywhere(run_id=run_id, status=run.status))
+            connection.execute(
+                sa.insert(run_deletions).values(
+                    run_id=run_id, deleted_at=run.now, deleted_by=deleted_by, reason=reason, last_seq=run.last_seq
+                )
+            )
+            for table in (run_events, snapshots, outbox, step_attempts, runs):
+                connection.execute(sa.delete(table).where(table.c.run_id == run_id))
+
+    def _insert(self, connection: sa.Connection, request: RunRequest, run_id: str, not_before: datetime | None) -> None:
+        if connection.execute(sa.select(run_deletions.c.run_id).where(run_deletions.c.run_id == run_id)).first():
+            raise UserError(RUN_DELETED.anywhere(run_id=run_id))
+        now = connection.execute(sa.select(self._database.now())).scalar_one()
+        assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
+        connection.execute(
+            sa.insert(runs).values(new_run_values(request, run_id=run_id, now=now, not_before=not_before))
+        )
+
+
+def load_of(connection: sa.Connection, environment_id: str) -> Load:
+    """How busy an environment is, as a transaction sees it. A run that a worker has taken counts as running."""
+    taken = runs.c.slot_held.is_not(None)
+    open_statuses = [RunStatus.PENDING.value, RunStatus.APPROVED.value, RunStatus.RUNNING.value]
+    statement = sa.select(
+        sa.func.count().filter(taken),
+        sa.func.count().filter(~taken),
+    ).where(runs.c.environment_id == environment_id, runs.c.status.in_(open_statuses))
+    running, queued = connection.execute(statement).one()
+    return Load(running, queued)
+
+
+def _same_request(connection: sa.Connection, request: RunRequest) -> sa.Row[Any] | None:
+    statement = sa.select(*RUN_COLUMNS).where(
+        runs.c.tenant_id == request.tenant_id,
+        runs.c.project_id == request.project_id,
+        runs.c.environment_id == request.environment_id,
+        runs.c.plan_id == request.plan.plan_id,
+        runs.c.plan_version == request.plan.plan_version,
+        runs.c.request_id == request.request_id,
+    )
+    return connection.execute(statement).one_or_none()
+
+
+def _was_rejected(connection: sa.Connection, run: sa.Row[Any]) -> bool:
+    """Whether the run was never taken in."""
+    statement = sa.select(run_events.c.run_seq).where(
+        run_events.c.run_id == run.run_id, run_events.c.event_type == "RunQueued"
+    )
+    return connection.execute(statement.limit(1)).first() is None
+
+
+def _due(connection: sa.Connection, run: sa.Row[Any], not_before: datetime | None) -> None:
+    moment = not_before if not_before is not None else run.now
+    connection.execute(sa.update(runs).where(runs.c.run_id == run.run_id).values(not_before=moment))
+
+
+def _admission_body(request: RunRequest, admission: Admission, *, approval_required: bool) -> EventBody:
+    if isinstance(admission, Accepted):
+        return request.queued(approval_required=approval_required, not_before=admission.not_before)
+    return RunRejected(admission.reason, admission.retry_after_s)
+
+
+def _record(connection: sa.Connection, run_id: str) -> RunRecord:
+    return run_record(connection.execute(sa.select(*RUN_COLUMNS).where(runs.c.run_id == run_id)).one())

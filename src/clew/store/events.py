@@ -1,0 +1,118 @@
+"""Histories in a database."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from clew.diagnostics import EngineBug
+from clew.diagnostics.codes.runs import UNFENCED_WRITE
+from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.runs.head import FREE_EVENT_TYPES
+from clew.runs.refusals import LateWrite, OutOfDate
+from clew.store.appending import AppendOptions, already_stored, append_to, locked_run
+from clew.store.database import Database
+from clew.store.rows import EVENT_COLUMNS, raw_event
+from clew.store.schema import run_events
+
+_PAGE = 2000
+
+
+class SqlEventReader:
+    """Reads histories, and cannot write."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
+        """Events of a run in order, from the one behind `after` on."""
+        return tuple(raw.read() for raw in self._raw(run_id, after, limit))
+
+    def raw_events(self, run_id: str) -> Iterator[RawEvent]:
+        """The whole history, page by page."""
+        after = 0
+        while page := self._raw(run_id, after, _PAGE):
+            yield from page
+            after = page[-1].run_seq
+
+    def since_last_continuation(self, run_id: str) -> tuple[StoredEvent, ...]:
+        """Events from the last RunContinued on, or all where there is none."""
+        last = (
+            sa.select(sa.func.max(run_events.c.run_seq))
+            .where(run_events.c.run_id == run_id, run_events.c.event_type == "RunContinued")
+            .scalar_subquery()
+        )
+        statement = (
+            sa.select(*EVENT_COLUMNS)
+            .where(run_events.c.run_id == run_id, run_events.c.run_seq >= sa.func.coalesce(last, 0))
+            .order_by(run_events.c.run_seq)
+        )
+        with self._database.read() as connection:
+            return tuple(raw_event(row).read() for row in connection.execute(statement))
+
+    def by_key(self, run_id: str, keys: Collection[str]) -> tuple[StoredEvent, ...]:
+        """Events of a run that have one of these idempotency keys."""
+        statement = (
+            sa.select(*EVENT_COLUMNS)
+            .where(run_events.c.run_id == run_id, run_events.c.idempotency_key.in_(list(keys)))
+            .order_by(run_events.c.run_seq)
+        )
+        with self._database.read() as connection:
+            return tuple(raw_event(row).read() for row in connection.execute(statement))
+
+    def count_since(self, run_id: str, event_types: Collection[str], since: datetime) -> int:
+        """How many events of these types were stored since then."""
+        statement = (
+            sa.select(sa.func.count())
+            .select_from(run_events)
+            .where(
+                run_events.c.run_id == run_id,
+                run_events.c.event_type.in_(list(event_types)),
+                run_events.c.persisted_at > since,
+            )
+        )
+        with self._database.read() as connection:
+            return connection.execute(statement).scalar_one()
+
+    def _raw(self, run_id: str, after: int, limit: int | None) -> tuple[RawEvent, ...]:
+        statement = (
+            sa.select(*EVENT_COLUMNS)
+            .where(run_events.c.run_id == run_id, run_events.c.run_seq > after)
+            .order_by(run_events.c.run_seq)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return tuple(map(raw_event, connection.execute(statement)))
+
+
+class SqlEventWriter:
+    """Continues histories."""
+
+    def __init__(self, database: Database, options: AppendOptions) -> None:
+        self._database = database
+        self._options = options
+
+    def append(
+        self,
+        run_id: str,
+        events: Sequence[NewEvent],
+        *,
+        token: int | None = None,
+        expected_seq: int | None = None,
+    ) -> tuple[StoredEvent, ...]:
+        """Store all or none, in order, each at most once, if the token is the newest."""
+        _check_fenced(events, token)
+        with self._database.write() as connection:
+            run = locked_run(connection, self._database, run_id)
+            if token is not None and token != run.token:
+                raise LateWrite(run_id=run_id, token=token, current=run.token)
+            stored = already_stored(connection, run, events)
+            if expected_seq is not None and expected_seq != run.last_seq and len(stored) < len(events):
+                raise OutOfDate(run_id=run_id, expected=expected_seq, actual=run.last_seq)
+            return append_to(connection, run, events, stored, self._options)
+
+
+def _check_fenced(events: Sequence[NewEvent], token: int | None) -> None:
+    for event in events:
+        if token is None and event.event_type not in FREE_EVENT_TYPES:
+            raise EngineBug(UNFENCED_WRITE.anywhere(event_type=event.event_type))

@@ -1,0 +1,139 @@
+"""Leases in a database: taking a run is one transaction, so two workers never take the same one."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.runs.leases import Claim, Lease, LeaseNews
+from clew.runs.refusals import LateWrite, PeriodBusy
+from clew.runs.status import RunStatus
+from clew.store.appending import locked_run
+from clew.store.catalog import load_of
+from clew.store.database import Database
+from clew.store.rows import head_of, run_record
+from clew.store.schema import runs, step_attempts
+
+_STARTABLE = (runs.c.status == RunStatus.APPROVED.value) | (
+    (runs.c.status == RunStatus.PENDING.value) & (runs.c.approval_pending == 0)
+)
+_WAITING = sa.text("wants_worker = 1")
+"""Written out, since an index on part of a table is only used where the condition stands in the statement."""
+
+
+class SqlLeases:
+    """Who drives which run, in the run's own row."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(self, environment_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | None:
+        """Take the run that has waited longest and may go on now."""
+        try:
+            with self._database.write(lock=f"queue:{environment_id}") as connection:
+                has_room = load_of(connection, environment_id).running < max_running
+                run = connection.execute(self._next(environment_id, has_room=has_room)).one_or_none()
+                if run is None:
+                    return None
+                starts = RunStatus(run.status).is_startable and not run.approval_pending
+                slot_held = run.slot if starts else run.slot_held
+                return _take(connection, run, owner=owner, ttl_s=ttl_s, slot_held=slot_held)
+        except PeriodBusy:
+            return None
+
+    def acquire(self, run_id: str, *, owner: str, ttl_s: float) -> Claim | None:
+        """Take one particular run, unless somebody has it."""
+        with self._database.write() as connection:
+            run = locked_run(connection, self._database, run_id)
+            if run.lease_expires_at is not None and run.lease_expires_at > run.now:
+                return None
+            return _take(connection, run, owner=owner, ttl_s=ttl_s, slot_held=run.slot_held)
+
+    def keep(self, lease: Lease, *, ttl_s: float) -> LeaseNews:
+        """Prolong a lease, even one that ran out, as long as nobody else took the run."""
+        with self._database.write() as connection:
+            run = locked_run(connection, self._database, lease.run_id)
+            if run.token != lease.token:
+                raise LateWrite(run_id=lease.run_id, token=lease.token, current=run.token)
+            expires_at = run.now + timedelta(seconds=ttl_s)
+            connection.execute(sa.update(runs).where(runs.c.run_id == lease.run_id).values(lease_expires_at=expires_at))
+            return LeaseNews(Lease(lease.run_id, lease.token, lease.owner, expires_at), run.last_seq)
+
+    def release(self, lease: Lease, *, seen_seq: int) -> None:
+        """Give a run back. The token is used up, so that the former holder can write no more."""
+        with self._database.write() as connection:
+            run = locked_run(connection, self._database, lease.run_id)
+            if run.token != lease.token:
+                return
+            seen = max(run.seen_signal_seq, min(seen_seq, run.last_seq))
+            head = replace(head_of(run), has_signal=run.last_signal_seq > seen)
+            values = {
+                "lease_owner": None,
+                "lease_expires_at": None,
+                "token": run.token + 1,
+                "seen_signal_seq": seen,
+                "wants_worker": int(head.wants_worker),
+                "slot_held": run.slot if head.status.is_under_way else None,
+            }
+            connection.execute(sa.update(runs).where(runs.c.run_id == lease.run_id).values(values))
+
+    def _next(self, environment_id: str, *, has_room: bool) -> sa.Select[Any]:
+        now = self._database.now()
+        other = runs.alias("other")
+        period_is_free = ~sa.exists().where(other.c.slot_held == runs.c.slot, other.c.run_id != runs.c.run_id)
+        may_start = period_is_free if has_room else sa.false()
+        return (
+            sa.select(runs, now.label("now"))
+            .where(
+                _WAITING,
+                runs.c.environment_id == environment_id,
+                runs.c.lease_expires_at.is_(None) | (runs.c.lease_expires_at <= now),
+                runs.c.not_before <= now,
+                runs.c.slot_held.is_not(None) | ~_STARTABLE | may_start,
+            )
+            .order_by(runs.c.created_at, runs.c.run_id)
+            .limit(1)
+            .with_for_update(of=runs, skip_locked=True)
+        )
+
+
+class SqlAttempts:
+    """Counts the platform's attempts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def next_engine_attempt(self, lease: Lease, step_id: str, logical_attempt_id: int) -> int:
+        """The number of another platform attempt, for the holder of the lease only."""
+        with self._database.write() as connection:
+            run = locked_run(connection, self._database, lease.run_id)
+            if run.token != lease.token:
+                raise LateWrite(run_id=lease.run_id, token=lease.token, current=run.token)
+            this_one = (
+                (step_attempts.c.run_id == lease.run_id)
+                & (step_attempts.c.step_id == step_id)
+                & (step_attempts.c.logical_attempt_id == logical_attempt_id)
+            )
+            count = connection.scalar(sa.select(step_attempts.c.engine_attempt_id).where(this_one))
+            if count is None:
+                key = {"run_id": lease.run_id, "step_id": step_id, "logical_attempt_id": logical_attempt_id}
+                connection.execute(sa.insert(step_attempts).values(**key, engine_attempt_id=2))
+                return 2
+            connection.execute(sa.update(step_attempts).where(this_one).values(engine_attempt_id=count + 1))
+            return int(count) + 1
+
+
+def _take(connection: sa.Connection, run: sa.Row[Any], *, owner: str, ttl_s: float, slot_held: str | None) -> Claim:
+    lease = Lease(run.run_id, run.token + 1, owner, run.now + timedelta(seconds=ttl_s))
+    values = {
+        "token": lease.token,
+        "lease_owner": owner,
+        "lease_expires_at": lease.expires_at,
+        "slot_held": slot_held,
+    }
+    try:
+        connection.execute(sa.update(runs).where(runs.c.run_id == run.run_id).values(values))
+    except sa.exc.IntegrityError as error:
+        raise PeriodBusy(project=run.project_id, period=run.period) from error
+    return Claim(lease, run_record(run))

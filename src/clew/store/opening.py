@@ -1,0 +1,97 @@
+"""Opens a state store by its address."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import STORE_UNREADABLE
+from clew.runs.clock import Clock, utc_now
+from clew.runs.stores import RunStores
+from clew.store.appending import AppendOptions
+from clew.store.catalog import SqlRunCatalog, SqlRunIntake
+from clew.store.database import Database, Transactions
+from clew.store.events import SqlEventReader, SqlEventWriter
+from clew.store.leases import SqlAttempts, SqlLeases
+from clew.store.migrations import MIGRATIONS, migrate
+from clew.store.outbox import SqlOutbox
+from clew.store.postgresql import PostgresqlTransactions
+from clew.store.snapshots import SqlSnapshots
+from clew.store.sqlite import SqliteTransactions
+from clew.store.types import Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """How to open a state store."""
+
+    sinks: tuple[str, ...] = ()
+    """Names of the sinks that every event goes to. An event that was stored before a sink was named does not."""
+    chained: bool = False
+    """Whether events are chained by hashes, so that tampering shows."""
+    max_event_bytes: int = 256_000
+    busy_timeout_s: float = 3.0
+    """How long one statement waits for others."""
+    clock: Clock | None = None
+    """Instead of the database server's clock, or this machine's where there is no server."""
+
+
+@contextmanager
+def open_run_stores(url: str, options: StoreOptions | None = None) -> Iterator[RunStores]:
+    """Open a state store, upgrading its schema if it is older, and close it at the end.
+
+    `url` is `sqlite:///PATH` or `postgresql://...`.
+    """
+    options = options or StoreOptions()
+    database = open_database(url, options)
+    try:
+        migrate(database, MIGRATIONS)
+        yield run_stores(database, options)
+    finally:
+        database.close()
+
+
+def open_database(url: str, options: StoreOptions) -> Database:
+    """The database at an address, with the schema it has."""
+    transactions, now = _transactions(url, options)
+    return Database(transactions, now=options.clock or now)
+
+
+def run_stores(database: Database, options: StoreOptions) -> RunStores:
+    """All stores on one database."""
+    appending = AppendOptions(
+        adapter_version=f"clew-{version('clew')}",
+        sinks=options.sinks,
+        chained=options.chained,
+        max_event_bytes=options.max_event_bytes,
+    )
+    return RunStores(
+        reader=SqlEventReader(database),
+        writer=SqlEventWriter(database, appending),
+        catalog=SqlRunCatalog(database),
+        intake=SqlRunIntake(database, appending),
+        leases=SqlLeases(database),
+        snapshots=SqlSnapshots(database),
+        attempts=SqlAttempts(database),
+        outbox=SqlOutbox(database),
+    )
+
+
+def _transactions(url: str, options: StoreOptions) -> tuple[Transactions, sa.ColumnElement[object] | Clock]:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise UserError(STORE_UNREADABLE.anywhere(place=url, reason="it is not an address of a database")) from error
+    match parsed.get_backend_name():
+        case "sqlite" if parsed.database:
+            path = Path(parsed.database)
+            return SqliteTransactions(path, busy_timeout_s=options.busy_timeout_s), utc_now
+        case "postgresql":
+            server = PostgresqlTransactions(parsed, busy_timeout_s=options.busy_timeout_s)
+            return server, sa.func.clock_timestamp(type_=Moment)
+        case other:
+            raise UserError(STORE_UNREADABLE.anywhere(place=url, reason=f'"{other}" cannot hold a state store'))

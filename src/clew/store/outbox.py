@@ -1,0 +1,126 @@
+"""The outbox in a database: what sinks have not confirmed, and what was given up."""
+
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.runs.stores import DeadLetter, OutboxEntry
+from clew.store.database import Database
+from clew.store.rows import EVENT_COLUMNS, RUN_COLUMNS, raw_event, run_record
+from clew.store.schema import outbox, run_events, runs
+
+_ALIVE = sa.text("dead_since IS NULL")
+
+
+class SqlOutbox:
+    """Entries per event and sink. Delivery is at least once: an entry goes when its sink has confirmed it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take(self, sink: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
+        """Entries that are due, held for this caller for a while."""
+        with self._database.read() as connection:
+            if connection.execute(self._due(sink).limit(1)).first() is None:
+                return ()
+        with self._database.write() as connection:
+            due = self._due(sink).limit(limit).with_for_update(of=outbox, skip_locked=True)
+            rows = connection.execute(due).all()
+            if not rows:
+                return ()
+            ids = [row.entry_id for row in rows]
+            held = rows[0].now + timedelta(seconds=hold_s)
+            connection.execute(sa.update(outbox).where(outbox.c.entry_id.in_(ids)).values(due_at=held))
+            return _entries(connection, ids)
+
+    def delivered(self, entry_ids: Collection[int]) -> None:
+        """The sink has confirmed these."""
+        if not entry_ids:
+            return
+        with self._database.write() as connection:
+            connection.execute(sa.delete(outbox).where(outbox.c.entry_id.in_(list(entry_ids))))
+
+    def postpone(self, entry_id: int, *, error: str, delay_s: float) -> None:
+        """Try this one again after a while."""
+        self._failed(entry_id, error, lambda now: {"due_at": now + timedelta(seconds=delay_s)})
+
+    def bury(self, entry_id: int, *, error: str) -> None:
+        """Give this one up until somebody replays it."""
+        self._failed(entry_id, error, lambda now: {"dead_since": now})
+
+    def dead_letters(self, *, sink: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:
+        """What was given up, oldest first."""
+        statement = (
+            sa.select(outbox, run_events.c.event_type)
+            .join(run_events, _same_event())
+            .where(outbox.c.dead_since.is_not(None))
+            .order_by(outbox.c.entry_id)
+            .limit(limit)
+        )
+        if sink is not None:
+            statement = statement.where(outbox.c.sink == sink)
+        with self._database.read() as connection:
+            return tuple(map(_dead_letter, connection.execute(statement)))
+
+    def replay(self, *, entry_ids: Collection[int] | None = None, sink: str | None = None) -> int:
+        """Send dead letters again."""
+        statement = sa.update(outbox).where(outbox.c.dead_since.is_not(None))
+        if entry_ids is not None:
+            statement = statement.where(outbox.c.entry_id.in_(list(entry_ids)))
+        if sink is not None:
+            statement = statement.where(outbox.c.sink == sink)
+        with self._database.write() as connection:
+            now = connection.scalar(sa.select(self._database.now()))
+            return connection.execute(statement.values(dead_since=None, attempts=0, due_at=now)).rowcount
+
+    def _due(self, sink: str) -> sa.Select[Any]:
+        now = self._database.now()
+        return (
+            sa.select(outbox.c.entry_id, now.label("now"))
+            .where(outbox.c.sink == sink, _ALIVE, outbox.c.due_at <= now)
+            .order_by(outbox.c.entry_id)
+        )
+
+    def _failed(self, entry_id: int, error: str, consequence: Callable[[datetime], dict[str, object]]) -> None:
+        with self._database.write() as connection:
+            now: Any = connection.scalar(sa.select(self._database.now()))
+            values = {"attempts": outbox.c.attempts + 1, "error": error, **consequence(now)}
+            connection.execute(sa.update(outbox).where(outbox.c.entry_id == entry_id).values(values))
+
+
+def _same_event() -> sa.ColumnElement[bool]:
+    return (run_events.c.run_id == outbox.c.run_id) & (run_events.c.run_seq == outbox.c.run_seq)
+
+
+def _entries(connection: sa.Connection, ids: list[int]) -> tuple[OutboxEntry, ...]:
+    statement = (
+        sa.select(outbox.c.entry_id, outbox.c.sink, outbox.c.attempts, *EVENT_COLUMNS)
+        .join(run_events, _same_event())
+        .where(outbox.c.entry_id.in_(ids))
+        .order_by(outbox.c.entry_id)
+    )
+    rows = connection.execute(statement).all()
+    run_ids = {row.run_id for row in rows}
+    records = {
+        record.run_id: record
+        for record in map(run_record, connection.execute(sa.select(*RUN_COLUMNS).where(runs.c.run_id.in_(run_ids))))
+    }
+    return tuple(
+        OutboxEntry(row.entry_id, row.sink, row.attempts, records[row.run_id], raw_event(row[3:]).read())
+        for row in rows
+    )
+
+
+def _dead_letter(row: sa.Row[Any]) -> DeadLetter:
+    return DeadLetter(
+        entry_id=row.entry_id,
+        sink=row.sink,
+        run_id=row.run_id,
+        run_seq=row.run_seq,
+        event_type=row.event_type,
+        attempts=row.attempts,
+        error=row.error or "",
+        dead_since=row.dead_since,
+    )

@@ -1,0 +1,58 @@
+"""PostgreSQL: a server that many machines share."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from clew.runs.events.codec import canonical_json
+
+_CONNECT_TIMEOUT_S = 5
+
+
+class PostgresqlTransactions:
+    """Transactions on a server, READ COMMITTED: whoever appends to a run locks the run's row first."""
+
+    def __init__(self, url: sa.URL, *, busy_timeout_s: float, pool_size: int = 8) -> None:
+        milliseconds = max(1, int(busy_timeout_s * 1000))
+        options = f"-c lock_timeout={milliseconds} -c statement_timeout={milliseconds}"
+        given = url.query.get("options")
+        if given:
+            options = f"{given if isinstance(given, str) else ' '.join(given)} {options}"
+        self._place = url.render_as_string(hide_password=True)
+        self._engine = sa.create_engine(
+            url.set(drivername="postgresql+psycopg").difference_update_query(["options"]),
+            connect_args={"options": options, "connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "clew"},
+            json_serializer=canonical_json,
+            pool_size=pool_size,
+            max_overflow=24,
+            pool_pre_ping=True,
+        )
+        self._reader = self._engine.execution_options(postgresql_readonly=True)
+
+    @property
+    def place(self) -> str:
+        """The address without its password."""
+        return self._place
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A transaction that the server itself keeps from writing."""
+        with self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """A transaction."""
+        with self._engine.begin() as connection:
+            yield connection
+
+    def lock(self, connection: sa.Connection, name: str) -> None:
+        """An advisory lock until the transaction ends."""
+        number = int.from_bytes(hashlib.sha256(f"clew:{name}".encode()).digest()[:8], "big", signed=True)
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()

@@ -1,0 +1,131 @@
+"""Rows of the tables as values of `clew.runs`, and back."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.runs.events.envelope import RawEvent
+from clew.runs.head import Head
+from clew.runs.plan_ref import PlanRef
+from clew.runs.request import RunRecord, RunRequest
+from clew.runs.status import RunStatus
+from clew.store.schema import run_events, runs
+
+EVENT_COLUMNS = tuple(run_events.c)
+RUN_COLUMNS = tuple(
+    column
+    for column in runs.c
+    if column.name
+    in {
+        *(
+            "run_id",
+            "tenant_id",
+            "project_id",
+            "environment_id",
+            "plan_id",
+            "plan_version",
+            "plan_digest",
+            "request_id",
+        ),
+        *("period", "project_version", "requested_by", "retry_of", "parameters", "created_at", "not_before", "status"),
+        *("approval_pending", "started_at", "completed_at", "last_seq", "last_hash"),
+    }
+)
+
+_RAW_FIELDS = tuple(column.name for column in EVENT_COLUMNS)
+
+
+def raw_event(row: Sequence[Any]) -> RawEvent:
+    """An event. The columns have the names of the fields."""
+    return RawEvent(**dict(zip(_RAW_FIELDS, row, strict=True)))
+
+
+def event_values(event: RawEvent) -> dict[str, object]:
+    """What to insert for an event."""
+    return {name: getattr(event, name) for name in _RAW_FIELDS}
+
+
+def run_record(row: sa.Row[Any]) -> RunRecord:
+    """A run. The row may hold more columns."""
+    request = RunRequest(
+        tenant_id=row.tenant_id,
+        project_id=row.project_id,
+        environment_id=row.environment_id,
+        plan=PlanRef(row.plan_id, row.plan_version, row.plan_digest),
+        period=row.period,
+        request_id=row.request_id,
+        project_version=row.project_version,
+        requested_by=row.requested_by,
+        retry_of=row.retry_of,
+        not_before=row.not_before if row.not_before > row.created_at else None,
+        parameters=row.parameters,
+    )
+    return RunRecord(
+        run_id=row.run_id,
+        request=request,
+        status=RunStatus(row.status),
+        approval_pending=bool(row.approval_pending),
+        last_seq=row.last_seq,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        last_hash=row.last_hash,
+    )
+
+
+def new_run_values(
+    request: RunRequest, *, run_id: str, now: datetime, not_before: datetime | None
+) -> dict[str, object]:
+    """What to insert for a run that has no events yet."""
+    return {
+        "run_id": run_id,
+        "tenant_id": request.tenant_id,
+        "project_id": request.project_id,
+        "environment_id": request.environment_id,
+        "plan_id": request.plan.plan_id,
+        "plan_version": request.plan.plan_version,
+        "plan_digest": request.plan.digest,
+        "request_id": request.request_id,
+        "request_key": request.key,
+        "period": request.period,
+        "project_version": request.project_version,
+        "requested_by": request.requested_by,
+        "retry_of": request.retry_of,
+        "parameters": dict(request.parameters),
+        "created_at": now,
+        "not_before": not_before if not_before is not None else now,
+        "slot": slot_of(request),
+        **head_values(Head()),
+        **dict.fromkeys(("last_seq", "last_signal_seq", "seen_signal_seq", "projected_seq", "token"), 0),
+    }
+
+
+def slot_of(request: RunRequest) -> str:
+    """What no two runs under way may share: the project in its environment, and the period."""
+    parts = (request.tenant_id, request.environment_id, request.project_id, request.period)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def head_of(row: sa.Row[Any]) -> Head:
+    """The head of a run."""
+    return Head(
+        status=RunStatus(row.status),
+        approval_pending=bool(row.approval_pending),
+        has_signal=row.last_signal_seq > row.seen_signal_seq,
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+    )
+
+
+def head_values(head: Head) -> dict[str, object]:
+    """What to write for a head."""
+    return {
+        "status": head.status.value,
+        "approval_pending": int(head.approval_pending),
+        "wants_worker": int(head.wants_worker),
+        "started_at": head.started_at,
+        "completed_at": head.completed_at,
+    }

@@ -1,0 +1,115 @@
+"""The tables as queries use them. How a database comes to have them stands in `migrations`."""
+
+import sqlalchemy as sa
+
+from clew.store.types import Document, Moment
+
+metadata = sa.MetaData()
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("run_id", sa.String(255), primary_key=True),
+    sa.Column("tenant_id", sa.String(255), nullable=False),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("environment_id", sa.String(255), nullable=False),
+    sa.Column("plan_id", sa.String(255), nullable=False),
+    sa.Column("plan_version", sa.String(255), nullable=False),
+    sa.Column("plan_digest", sa.String(255)),
+    sa.Column("request_id", sa.String(255), nullable=False),
+    sa.Column("request_key", sa.String(64), nullable=False, unique=True),
+    sa.Column("period", sa.String(255), nullable=False),
+    sa.Column("project_version", sa.String(255)),
+    sa.Column("requested_by", sa.String(255)),
+    sa.Column("retry_of", sa.String(255)),
+    sa.Column("parameters", Document, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("not_before", Moment, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("approval_pending", sa.Integer, nullable=False),
+    sa.Column("wants_worker", sa.Integer, nullable=False),
+    sa.Column("started_at", Moment),
+    sa.Column("completed_at", Moment),
+    sa.Column("last_seq", sa.BigInteger, nullable=False),
+    sa.Column("last_signal_seq", sa.BigInteger, nullable=False),
+    sa.Column("seen_signal_seq", sa.BigInteger, nullable=False),
+    sa.Column("projected_seq", sa.BigInteger, nullable=False),
+    sa.Column("token", sa.BigInteger, nullable=False),
+    sa.Column("lease_owner", sa.String(255)),
+    sa.Column("lease_expires_at", Moment),
+    sa.Column("slot", sa.String(64), nullable=False),
+    sa.Column("slot_held", sa.String(64), unique=True),
+    sa.Column("last_hash", sa.String(64)),
+    sa.UniqueConstraint("tenant_id", "project_id", "environment_id", "plan_id", "plan_version", "request_id"),
+)
+"""One row per run: what was asked for, and the head that changes in the same transaction as the events.
+
+`token` is the fencing token, `slot` the digest of project and period, `slot_held` the same while the run occupies it:
+that the column is unique is what keeps two runs of one project and period apart.
+"""
+
+run_events = sa.Table(
+    "run_events",
+    metadata,
+    sa.Column("run_id", sa.String(255), primary_key=True),
+    sa.Column("run_seq", sa.BigInteger, primary_key=True),
+    sa.Column("event_id", sa.String(36), nullable=False),
+    sa.Column("step_id", sa.String(600), nullable=False),
+    sa.Column("logical_attempt_id", sa.BigInteger, nullable=False),
+    sa.Column("engine_attempt_id", sa.BigInteger),
+    sa.Column("event_type", sa.String(64), nullable=False),
+    sa.Column("event_version", sa.Integer, nullable=False),
+    sa.Column("event_data", Document, nullable=False),
+    sa.Column("idempotency_key", sa.String(64), nullable=False),
+    sa.Column("emitted_at", Moment, nullable=False),
+    sa.Column("persisted_at", Moment, nullable=False),
+    sa.Column("adapter_version", sa.String(40), nullable=False),
+    sa.Column("engine_run_ref", Document),
+    sa.Column("caused_by_signal_id", sa.String(255)),
+    sa.Column("parent_event_id", sa.String(36)),
+    sa.Column("previous_hash", sa.String(64)),
+    sa.Column("hash", sa.String(64)),
+    sa.UniqueConstraint("run_id", "idempotency_key"),
+    sa.UniqueConstraint("run_id", "event_id"),
+)
+
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("run_id", sa.String(255), primary_key=True),
+    sa.Column("last_event_seq", sa.BigInteger, nullable=False),
+    sa.Column("document", Document, nullable=False),
+)
+
+outbox = sa.Table(
+    "outbox",
+    metadata,
+    sa.Column("entry_id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("run_id", sa.String(255), nullable=False),
+    sa.Column("run_seq", sa.BigInteger, nullable=False),
+    sa.Column("sink", sa.String(255), nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("due_at", Moment, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("dead_since", Moment),
+)
+
+run_deletions = sa.Table(
+    "run_deletions",
+    metadata,
+    sa.Column("run_id", sa.String(255), primary_key=True),
+    sa.Column("deleted_at", Moment, nullable=False),
+    sa.Column("deleted_by", sa.String(255), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("last_seq", sa.BigInteger, nullable=False),
+)
+"""That a run existed. A row in here is also what opens the way to delete the run's events."""
+
+step_attempts = sa.Table(
+    "step_attempts",
+    metadata,
+    sa.Column("run_id", sa.String(255), primary_key=True),
+    sa.Column("step_id", sa.String(255), primary_key=True),
+    sa.Column("logical_attempt_id", sa.BigInteger, primary_key=True),
+    sa.Column("engine_attempt_id", sa.BigInteger, nullable=False),
+)

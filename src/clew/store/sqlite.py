@@ -1,0 +1,112 @@
+"""SQLite: one file, many readers, one writer at a time."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.diagnostics import TransientFailure
+from clew.runs.events.codec import canonical_json
+from clew.store.errors import driver_errors
+
+_WRITER_PRAGMAS = (
+    # FULL syncs the log at every commit: an event that was acknowledged survives a power cut.
+    "PRAGMA synchronous=FULL",
+    "PRAGMA recursive_triggers=ON",
+    "PRAGMA foreign_keys=ON",
+)
+_READER_PRAGMAS = ("PRAGMA query_only=ON",)
+
+
+class SqliteTransactions:
+    """Transactions on a database file.
+
+    Writers begin with BEGIN IMMEDIATE: a transaction that first reads and then wants to write would otherwise find, too
+    late to wait, that somebody else has written in between. Readers never wait for writers (WAL).
+    """
+
+    def __init__(self, path: Path, *, busy_timeout_s: float) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._writing = threading.Lock()
+        self._patience_s = busy_timeout_s
+        self._writer = _engine(path, busy_timeout_s, begin="BEGIN IMMEDIATE", pragmas=_WRITER_PRAGMAS)
+        self._reader = _engine(path, busy_timeout_s, begin="BEGIN", pragmas=_READER_PRAGMAS)
+        self._switch_to_wal()
+
+    @property
+    def place(self) -> str:
+        """The file."""
+        return str(self._path)
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A consistent view of the file."""
+        with self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """The only write transaction on the file. Threads of one process queue in order, processes by waiting."""
+        with self._writing, self._writer.begin() as connection:
+            yield connection
+
+    def lock(self, connection: sa.Connection, name: str) -> None:
+        """Nothing to do: a write transaction is alone anyway."""
+
+    def close(self) -> None:
+        """Close all connections; the last one folds the log into the file."""
+        self._reader.dispose()
+        self._writer.dispose()
+
+    def _switch_to_wal(self) -> None:
+        """The journal mode is kept in the file. While another process switches it, SQLite refuses without waiting."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                with driver_errors(self.place), self._writer.connect() as connection:
+                    driver_connection = connection.connection.driver_connection
+                    assert isinstance(driver_connection, sqlite3.Connection)  # noqa: S101 -- for the type checker
+                    with _as_sqlalchemy_would():
+                        driver_connection.execute("PRAGMA journal_mode=WAL")
+                    return
+            except TransientFailure:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+
+@contextmanager
+def _as_sqlalchemy_would() -> Iterator[None]:
+    """Statements given to the driver directly fail with the driver's errors; wrap them like the others."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise sa.exc.DBAPIError(None, None, error) from error
+
+
+def _engine(path: Path, busy_timeout_s: float, *, begin: str, pragmas: tuple[str, ...]) -> sa.Engine:
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": busy_timeout_s, "check_same_thread": False},
+        json_serializer=canonical_json,
+        pool_size=8,
+        max_overflow=24,
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _connected(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None
+        for pragma in pragmas:
+            connection.execute(pragma)
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: sa.Connection) -> Any:  # noqa: ANN401
+        connection.exec_driver_sql(begin)
+
+    return engine

@@ -1,0 +1,304 @@
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from runs_histories import FAILURE, START, artifact, request, steps
+from store_fixtures import OpenStores
+
+from clew.diagnostics import EngineBug, TransientFailure, UserError
+from clew.runs.artifacts import ArtifactRef
+from clew.runs.cursor import Cursor
+from clew.runs.events import (
+    AlertRaised,
+    NewEvent,
+    RunCompleted,
+    RunContinued,
+    RunFailed,
+    RunStarted,
+    StepCompleted,
+    StepFailed,
+    StepStarted,
+    verify_chain,
+)
+from clew.runs.events.bodies import Counters
+from clew.runs.keys import idempotency_key
+from clew.runs.leases import Lease
+from clew.runs.plan_ref import PlanRef
+from clew.runs.queue import Accepted
+from clew.runs.refusals import LateWrite, OutOfDate
+from clew.runs.stores import RunStores
+
+
+def new_run(stores: RunStores, run_id: str = "run-1", **changes: object) -> Lease:
+    wanted = request(request_id=f"for {run_id}", **changes)
+    stores.intake.create(wanted, run_id=run_id, approval_required=False, decide=lambda _: Accepted())
+    claim = stores.leases.acquire(run_id, owner="tests", ttl_s=60)
+    assert claim is not None
+    return claim.lease
+
+
+def started(at_seq: int = 10, attempt: int = 1) -> NewEvent:
+    return NewEvent(StepStarted(at_seq, "fx"), START, step_id=str(at_seq), logical_attempt_id=attempt)
+
+
+def completed(at_seq: int = 10, attempt: int = 1, **fields: Any) -> NewEvent:
+    body = StepCompleted((artifact(str(at_seq)),), {"rows_updated": 3})
+    return NewEvent(body, START, step_id=str(at_seq), logical_attempt_id=attempt, **fields)
+
+
+def alert(number: int) -> NewEvent:
+    return NewEvent(AlertRaised("TEST", "P2", "m"), START, step_id="ALERT:TEST", logical_attempt_id=number)
+
+
+def seqs(stores: RunStores, run_id: str = "run-1") -> list[int]:
+    return [event.run_seq for event in stores.reader.events(run_id)]
+
+
+def test_events_come_back_as_they_were_given_in_order(stores: RunStores) -> None:
+    lease = new_run(stores)
+    ref = {"spark": "app-1", "ui": None}
+    begun = NewEvent(RunStarted(steps(2)), START, engine_run_ref=ref)
+    given = [begun, started(), completed(engine_attempt_id=3, parent_event_id=begun.event_id)]
+    returned = stores.writer.append("run-1", given, token=lease.token)
+    read = stores.reader.events("run-1", after=1)
+    assert read == returned
+    assert [event.run_seq for event in read] == [2, 3, 4]
+    assert [event.body for event in read] == [event.body for event in given]
+    assert [event.event_id for event in read] == [event.event_id for event in given]
+    assert read[0].raw.engine_run_ref == ref
+    assert read[2].engine_attempt_id == 3
+    assert read[2].raw.parent_event_id == begun.event_id
+    assert all(event.emitted_at == START and event.raw.adapter_version for event in read)
+
+
+def test_the_key_of_a_stored_event_is_the_normative_one(stores: RunStores) -> None:
+    lease = new_run(stores)
+    (event,) = stores.writer.append("run-1", [started()], token=lease.token)
+    assert event.raw.idempotency_key == idempotency_key("run-1", "10", 1, "StepStarted", "7")
+    assert stores.reader.by_key("run-1", [event.raw.idempotency_key]) == (event,)
+
+
+def test_the_same_key_again_stores_nothing_and_returns_the_stored_event(stores: RunStores) -> None:
+    lease = new_run(stores)
+    (first,) = stores.writer.append("run-1", [completed(engine_attempt_id=1)], token=lease.token)
+    again, fresh = stores.writer.append("run-1", [completed(engine_attempt_id=2), started(20)], token=lease.token)
+    assert again == first
+    assert fresh.run_seq == first.run_seq + 1
+    assert seqs(stores) == [1, 2, 3]
+
+
+def test_another_logical_attempt_is_another_event(stores: RunStores) -> None:
+    lease = new_run(stores)
+    failed = NewEvent(StepFailed(FAILURE), START, step_id="10")
+    stores.writer.append("run-1", [started(), failed, started(attempt=2), completed(attempt=2)], token=lease.token)
+    assert seqs(stores) == [1, 2, 3, 4, 5]
+
+
+def test_one_key_twice_in_one_batch_is_one_event(stores: RunStores) -> None:
+    lease = new_run(stores)
+    one, two = stores.writer.append("run-1", [started(), started()], token=lease.token)
+    assert one == two
+    assert seqs(stores) == [1, 2]
+
+
+def test_a_batch_is_stored_as_a_whole_or_not_at_all(stores: RunStores) -> None:
+    lease = new_run(stores)
+    huge = NewEvent(StepCompleted(tuple(artifact(str(n)) for n in range(3000))), START, step_id="20")
+    with pytest.raises(UserError) as refused:
+        stores.writer.append("run-1", [started(), huge], token=lease.token)
+    assert refused.value.code == "TooLargeForHistory"
+    assert seqs(stores) == [1]
+
+
+def test_an_append_with_an_old_token_is_refused(stores: RunStores) -> None:
+    old = new_run(stores)
+    stores.leases.release(old, seen_seq=0)
+    claim = stores.leases.acquire("run-1", owner="other", ttl_s=60)
+    assert claim is not None
+    with pytest.raises(LateWrite):
+        stores.writer.append("run-1", [started()], token=old.token)
+    assert seqs(stores) == [1]
+    stores.writer.append("run-1", [started()], token=claim.lease.token)
+
+
+def test_what_changes_a_run_needs_a_token(stores: RunStores) -> None:
+    new_run(stores)
+    with pytest.raises(EngineBug) as refused:
+        stores.writer.append("run-1", [started()])
+    assert refused.value.code == "UnfencedWrite"
+    stores.writer.append("run-1", [alert(1)])
+    assert seqs(stores) == [1, 2]
+
+
+def test_a_decision_on_an_outdated_state_is_refused(stores: RunStores) -> None:
+    lease = new_run(stores)
+    stores.writer.append("run-1", [alert(1)])
+    with pytest.raises(OutOfDate):
+        stores.writer.append("run-1", [started()], token=lease.token, expected_seq=1)
+    stores.writer.append("run-1", [started()], token=lease.token, expected_seq=2)
+    again = stores.writer.append("run-1", [started()], token=lease.token, expected_seq=2)
+    assert [event.run_seq for event in again] == [3]
+
+
+def test_a_run_that_does_not_exist_takes_no_events(stores: RunStores) -> None:
+    with pytest.raises(UserError) as refused:
+        stores.writer.append("nothing", [alert(1)])
+    assert refused.value.code == "RunNotFound"
+    assert stores.reader.events("nothing") == ()
+
+
+def test_histories_of_different_runs_are_numbered_apart(stores: RunStores) -> None:
+    one, two = new_run(stores, "run-1"), new_run(stores, "run-2", period="2026-02")
+    stores.writer.append("run-1", [started(), completed()], token=one.token)
+    stores.writer.append("run-2", [started()], token=two.token)
+    assert (seqs(stores, "run-1"), seqs(stores, "run-2")) == ([1, 2, 3], [1, 2])
+
+
+def test_reading_starts_behind_a_number_and_ends_at_a_limit(stores: RunStores) -> None:
+    new_run(stores)
+    stores.writer.append("run-1", [alert(number) for number in range(1, 6)])
+    assert [event.run_seq for event in stores.reader.events("run-1", after=2, limit=2)] == [3, 4]
+    assert len(list(stores.reader.raw_events("run-1"))) == 6
+
+
+def test_reading_from_the_last_continuation(stores: RunStores) -> None:
+    lease = new_run(stores)
+    assert [event.run_seq for event in stores.reader.since_last_continuation("run-1")] == [1]
+    for segment in (1, 2):
+        body = RunContinued(PlanRef("p", "1"), Cursor(((0, segment),)), (), Counters(segments=segment), START)
+        event = NewEvent(body, START, logical_attempt_id=segment)
+        stores.writer.append("run-1", [event, alert(segment)], token=lease.token)
+    assert [event.run_seq for event in stores.reader.since_last_continuation("run-1")] == [4, 5]
+
+
+def test_events_are_counted_by_type_and_time(stores: RunStores) -> None:
+    new_run(stores)
+    stores.writer.append("run-1", [alert(1), alert(2)])
+    stored_at = stores.reader.events("run-1")[-1].persisted_at
+    assert stores.reader.count_since("run-1", ["AlertRaised"], stored_at - timedelta(seconds=5)) == 2
+    assert stores.reader.count_since("run-1", ["AlertRaised"], stored_at) == 0
+    assert stores.reader.count_since("run-1", ["StepStarted"], stored_at - timedelta(seconds=5)) == 0
+
+
+def test_text_of_any_kind_comes_back_unchanged(stores: RunStores) -> None:
+    new_run(stores)
+    details = {"ü": '日本語 \u0000 \\ " 🙂', "n": 2**60, "f": 0.1, "big": 1e300, "deep": [{"a": None}]}
+    event = NewEvent(AlertRaised("TEST", "P2", "ça", details), START)
+    stores.writer.append("run-1", [event])
+    read = stores.reader.events("run-1")[-1].body
+    assert read == event.body
+
+
+def test_artifacts_are_kept_as_references(stores: RunStores) -> None:
+    lease = new_run(stores)
+    stores.writer.append("run-1", [completed()], token=lease.token)
+    body = stores.reader.events("run-1")[-1].body
+    assert isinstance(body, StepCompleted)
+    assert body.artifacts == (artifact("10"),)
+    assert isinstance(body.artifacts[0], ArtifactRef)
+
+
+def raw_engine(url: str) -> sa.Engine:
+    return sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE run_events SET event_type = 'RunCompleted'",
+        "UPDATE run_events SET event_data = '{}' WHERE run_seq = 1",
+        "DELETE FROM run_events",
+        "DELETE FROM run_events WHERE run_seq = 2",
+        "DELETE FROM run_deletions",
+    ],
+)
+def test_the_database_itself_refuses_to_change_or_delete_events(
+    url: str, open_stores: OpenStores, statement: str
+) -> None:
+    stores = open_stores(url)
+    lease = new_run(stores)
+    stores.writer.append("run-1", [started(), completed()], token=lease.token)
+    done = new_run(stores, "run-2", period="2026-02")
+    stores.writer.append("run-2", [NewEvent(RunCompleted(), START)], token=done.token)
+    stores.intake.delete("run-2", deleted_by="ada", reason="a test")
+    before = stores.reader.events("run-1")
+    engine = raw_engine(url)
+    with pytest.raises(sa.exc.DatabaseError, match="append-only"), engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
+    assert stores.reader.events("run-1") == before
+
+
+def test_sqlite_refuses_to_replace_an_event(sqlite_url: str, open_stores: OpenStores) -> None:
+    stores = open_stores(sqlite_url)
+    lease = new_run(stores)
+    stores.writer.append("run-1", [started()], token=lease.token)
+    engine = raw_engine(sqlite_url)
+    replacement = "INSERT OR REPLACE INTO run_events SELECT * FROM run_events WHERE run_seq = 2"
+    with pytest.raises(sa.exc.DatabaseError, match="append-only"), engine.begin() as connection:
+        connection.exec_driver_sql(replacement)
+    engine.dispose()
+
+
+def test_postgresql_keeps_events_in_partitions_that_cannot_be_emptied(
+    postgres_url: str, open_stores: OpenStores
+) -> None:
+    stores = open_stores(postgres_url)
+    for number in range(20):
+        new_run(stores, f"run-{number}", period=f"p{number}")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        used = connection.execute("SELECT DISTINCT tableoid::regclass::text FROM run_events").fetchall()
+        assert len(used) > 3
+        for table in ("run_events", used[0][0]):
+            with pytest.raises(psycopg.DatabaseError, match="append-only"):
+                connection.execute(f"TRUNCATE {table}")  # type: ignore[call-overload]
+            with pytest.raises(psycopg.DatabaseError, match="append-only"):
+                connection.execute(f"DELETE FROM {table}")  # type: ignore[call-overload]
+
+
+def test_a_whole_run_can_be_deleted_once_it_has_ended(stores: RunStores) -> None:
+    lease = new_run(stores)
+    with pytest.raises(UserError) as refused:
+        stores.intake.delete("run-1", deleted_by="ada", reason="tidy")
+    assert refused.value.code == "RunNotDeletable"
+    stores.writer.append("run-1", [NewEvent(RunFailed(FAILURE), START)], token=lease.token)
+    stores.intake.delete("run-1", deleted_by="ada", reason="tidy")
+    assert stores.reader.events("run-1") == ()
+    with pytest.raises(UserError):
+        stores.catalog.run("run-1")
+    with pytest.raises(UserError) as gone:
+        new_run(stores)
+    assert gone.value.code == "RunDeleted"
+
+
+def test_a_chained_history_can_be_verified_and_shows_tampering(url: str, open_stores: OpenStores) -> None:
+    stores = open_stores(url, chained=True)
+    lease = new_run(stores)
+    stores.writer.append("run-1", [started(), completed()], token=lease.token)
+    stores.writer.append("run-1", [alert(1)])
+    run = stores.catalog.run("run-1")
+    report = verify_chain(stores.reader.raw_events("run-1"), last_seq=run.last_seq, last_hash=run.last_hash)
+    assert report.is_intact
+    assert report.verified == 4
+
+    engine = raw_engine(url)
+    drop = {"sqlite": "DROP TRIGGER run_events_never_change"}.get(
+        engine.dialect.name, "ALTER TABLE run_events DISABLE TRIGGER USER"
+    )
+    with engine.begin() as connection:
+        connection.exec_driver_sql(drop)
+        connection.exec_driver_sql("UPDATE run_events SET step_id = '20' WHERE run_seq = 2")
+    engine.dispose()
+    report = verify_chain(stores.reader.raw_events("run-1"), last_seq=run.last_seq, last_hash=run.last_hash)
+    assert [broken.run_seq for broken in report.breaks] == [2]
+
+
+def test_the_reader_cannot_write(url: str, open_stores: OpenStores) -> None:
+    stores = open_stores(url)
+    new_run(stores)
+    database = stores.reader._database  # type: ignore[attr-defined]
+    with pytest.raises(TransientFailure, match=r"read.?only"), database.read() as connection:
+        connection.exec_driver_sql("UPDATE runs SET last_seq = 0")
+    assert stores.catalog.run("run-1").last_seq == 1
