@@ -20,6 +20,9 @@ from clew.tracelink.sender import LARGEST_DATAGRAM, Address, DatagramSender
 COLLECTOR_ADDRESS: Address = ("127.0.0.1", 9904)
 """Where a collector listens unless it is told otherwise."""
 
+_LAST_SECONDS = 5.0
+"""How long a forgotten emitter goes on sending. Nobody waits for it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitterCounts:
@@ -66,7 +69,7 @@ class Emitter:
         self._closed = False
         self._sender = DatagramSender(self._ring, address, datagram_bytes=datagram_bytes, poll_seconds=poll_seconds)
         self._sender.start()
-        weakref.finalize(self, self._sender.stop, 1.0)
+        weakref.finalize(self, self._sender.stop, _LAST_SECONDS)
 
     def frame(  # noqa: PLR0917 - the fields of a FrameDescriptor, in its order
         self,

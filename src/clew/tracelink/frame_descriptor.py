@@ -192,4 +192,12 @@ class FrameDescriptor:
     @classmethod
     def from_fields(cls, fields: FrameFields) -> Self:
         """The message of values that were read and checked before."""
-        return cls(*fields[:6])
+        frame = object.__new__(cls)
+        stream_id, epoch, seq, timestamp_ns, meta_version, trace_id, _ = fields
+        object.__setattr__(frame, "stream_id", stream_id)
+        object.__setattr__(frame, "epoch", epoch)
+        object.__setattr__(frame, "seq", seq)
+        object.__setattr__(frame, "timestamp_ns", timestamp_ns)
+        object.__setattr__(frame, "meta_version", meta_version)
+        object.__setattr__(frame, "trace_id", trace_id)
+        return frame
