@@ -18,6 +18,7 @@ from clew.model.nodes import MapNode, Node, ScalarNode
 from clew.model.project import Project
 from clew.model.references import problems_between_files, problems_of_scenarios
 from clew.model.resolver import Resolver
+from clew.model.salvage import Salvaged, salvage
 from clew.model.scenario import Scenario
 from clew.model.settings import Settings
 from clew.model.shapes import Definition, problems_in
@@ -69,6 +70,7 @@ class _Loader:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     broken: set[tuple[str, str]] = field(default_factory=set)
+    salvaged: list[Salvaged | None] = field(default_factory=list)
     _apart: dict[str, Project | None] = field(default_factory=dict)
     """Projects that only scenarios name, by file."""
 
@@ -93,13 +95,15 @@ class _Loader:
         node: Node | None = None
         problems: list[Diagnostic] = []
         definition: Definition | None = None
+        is_complete = False
         try:
             source = read_source(path, self.root)
             self.sources[source.file] = source.text
             tree = read_yaml(source)
             node = tree.root
             problems.extend(tree.diagnostics)
-            if tree.is_complete:
+            is_complete = tree.is_complete
+            if is_complete:
                 definition = kind.shape.read(_content(source, node, kind))
                 problems.extend(problems_in(definition))
         except UserError as error:
@@ -108,6 +112,8 @@ class _Loader:
             return definition
         self.diagnostics.extend(problems)
         self.broken.update((kind.name, name) for name in _names_of(node, path))
+        if node is not None and is_complete:
+            self.salvaged.append(salvage(node, kind.name))
         return None
 
     def workspace(self) -> Workspace:
@@ -125,6 +131,7 @@ class _Loader:
             fragments=self._all(Fragment),
             scenarios=scenarios,
             broken=frozenset(self.broken),
+            salvaged=tuple(each for each in self.salvaged if each is not None),
         )
 
     def scenarios(self) -> tuple[Scenario, ...]:

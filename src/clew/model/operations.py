@@ -286,7 +286,7 @@ class FragmentUse(Located):
 
     fragment: str = key(NAME, "The id of the fragment.")
     alias: str | None = key(
-        TEXT, "The name in the breakpoints of the fragment; its id where left out.", named="as", default=None
+        TEXT, "The name in the breakpoints of the fragment; one by its place where left out.", named="as", default=None
     )
 
 

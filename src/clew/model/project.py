@@ -46,11 +46,16 @@ class Project(Definition):
     )
 
 
+INLINE_PROJECT = Record(Project, stand_ins={"id": ""})
+"""A project that stands somewhere else than in its own file, where it needs no id."""
+
+
 def project_from_data(data: Mapping[str, object], origin: str) -> Project:
     """A project from Python data with the keys of a project file. UserError with everything that is wrong.
 
-    `origin` stands for the file in messages. Keys whose value is None count as absent.
+    `origin` stands for the file in messages. Keys whose value is None count as absent, and the id may be: the plan of
+    such a project names itself by its digest.
     """
-    project = Record(Project).read(node_of(data, origin))
+    project = INLINE_PROJECT.read(node_of(data, origin))
     raise_if_any(problems_in(project))
     return project

@@ -38,11 +38,12 @@ def problems_between_files(workspace: Workspace) -> Iterator[Diagnostic]:
     yield from _problems_of_resolvers(workspace)
     for dataset in workspace.datasets:
         yield from _unknown_resolver(workspace, dataset.resolver_id, dataset.place("resolver_id"))
-    for project in workspace.projects:
+    salvaged = [each.definition for each in workspace.salvaged]
+    for project in (*workspace.projects, *(each for each in salvaged if isinstance(each, Project))):
         for name, resolver in project.resolver_overrides.items():
             yield from _unknown_resolver(workspace, resolver, project.place("resolver_overrides", name))
         yield from _problems_of_destinations(workspace, project.operations)
-    for fragment in workspace.fragments:
+    for fragment in (*workspace.fragments, *(each for each in salvaged if isinstance(each, Fragment))):
         yield from _problems_of_destinations(workspace, fragment.operations)
 
 

@@ -8,7 +8,7 @@ from clew.diagnostics import Diagnostic
 from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY
 from clew.model.calendar import Period
 from clew.model.dataset import Table, key_problems
-from clew.model.project import Project
+from clew.model.project import INLINE_PROJECT, Project
 from clew.model.scalars import Scalar
 from clew.model.shapes import (
     ANY_SCALAR,
@@ -129,7 +129,7 @@ class Scenario(Definition):
         ListOf(Record(ScenarioDataset), "datasets"), "The datasets with their rows.", default=()
     )
     project: Project | str = key(
-        TextOr(NAME, Record(Project, stand_ins={"id": "scenario", "name": "scenario"})),
+        TextOr(NAME, INLINE_PROJECT),
         "The project: its id, the path of its file, or the project itself.",
     )
     expected_output: ExpectedOutput | None = key(

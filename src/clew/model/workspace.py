@@ -12,6 +12,7 @@ from clew.model.datasource import Datasource
 from clew.model.fragment import Fragment
 from clew.model.project import Project
 from clew.model.resolver import Resolver
+from clew.model.salvage import Salvaged
 from clew.model.scenario import Scenario
 from clew.model.settings import Settings
 
@@ -33,6 +34,8 @@ class Workspace:
     scenarios: tuple[Scenario, ...] = ()
     broken: frozenset[tuple[str, str]] = frozenset()
     """Kind and id or name of definitions that exist but could not be read, so that nobody reports them as unknown."""
+    salvaged: tuple[Salvaged, ...] = ()
+    """What could be read of broken projects and fragments. Nothing runs them; they are checked with the others."""
     periods: PeriodTree = field(init=False, repr=False, compare=False)
     """The periods of all calendars."""
     _by_reference: Mapping[tuple[str, str], object] = field(init=False, repr=False, compare=False)
