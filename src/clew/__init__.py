@@ -1,3 +1,22 @@
 """Clew runs data pipelines on Spark and can follow any number in their output back to the rows it came from."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.app.workspace import Workspace
+    from clew.app.workspace import open_workspace as open  # noqa: A004 - `clew.open` is how it is called
+
 __version__ = "0.1.0"
+
+__all__ = ["Workspace", "__version__", "open"]
+
+_LATER = {"Workspace": ("clew.app.workspace", "Workspace"), "open": ("clew.app.workspace", "open_workspace")}
+"""Names that are imported when they are first used, so that `import clew` takes no time."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'clew' has no attribute '{name}'")
+    module, attribute = _LATER[name]
+    return getattr(import_module(module), attribute)

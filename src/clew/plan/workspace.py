@@ -43,7 +43,7 @@ def compile_workspace(workspace: Workspace) -> CompiledWorkspace:
     diagnostics = [
         *compiler.registration_problems(),
         *(found for compilation in compilations.values() for found in compilation.diagnostics),
-        *(found for resolver in workspace.resolvers for found in _rule_problems(resolver)),
+        *(found for resolver in workspace.resolvers for found in compiler.resolver(resolver)),
         *(found for scenario in workspace.scenarios for found in compiler.scenario(scenario)),
     ]
     plans = {name: compilation.plan for name, compilation in compilations.items() if compilation.plan is not None}
@@ -127,6 +127,17 @@ class WorkspaceCompiler:
             uses.update(dict.fromkeys(names, replace(use, resolver_source="inline")))
         return uses
 
+    def resolver(self, resolver: Resolver) -> tuple[Diagnostic, ...]:
+        """What is wrong with the conditions of a resolver's rules."""
+        found = list[Diagnostic]()
+        for rule in resolver.rules:
+            if rule.when is not None:
+                try:
+                    found += check_condition(parse(rule.when), RULE_SCOPE, "in the when of a rule").diagnostics
+                except UserError as error:
+                    found += error.diagnostics
+        return tuple(found)
+
     def registration_problems(self) -> list[Diagnostic]:
         """Datasets that two projects register, and registered ones that differ from their definition."""
         found = list[Diagnostic]()
@@ -208,14 +219,3 @@ def _sinks_of(workspace: Workspace) -> SinkKnowledge:
             key = (sink.type.value, name)
             longest[key] = max(longest.get(key, 0), sink.max_ttl_days)
     return SinkKnowledge(longest)
-
-
-def _rule_problems(resolver: Resolver) -> list[Diagnostic]:
-    found = list[Diagnostic]()
-    for rule in resolver.rules:
-        if rule.when is not None:
-            try:
-                found += check_condition(parse(rule.when), RULE_SCOPE, "in the when of a rule").diagnostics
-            except UserError as error:
-                found += error.diagnostics
-    return found

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from clew.diagnostics.code import Code
+from clew.diagnostics.codes.commands import COMMAND_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
 from clew.diagnostics.codes.runs import RUN_CODES
@@ -15,6 +16,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Projects": PROJECT_CODES,
     "Runs": RUN_CODES,
     "TraceLink": TRACELINK_CODES,
+    "Commands": COMMAND_CODES,
 }
 """Codes under the heading that the reference page gives them."""
 

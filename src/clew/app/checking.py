@@ -1,0 +1,92 @@
+"""Checking a workspace, or one project of it: everything that is wrong, in one go."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clew.app.concern import Concern, concern_of, unread_files
+from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order
+from clew.diagnostics.codes.workspace import UNKNOWN_PROJECT
+from clew.model import LoadedWorkspace, Project
+from clew.plan import WorkspaceCompiler, compile_workspace
+
+_COUNTED = ("projects", "datasets", "datasources", "resolvers", "calendars", "fragments", "scenarios")
+"""The folders whose files a check counts, in the order in which it says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a check found, and how much it looked at."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    counts: Mapping[str, int]
+    """The number of files by folder, without those that are empty."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.diagnostics
+
+    def to_json(self) -> dict[str, object]:
+        """The form that `clew check --json` gives."""
+        return {
+            "ok": self.is_ok,
+            "counts": {"errors": len(self.diagnostics), **self.counts},
+            "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
+        }
+
+
+def check_workspace(loaded: LoadedWorkspace) -> Check:
+    """Compile everything."""
+    diagnostics = in_order([*loaded.diagnostics, *compile_workspace(loaded.workspace).diagnostics])
+    files = {*loaded.sources, *(diagnostic.span.file for diagnostic in diagnostics if diagnostic.span)}
+    return Check(diagnostics, _counts(files))
+
+
+def check_project(loaded: LoadedWorkspace, name: str) -> Check:
+    """Compile one project, and look at nothing that has no say in it."""
+    project = find_project(loaded, name)
+    if project is None:
+        return _check_unread(loaded)
+    concern = concern_of(project, loaded)
+    compiler = WorkspaceCompiler(loaded.workspace)
+    tests = concern.files_with_scenarios - concern.files
+    found = [
+        *obstacles(concern, loaded, compiler),
+        *(diagnostic for diagnostic in loaded.diagnostics if diagnostic.span and diagnostic.span.file in tests),
+        *(diagnostic for scenario in concern.scenarios for diagnostic in compiler.scenario(scenario)),
+    ]
+    return Check(in_order(found), _counts(concern.files_with_scenarios))
+
+
+def obstacles(concern: Concern, loaded: LoadedWorkspace, compiler: WorkspaceCompiler) -> tuple[Diagnostic, ...]:
+    """What keeps a project from having a plan. Its scenarios do not."""
+    placed = [*loaded.diagnostics, *compiler.registration_problems()]
+    found = [
+        *(each for each in placed if each.span is None or each.span.file in concern.files),
+        *(each for project in concern.projects for each in compiler.project(project).diagnostics),
+        *(each for resolver in concern.resolvers for each in compiler.resolver(resolver)),
+    ]
+    return in_order(found)
+
+
+def find_project(loaded: LoadedWorkspace, name: str) -> Project | None:
+    """A project by id or name; None where its file could not be read. UserError where there is none."""
+    project = loaded.workspace.project(name)
+    if project is None and ("project", name) not in loaded.workspace.broken:
+        known = [each.id for each in loaded.workspace.projects]
+        listed = (
+            f"the projects are {', '.join(known)}" if known else "there is no project in projects/ that can be read"
+        )
+        raise UserError(UNKNOWN_PROJECT.anywhere(name=name, hint=did_you_mean(name, known) or listed))
+    return project
+
+
+def _check_unread(loaded: LoadedWorkspace) -> Check:
+    """Which of the files that make no sense holds the project cannot always be told, so all of them count."""
+    files = unread_files(loaded, "project")
+    return Check(tuple(each for each in loaded.diagnostics if each.span and each.span.file in files), _counts(files))
+
+
+def _counts(files: Iterable[str]) -> dict[str, int]:
+    folders = [file.rpartition("/")[0] for file in files]
+    return {folder: folders.count(folder) for folder in _COUNTED if folder in folders}

@@ -1,0 +1,19 @@
+"""What can be wrong with a command itself rather than with what it works on."""
+
+from clew.diagnostics.code import Code, Nature
+
+WRONG_USAGE = Code(
+    "WrongUsage",
+    "{problem}",
+    "A command was given an option or an argument that it does not have, or lacks one that it needs.",
+    "`clew --help` lists the commands",
+    Nature.USAGE,
+)
+INTERNAL_ERROR = Code(
+    "InternalError",
+    "this is a bug in Clew: {problem}",
+    "Something happened that nobody thought of. It is not your fault.",
+    "run the command again with --verbose, and report what it prints",
+)
+
+COMMAND_CODES = (WRONG_USAGE, INTERNAL_ERROR)
