@@ -1,0 +1,53 @@
+"""`clew check`."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.colour import bad, error_text, good
+from clew.cli.failure import FAILED
+from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.session import Session, say
+from clew.cli.words import counted, enumerated
+
+if TYPE_CHECKING:
+    from clew.app.checking import Check
+
+
+def check(
+    context: typer.Context,
+    project: Annotated[str | None, typer.Argument(help="Only what concerns this project.", show_default=False)] = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Compile everything and say all that is wrong.
+
+    Reads every file of the workspace, starts no Spark and changes nothing.
+    """
+    session = context.ensure_object(Session)
+    opened = session.open(workspace)
+    found = opened.check(project)
+    if session.wants_json:
+        session.print_json({"workspace": opened.name, "project": project, **found.to_json()})
+    else:
+        _print(found, session)
+    if not found.is_ok:
+        raise typer.Exit(FAILED)
+
+
+def _print(found: "Check", session: Session) -> None:
+    for diagnostic in found.diagnostics:
+        say(error_text(diagnostic, session.source_of, sys.stdout))
+    checked = _in_words(found.counts)
+    time = f"({session.seconds:.1f} s)"
+    if found.is_ok:
+        say(f"{good('ok')}: {checked} {time}")
+    else:
+        say(f"{bad(counted(len(found.diagnostics), 'error'))} in {checked} {time}")
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    return enumerated([counted(number, folder.removesuffix("s")) for folder, number in counts.items()]) or "no projects"

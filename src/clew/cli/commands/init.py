@@ -1,0 +1,34 @@
+"""`clew init`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clew.cli.options import JsonOption, VerboseOption
+from clew.cli.session import Session, say
+from clew.cli.words import counted
+
+
+def init(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An empty folder, or one to be made.", show_default=False)
+    ] = Path(),
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Write a sample workspace, ready to check.
+
+    It is the month close of a general ledger: data of three months, two projects and their scenarios.
+    """
+    from clew.app.sample_workspace import write_sample
+
+    session = context.ensure_object(Session)
+    files = write_sample(folder)
+    if session.wants_json:
+        session.print_json({"path": str(folder.absolute()), "files": [file.as_posix() for file in files]})
+        return
+    here = folder == Path()
+    say(f"{counted(len(files), 'file')} written{'' if here else f' to {folder}'}; README.md says what they are")
+    say(f"next: {'' if here else f'cd {folder} && '}clew check")

@@ -1,0 +1,37 @@
+"""`clew schema`."""
+
+from typing import Annotated
+
+import typer
+
+from clew.cli.options import JsonOption, VerboseOption
+from clew.cli.session import Session, say
+
+
+def schema(
+    context: typer.Context,
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="A kind of file; all kinds are listed if left out.", show_default=False),
+    ] = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Print the JSON Schema of a kind of file.
+
+    Editors use it to complete keys and to check while you type.
+    """
+    from clew.model import schema_of
+    from clew.model.kinds import FILE_KINDS, WORKSPACE_FILE
+
+    session = context.ensure_object(Session)
+    if kind is not None:
+        session.print_json(schema_of(kind))
+        return
+    places = {name: f"{file.folder}/*.yaml" if file.folder else WORKSPACE_FILE for name, file in FILE_KINDS.items()}
+    if session.wants_json:
+        session.print_json({"kinds": [{"kind": name, "files": place} for name, place in places.items()]})
+        return
+    for name, place in places.items():
+        say(f"{name:<12}{place}")
+    say("`clew schema KIND` prints the JSON Schema of one of them")

@@ -1,0 +1,49 @@
+"""How a command that failed says so: one line, the excerpt, the hint; the exit code; no traceback unless asked for."""
+
+import sys
+import traceback
+
+import typer
+
+from clew.cli.colour import error_text
+from clew.cli.session import Session
+from clew.diagnostics import ClewError, EngineBug, Nature, UserError
+from clew.diagnostics.codes import CATALOGUE
+from clew.diagnostics.codes.commands import INTERNAL_ERROR, WRONG_USAGE
+
+DONE, FAILED, WRONG, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
+
+_EXIT_CODES = {Nature.WRONG: FAILED, Nature.USAGE: WRONG, Nature.NOT_FOUND: NOT_FOUND}
+
+
+def report(error: Exception, session: Session) -> int:
+    """Tell the user about an error. Gives the exit code."""
+    if session.is_verbose:
+        traceback.print_exception(error)
+    known = _known(error)
+    if session.wants_json:
+        session.print_json(known.to_json())
+    else:
+        for diagnostic in known.diagnostics:
+            sys.stderr.write(error_text(diagnostic, session.source_of, sys.stderr) + "\n")
+    return _EXIT_CODES[CATALOGUE[known.code].nature]
+
+
+def _known(error: Exception) -> ClewError:
+    match error:
+        case ClewError():
+            return error
+        case typer.TyperException():
+            return UserError(WRONG_USAGE.anywhere(problem=_as_sentence(error.format_message()), hint=_help_for(error)))
+        case _:
+            return EngineBug(INTERNAL_ERROR.anywhere(problem=f"{type(error).__name__}: {error}".rstrip(": ")))
+
+
+def _as_sentence(message: str) -> str:
+    """Typer's message in the style of all others: no capital, no full stop."""
+    return (message[:1].lower() + message[1:]).rstrip(".")
+
+
+def _help_for(error: typer.TyperException) -> str:
+    path = getattr(getattr(error, "ctx", None), "command_path", "clew")
+    return f"`{path} --help` shows how it is used"

@@ -1,0 +1,82 @@
+"""The entry point: finds the command, runs it, and turns whatever comes of it into an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from clew import __version__
+from clew.cli.commands.check import check
+from clew.cli.commands.init import init
+from clew.cli.commands.plan import plan
+from clew.cli.commands.schema import schema
+from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
+from clew.cli.session import Session, say, tolerate_any_text
+
+_PLAIN_HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+
+
+def command_line() -> typer.Typer:
+    """All commands, in the order in which one meets them."""
+    app = typer.Typer(
+        name="clew",
+        help=(
+            "Clew runs data pipelines on Spark and can follow any number in their output back to the rows it came from."
+        ),
+        epilog="Start with `clew init ledger`, then `cd ledger` and `clew check`.",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=_PLAIN_HELP,
+    )
+    app.callback()(_before_commands)
+    for command in (init, check, plan, schema):
+        app.command(context_settings=_PLAIN_HELP)(command)
+    return app
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        say(f"clew {__version__}")
+        raise typer.Exit
+
+
+def _before_commands(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """What stands before the command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command of these arguments, those of the process where left out, and exit."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command of these arguments. Gives the exit code."""
+    tolerate_any_text()
+    session = Session(arguments)
+    try:
+        code = _run(arguments, session)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of a pipe has gone. Nothing may be written any more, not even when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return code
+
+
+def _run(arguments: Sequence[str], session: Session) -> int:
+    command = typer.main.get_command(command_line())
+    try:
+        result = command.main(list(arguments) or ["--help"], prog_name="clew", standalone_mode=False, obj=session)
+    except Exception as error:  # noqa: BLE001 - nothing that goes wrong may reach the user as a traceback
+        return report(error, session)
+    code = result if isinstance(result, int) else DONE
+    if code == INTERRUPTED:
+        sys.stderr.write("interrupted\n")
+    return code

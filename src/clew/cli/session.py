@@ -1,0 +1,59 @@
+"""One call of the command line: how it wants its answer, and the workspace that it works on."""
+
+import io
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.app.workspace import Workspace
+
+
+class Session:
+    """What the parts of one command share.
+
+    `--json` and `--verbose` are looked up in the arguments as they were typed, because they decide how an error is
+    shown, and the first error can be that the arguments make no sense.
+    """
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        self.wants_json = "--json" in arguments
+        self.is_verbose = "--verbose" in arguments
+        self._started = time.perf_counter()
+        self._workspace: Workspace | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the command started."""
+        return time.perf_counter() - self._started
+
+    def open(self, folder: Path | None) -> "Workspace":
+        """The workspace of a folder, of the present one where none is given."""
+        from clew.app.workspace import open_workspace
+
+        self._workspace = open_workspace(folder or Path())
+        return self._workspace
+
+    def source_of(self, file: str) -> str | None:
+        """The text of a file of the workspace, as far as one is open."""
+        return self._workspace.source_of(file) if self._workspace is not None else None
+
+    def print_json(self, document: object) -> None:
+        """The one document that a command with `--json` prints."""
+        is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=not is_utf8) + "\n")
+
+
+def say(line: str = "") -> None:
+    """Print a line of the answer."""
+    sys.stdout.write(line + "\n")
+
+
+def tolerate_any_text() -> None:
+    """Let characters that the terminal cannot show appear as their code instead of stopping the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,1 @@
+"""What commands show: readers of plans and results that make text for people."""

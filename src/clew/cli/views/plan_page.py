@@ -1,0 +1,89 @@
+"""A plan as a page that a reviewer can approve: input, steps, resulting columns, what it needs."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from clew.cli.views import plan_words as words
+from clew.cli.views.page import grid, headed, heading, label, plain, spread
+from clew.cli.views.plan_steps import step_blocks
+from clew.cli.words import counted
+from clew.plan import Plan
+from clew.plan.datasets import DatasetColumn
+from clew.plan.postlude import PostludeJob
+
+_DIGITS_OF_DIGEST = 12
+
+
+def plan_page(plan: Plan) -> Iterator[RenderableType]:
+    """The whole page."""
+    yield _header(plan)
+    yield from step_blocks(plan)
+    yield from _section("After the last step", _columns(plan))
+    if plan.extensions.postlude_jobs:
+        yield from _section("After the run", Group(*_jobs(plan)))
+    if plan.capabilities:
+        needs = grid((plain(each.name), plain(words.steps(each.needed_by))) for each in plan.capabilities)
+        yield from _section("What an engine must be able to do", needs)
+
+
+def breakpoint_table(plan: Plan) -> RenderableType:
+    """The breakpoints with the steps that they stand behind."""
+    names = {step.seq: step.name for step in plan.steps}
+    rows = ((plain(each.name), plain(each.seq), plain(names[each.seq])) for each in plan.breakpoints)
+    return headed(("breakpoint", "after step", ""), rows, fixed=2)
+
+
+def _header(plan: Plan) -> RenderableType:
+    title = Text.assemble(plain(plan.name, "bold"), "  ", plain(plan.title if plan.title != plan.name else ""))
+    source = plan.input
+    about: list[tuple[Text, RenderableType]] = [
+        (label("version"), plain(f"{plan.project_version}, digest {plan.digest[:_DIGITS_OF_DIGEST]}")),
+        (label("steps"), plain(f"{len(plan.steps)}, {counted(len(plan.breakpoints), 'breakpoint')}")),
+        (label("input"), plain(words.dataset(source))),
+        (label(""), plain(words.rows_of(source))),
+        (label(""), plain(words.whereabouts(source))),
+        (label("columns"), spread(_column(column) for column in source.columns)),
+    ]
+    return Group(title, grid(about))
+
+
+def _column(column: DatasetColumn) -> Text:
+    privacy = (f" {column.privacy}", "red") if column.privacy else ""
+    return Text.assemble(plain(column.name), " ", plain(column.type, "dim"), privacy)
+
+
+def _columns(plan: Plan) -> RenderableType:
+    types = {column.name: column.type for column in plan.columns}
+    rows = (
+        (
+            plain(each.column, "bold"),
+            plain(types[each.column]),
+            Text(words.sources(each.derives_from) or "constants"),
+            Text(words.sources(each.influenced_by)),
+        )
+        for each in plan.lineage
+    )
+    return headed(("column", "type", "derives from", "influenced by"), rows, fixed=2)
+
+
+def _jobs(plan: Plan) -> Iterator[RenderableType]:
+    for job in plan.extensions.postlude_jobs:
+        yield plain(job.name or job.id, "bold")
+        yield grid(_job_rows(job))
+
+
+def _job_rows(job: PostludeJob) -> Iterator[tuple[Text, RenderableType]]:
+    yield label("reads"), plain(f"the rows at {job.anchor}, after step {job.anchor_seq}")
+    if job.when is not None:
+        yield label("when"), plain(job.when.text)
+    yield label("limits"), plain(words.budget(job.budget))
+    yield label("does"), Group(*(plain(words.task(each)) for each in job.tasks))
+
+
+def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
+    yield Text()
+    yield heading(title)
+    yield Padding(content, (0, 0, 0, 2))
