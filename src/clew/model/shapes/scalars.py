@@ -240,7 +240,8 @@ class ColumnTypeName(Single[Type]):
         decimal = r"decimal\s*(\(\s*\d{1,2}\s*(,\s*\d{1,2}\s*)?\))?"
         anycase = "".join(f"[{ch}{ch.upper()}]" if ch.isalpha() else ch for ch in names)
         anycase_decimal = decimal.replace("decimal", "".join(f"[{ch}{ch.upper()}]" for ch in "decimal"), 1)
-        return {"type": "string", "pattern": rf"^\s*({anycase}|{anycase_decimal})\s*$"}
+        pattern = rf"^\s*({anycase}|{anycase_decimal})\s*$"
+        return {"type": "string", "pattern": pattern, "examples": [*names.split("|"), "decimal", "decimal(18,2)"]}
 
 
 class AnyScalar(Single[Scalar]):
