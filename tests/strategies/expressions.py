@@ -5,6 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from clew.diagnostics import PlainText
@@ -105,12 +106,14 @@ def condition_texts(*, depth: int = 3, doubles: bool = True) -> Texts:
     return _conditions(depth, doubles)
 
 
-def expressions(*, depth: int = 3, doubles: bool = True) -> st.SearchStrategy[Expression]:
+@st.composite
+def expressions(draw: st.DrawFn, *, depth: int = 3, doubles: bool = True) -> Expression:
     """Typed expressions over `SCOPE`."""
-    checked = expression_texts(depth=depth, doubles=doubles).map(
-        lambda text: check(parse(PlainText(text)), SCOPE, Scalar("in a test")).expression
-    )
-    return checked.filter(lambda expression: expression is not None)  # type: ignore[arg-type]
+    text = draw(expression_texts(depth=depth, doubles=doubles))
+    expression = check(parse(PlainText(text)), SCOPE, Scalar("in a test")).expression
+    assume(expression is not None)
+    assert expression is not None
+    return expression
 
 
 def aggregation_texts(*, depth: int = 1, doubles: bool = True) -> Texts:
