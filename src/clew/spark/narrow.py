@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clew.lang.typed import Expression
 from clew.plan.steps import DeleteStep, UpdateStep
 from clew.spark.names import joined_column, new_column, selected_column, working_columns
 from clew.spark.sql import quoted, spark_type, sql_of
@@ -28,9 +29,9 @@ class Expressing:
     table: str
     today: date
 
-    def sql(self, tree: object) -> str:
+    def sql(self, tree: Expression) -> str:
         """The SQL of an expression over the working dataset and the joins of a step."""
-        return sql_of(tree, working_columns(self.run_id, self.table), self.today)  # type: ignore[arg-type]
+        return sql_of(tree, working_columns(self.run_id, self.table), self.today)
 
     def selected(self, step: NarrowStep) -> str:
         """SQL that is TRUE for the rows that a step acts on and FALSE for all others."""
@@ -78,13 +79,13 @@ def apply_update(
     return rows.drop(*temporary, *dropped)
 
 
-def _changes(step: UpdateStep) -> dict[str, object]:
+def _changes(step: UpdateStep) -> dict[str, Column]:
     """Mask, values after, and the assigned columns themselves, all from the values before and the new ones."""
     differs = [
         f"({_old(step, position)} <=> {quoted(new_column(step.seq, position))})"
         for position in range(len(step.assignments))
     ]
-    columns = dict[str, object]()
+    columns = dict[str, Column]()
     for word in range(mask_words(len(step.assignments))):
         bits = range(word * MASK_BITS, min((word + 1) * MASK_BITS, len(step.assignments)))
         total = " | ".join(f"IF({differs[bit]}, 0L, {1 << (bit - word * MASK_BITS)}L)" for bit in bits)

@@ -1,0 +1,87 @@
+"""Rows that aggregate and append create, as the columns that are written once and read ever after."""
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from clew.lang.typed import Expression
+from clew.plan.columns import Column
+from clew.plan.steps import AggregateStep, AppendStep, Assignment
+from clew.spark.names import own_columns
+from clew.spark.narrow import Expressing
+from clew.spark.sql import quoted, spark_type, sql_of
+from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
+
+_GROUP_SIZE = "__group_size"
+
+
+def summary_rows(
+    rows: DataFrame, step: AggregateStep, expressing: Expressing, columns: tuple[Column, ...], period: str
+) -> DataFrame:
+    """One row for each group of the selected rows. A group has rows: nothing is summed up over none."""
+    selected = rows.where(_selected(step, expressing))
+    grouped = _grouped(selected, step.group_by, step.aggregations, expressing.sql)
+    filled = {name: quoted(name) for name in step.group_by}
+    filled |= {aggregation.column: quoted(_out(index)) for index, aggregation in enumerate(step.aggregations)}
+    return _as_working_rows(grouped.orderBy(*map(quoted, step.group_by)), columns, filled, period)
+
+
+def appended_rows(
+    source: DataFrame, step: AppendStep, expressing: Expressing, columns: tuple[Column, ...], period: str
+) -> DataFrame:
+    """The rows of another dataset, or summaries of them, as rows of the working dataset."""
+
+    def sql(tree: Expression) -> str:
+        return sql_of(tree, own_columns, expressing.today)
+
+    chosen = source.where(sql(step.source_selector.tree)) if step.source_selector else source
+    if step.group_by is None:
+        filled = {column.column: sql(column.value.tree) for column in step.columns}
+        return _as_working_rows(chosen, columns, filled, period, keeps_source=True)
+    grouped = _grouped(chosen, step.group_by, step.columns, sql)
+    filled = {column.column: quoted(_out(index)) for index, column in enumerate(step.columns)}
+    return _as_working_rows(grouped.orderBy(*map(quoted, step.group_by)), columns, filled, period)
+
+
+def _selected(step: AggregateStep, expressing: Expressing) -> str:
+    if step.selector is None:
+        return "NOT `_deleted`"
+    return f"NOT `_deleted` AND ({expressing.sql(step.selector.tree)})"
+
+
+def _out(index: int) -> str:
+    return f"__out{index}"
+
+
+def _grouped(
+    rows: DataFrame,
+    group_by: tuple[str, ...],
+    aggregations: tuple[Assignment, ...],
+    sql: Callable[[Expression], str],
+) -> DataFrame:
+    values = [F.expr(sql(item.value.tree)).alias(_out(index)) for index, item in enumerate(aggregations)]
+    size = F.count(F.lit(1)).alias(_GROUP_SIZE)
+    return rows.groupBy(*map(quoted, group_by)).agg(size, *values).where(f"{_GROUP_SIZE} > 0")
+
+
+def _as_working_rows(
+    rows: DataFrame,
+    columns: tuple[Column, ...],
+    filled: Mapping[str, str],
+    period: str,
+    *,
+    keeps_source: bool = False,
+) -> DataFrame:
+    """All columns of the working dataset; NULL where the new rows say nothing. `_period` is the run's unless given."""
+    data = [
+        F.expr(f"CAST({filled.get(column.name, 'NULL')} AS {spark_type(column.type)})").alias(column.name)
+        for column in columns
+    ]
+    own_period = filled.get("_period")
+    system = [
+        (F.expr(own_period) if own_period else F.lit(period)).alias("_period"),
+        F.expr(filled.get("_labels", "''")).alias("_labels"),
+    ]
+    source = [SOURCE_FILE, SOURCE_LINE] if keeps_source else []
+    return rows.select(*data, *system, *source)
