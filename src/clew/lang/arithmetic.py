@@ -4,7 +4,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
-from clew.lang.types import INTEGER_MAX, INTEGER_MIN, Type
+from clew.lang.types import INTEGER_MAX, INTEGER_MIN, MAX_PRECISION, Type
 
 _EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 """More digits than any sum, product or remainder of two decimals of 38 digits can have."""
@@ -16,6 +16,7 @@ _QUOTIENT_STEP = Decimal(1).scaleb(-39)
 """Spark divides to 39 digits behind the point before it rounds to the scale of the result."""
 
 _ONE = Decimal(1)
+_QUANTA = tuple(_ONE.scaleb(-scale) for scale in range(MAX_PRECISION + 1))
 
 
 def out_of_range(problem: str, hint: str | None = None) -> UserError:
@@ -27,12 +28,14 @@ def fit(value: Decimal, type_: Type) -> Decimal:
     """A decimal rounded half-up to the scale of a decimal type; an error where it has too many digits."""
     if not value.is_finite():
         raise out_of_range(f"{value} is not a number")
-    if value.adjusted() >= type_.precision - type_.scale and value:
-        raise out_of_range(f"{value} does not fit {type_}")
-    rounded = value.quantize(_ONE.scaleb(-type_.scale), context=_EXACT)
-    if rounded.adjusted() >= type_.precision - type_.scale and rounded:
-        raise out_of_range(f"{value} does not fit {type_}")
-    return rounded or rounded.copy_abs()
+    limit = type_.precision - type_.scale
+    if value.adjusted() < limit or not value:
+        rounded = value.quantize(_QUANTA[type_.scale], context=_EXACT)
+        if not rounded:
+            return rounded.copy_abs()
+        if rounded.adjusted() < limit:
+            return rounded
+    raise out_of_range(f"{value} does not fit {type_}")
 
 
 def fit_integer(value: int) -> int:
@@ -59,8 +62,7 @@ def multiply(a: Decimal, b: Decimal) -> Decimal:
 
 def divide(a: Decimal, b: Decimal) -> Decimal:
     """The quotient to 39 digits behind the point; b is not zero."""
-    wide = Context(prec=120, rounding=ROUND_HALF_UP)
-    return wide.divide(a, b).quantize(_QUOTIENT_STEP, context=_EXACT)
+    return _EXACT.divide(a, b).quantize(_QUOTIENT_STEP, context=_EXACT)
 
 
 def floor_remainder(a: Decimal, b: Decimal) -> Decimal:

@@ -58,7 +58,7 @@ def _application(expression: Apply) -> Evaluator:
         case RunFunction():
             return lambda row: function.value(row.today)
         case LazyFunction():
-            return lambda row: function.choose([_thunk(argument, row) for argument in arguments])
+            return lambda row: function.choose(arguments, row)
         case Function():
             return _strict(function, signature_of(expression), arguments)
 
@@ -67,16 +67,29 @@ def _strict(function: Function, signature: Signature, arguments: Sequence[Evalua
     apply = function.bind(signature)
     if function.nulls is NullRule.HANDLES:
         return lambda row: apply(*[argument(row) for argument in arguments])
+    match arguments:
+        case [only]:
+            return lambda row: None if (value := only(row)) is None else apply(value)
+        case [left, right]:
+            return _binary(apply, left, right)
+        case _:
+            return _propagating(apply, arguments)
 
-    def propagate(row: Row) -> Value:
+
+def _binary(apply: Callable[..., Value], left: Evaluator, right: Evaluator) -> Evaluator:
+    def evaluate(row: Row) -> Value:
+        a, b = left(row), right(row)
+        return None if a is None or b is None else apply(a, b)
+
+    return evaluate
+
+
+def _propagating(apply: Callable[..., Value], arguments: Sequence[Evaluator]) -> Evaluator:
+    def evaluate(row: Row) -> Value:
         values = [argument(row) for argument in arguments]
         return None if None in values else apply(*values)
 
-    return propagate
-
-
-def _thunk(argument: Evaluator, row: Row) -> Callable[[], Value]:
-    return lambda: argument(row)
+    return evaluate
 
 
 def _value_in_group(expression: Apply, row: Row) -> Value:

@@ -30,6 +30,7 @@ class Table:
 class Scope:
     """The tables that names resolve against; the first is the working table.
 
+    A working table without a name is one that could not be found, so that any table may be it.
     A bare name that starts with an underscore is a system column and means the working table, although every table
     has it.
     """
@@ -46,6 +47,8 @@ class Scope:
             return self._resolve_bare(reference)
         table = next((table for table in self.tables if table.name == reference.table), None)
         if table is None:
+            if not self.tables[0].name:
+                return ColumnValue(reference.table, reference.column, NULL)
             return self._unknown_table(reference)
         if reference.column not in table.columns:
             if table.is_opaque:

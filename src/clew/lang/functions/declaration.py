@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from typing import Any
 
 from clew.lang.typed import Value
 from clew.lang.types import Type
@@ -103,7 +104,8 @@ class LazyFunction:
     sentence: str
     examples: tuple[Example, ...]
     infer: Callable[[Sequence[Argument]], Signature]
-    choose: Callable[[Sequence[Callable[[], Value]]], Value]
+    choose: Callable[[Sequence[Callable[[Any], Value]], object], Value]
+    """Its value, given functions from a row to the argument's value, and the row."""
 
 
 @dataclass(frozen=True, slots=True)

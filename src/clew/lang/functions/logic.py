@@ -1,6 +1,7 @@
 """Functions that decide."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from clew.lang.functions.declaration import (
     Argument,
@@ -16,7 +17,7 @@ from clew.lang.functions.inference import comparable, fixed, repeated, require, 
 from clew.lang.typed import Value
 from clew.lang.types import BOOLEAN, Kind
 
-Thunks = Sequence[Callable[[], Value]]
+Arguments = Sequence[Callable[[Any], Value]]
 
 _CONDITIONS = (Parameter("condition", "boolean", repeats=True),)
 
@@ -37,42 +38,46 @@ def _infer_any(arguments: Sequence[Argument]) -> Signature:
     return Signature((arguments[0].type,), BOOLEAN)
 
 
-def _if(thunks: Thunks) -> Value:
-    condition, then, otherwise = thunks
-    return then() if condition() else otherwise()
+def _if(arguments: Arguments, row: object) -> Value:
+    condition, then, otherwise = arguments
+    return then(row) if condition(row) else otherwise(row)
 
 
-def _and(thunks: Thunks) -> Value:
+def _and(arguments: Arguments, row: object) -> Value:
     unknown = False
-    for thunk in thunks:
-        value = thunk()
+    for argument in arguments:
+        value = argument(row)
         if value is False:
             return False
         unknown = unknown or value is None
     return None if unknown else True
 
 
-def _or(thunks: Thunks) -> Value:
+def _or(arguments: Arguments, row: object) -> Value:
     unknown = False
-    for thunk in thunks:
-        value = thunk()
+    for argument in arguments:
+        value = argument(row)
         if value is True:
             return True
         unknown = unknown or value is None
     return None if unknown else False
 
 
-def _coalesce(thunks: Thunks) -> Value:
-    return next((value for value in (thunk() for thunk in thunks) if value is not None), None)
+def _coalesce(arguments: Arguments, row: object) -> Value:
+    for argument in arguments:
+        value = argument(row)
+        if value is not None:
+            return value
+    return None
 
 
-def _in(thunks: Thunks) -> Value:
-    value = thunks[0]()
+def _in(arguments: Arguments, row: object) -> Value:
+    value = arguments[0](row)
     if value is None:
         return None
     unknown = False
-    for thunk in thunks[1:]:
-        candidate = thunk()
+    for argument in arguments[1:]:
+        candidate = argument(row)
         if candidate == value or (candidate != candidate and value != value):  # noqa: PLR0124 - NaN equals NaN
             return True
         unknown = unknown or candidate is None
