@@ -37,6 +37,11 @@ class DatasetUse:
     resolver_source: Literal["project override", "dataset", "default", "managed", "inline"] = "managed"
     """Why that resolver."""
 
+    @property
+    def key(self) -> str:
+        """What tells it from other datasets that the plan reads, another version of the same one among them."""
+        return self.dataset_id if self.pinned_version is None else f"{self.dataset_id}@{self.pinned_version}"
+
     def schema(self) -> Schema:
         """Its columns as the working dataset has them; `_period` is a system column there."""
         return Schema(tuple(Column(column.name, column.type) for column in self.columns if column.name != "_period"))

@@ -19,6 +19,7 @@ from clew.spark.joins import require_unique
 from clew.spark.narrow import Expressing, NarrowStep, change_columns, mask_columns
 from clew.spark.parts import write_part
 from clew.spark.publishing import Published, Publisher
+from clew.spark.registering import Registrar
 from clew.spark.sql import quoted
 from clew.spark.working import Progress, Storage, Working, joined_for, rebuild
 from clew.trace.layout import ORDINAL, Part, TracedStep
@@ -60,6 +61,7 @@ class EngineRun:
     expressing: Expressing
     storage: Storage
     publisher: Publisher
+    registrar: Registrar
 
     @property
     def folder(self) -> str:
@@ -175,12 +177,15 @@ def _write_step(
 ) -> StepResult:
     if isinstance(step, OutputStep):
         published = run.publisher.publish(working.rows, step)
+        if step.registers is not None:
+            version = run.registrar.register(working.rows, step)
+            published = replace(published, dataset=step.registers, dataset_version=version)
         return StepResult(step.seq, StepCounts(written=published.rows), published=published)
     columns = run.plan.columns_after(step.seq)
     if isinstance(step, AggregateStep):
         rows = summary_rows(working.rows, step, run.expressing, columns, run.period)
     else:
-        source = run.storage.pinned(step.source.dataset_id)
+        source = run.storage.pinned(step.source)
         rows = appended_rows(source, step, run.expressing, columns, run.period)
     part = Part(
         kind="created",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from clew.diagnostics import UserError
@@ -32,6 +32,8 @@ class Published:
     rows: int
     path: str | None = None
     table: str | None = None
+    dataset: str | None = None
+    dataset_version: int | None = None
 
 
 class Publisher(Protocol):
@@ -71,7 +73,7 @@ class FilePublisher:
 
     def publish(self, rows: DataFrame, step: OutputStep) -> Published:
         """Write the rows that the step selects, and publish them."""
-        chosen = output_rows(rows, step, self.expressing, self.run_id)
+        chosen = output_rows(rows, step, self.expressing).select(*output_columns(step, self.run_id))
         observation = Observation()
         counted = chosen.observe(observation, F.count(F.lit(1)).alias("rows"))
         target = self.target_of(step)
@@ -84,15 +86,18 @@ class FilePublisher:
         return Published(int(observation.get["rows"]), path=target.shown)
 
 
-def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing, run_id: str) -> DataFrame:
-    """The rows and columns that an output step writes. Deleted rows only where it opts in."""
+def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> DataFrame:
+    """The rows that an output step selects. Deleted ones only where it opts in."""
     if step.selector is not None:
         rows = rows.where(expressing.sql(step.selector.tree))
-    if not step.include_deleted:
-        rows = rows.where("NOT `_deleted`")
-    return rows.select(
-        *(F.expr(row_id_sql(run_id)).alias(name) if name == "_row_id" else quoted(name) for name in step.columns)
-    )
+    return rows if step.include_deleted else rows.where("NOT `_deleted`")
+
+
+def output_columns(step: OutputStep, run_id: str) -> list[Column]:
+    """The columns that an output step writes."""
+    return [
+        F.expr(row_id_sql(run_id)).alias(name) if name == "_row_id" else F.col(quoted(name)) for name in step.columns
+    ]
 
 
 def _write_files(rows: DataFrame, step: OutputStep, target: Target, run_id: str) -> None:

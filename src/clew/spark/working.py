@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clew.plan.columns import Column
+from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.steps import DeleteStep, Step, UpdateStep
 from clew.spark.joins import joined_rows
@@ -28,8 +29,8 @@ class Storage:
 
     spark: SparkSession
     root: Path
-    pinned: Callable[[str], DataFrame]
-    """The loaded rows of a dataset by its id, filtered to the run's period."""
+    pinned: Callable[[DatasetUse], DataFrame]
+    """The loaded rows of a dataset, those of the run's period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
 
 def joined_for(step: UpdateStep, storage: Storage) -> dict[str, DataFrame]:
     """The datasets that an update joins, by alias."""
-    return {join.alias: joined_rows(storage.pinned(join.dataset.dataset_id), join) for join in step.joins}
+    return {join.alias: joined_rows(storage.pinned(join.dataset), join) for join in step.joins}
 
 
 def created_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataFrame:
@@ -115,7 +116,7 @@ def rebuild(
     states = [part for part in progress.parts if part.kind == "changes" and part.columns and part.seq <= until]
     latest = max(states, key=lambda part: part.seq, default=None)
     if latest is None:
-        working = loaded(storage.pinned(plan.input.dataset_id), plan, period)
+        working = loaded(storage.pinned(plan.input), plan, period)
     else:
         working = Working(state_rows(storage, latest, plan.columns_after(latest.seq)), latest.seq, 0)
     created = {part.seq: part for part in progress.parts if part.kind == "created"}

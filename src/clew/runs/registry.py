@@ -1,0 +1,112 @@
+"""Versions of datasets that runs register, and of projects that people activate.
+
+A version of a dataset is a list of immutable files, by period. Registering the output of a run for a period makes the
+next version: its files stand for that period, those of all other periods are carried over, so that closing February
+does not take January away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFile:
+    """An immutable Parquet file of a dataset version."""
+
+    path: str
+    """Relative to the storage root."""
+    rows: int
+    size: int
+    sha256: str
+    period: str
+    """The run period that wrote it."""
+    run_id: str
+    seq: int
+    """The output step that wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An output that is to become a version of a dataset."""
+
+    dataset: str
+    run_id: str
+    seq: int
+    period: str
+    table: str
+    columns: tuple[tuple[str, str], ...]
+    """Names and types, `_period` among them where rows carry it."""
+    files: tuple[DatasetFile, ...]
+    mode: Literal["overwrite", "append"] = "overwrite"
+    """Whether the files take the place of the period's earlier ones or join them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetVersion:
+    """A version of a registered dataset."""
+
+    dataset: str
+    version: int
+    table: str
+    columns: tuple[tuple[str, str], ...]
+    files: tuple[DatasetFile, ...]
+    run_id: str
+    seq: int
+    created_at: datetime
+
+
+class DatasetRegistry(Protocol):
+    """The versions of registered datasets."""
+
+    def register(self, registration: Registration) -> DatasetVersion:
+        """Make the next version. The same run and step again give the version that they made before."""
+        ...
+
+    def versions(self, dataset: str) -> Sequence[DatasetVersion]:
+        """All versions of a dataset, newest first; none where nobody registered it."""
+        ...
+
+    def datasets(self) -> Sequence[DatasetVersion]:
+        """The newest version of every dataset, by name."""
+        ...
+
+
+ProjectStatus = Literal["active", "inactive"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectVersion:
+    """A frozen definition of a project."""
+
+    project: str
+    version: int
+    status: ProjectStatus
+    digest: str
+    plan: str
+    """The plan, as JSON text."""
+    definition: str
+    """The project file as it was."""
+    activated_at: datetime
+    activated_by: str
+
+
+class ProjectRegistry(Protocol):
+    """The activated versions of projects."""
+
+    def activate(self, *, project: str, digest: str, plan: str, definition: str, actor: str) -> ProjectVersion:
+        """Freeze a definition as the next version and make it the active one. The active digest again changes nothing."""
+        ...
+
+    def deactivate(self, project: str, actor: str) -> ProjectVersion:
+        """Make the active version inactive. UserError ProjectNotActive where there is none."""
+        ...
+
+    def project_versions(self, project: str) -> Sequence[ProjectVersion]:
+        """All versions of a project, newest first."""
+        ...
+
+    def active(self, project: str) -> ProjectVersion | None:
+        """The version that runs, or None."""
+        ...

@@ -1,0 +1,236 @@
+"""The engine behind a run: what the run loop drives, step by step.
+
+Step "load" pins everything that the plan reads. The others are the steps of the plan, named by their seq.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from clew.diagnostics import ClewError, UserError
+from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
+from clew.plan.datasets import DatasetUse
+from clew.plan.plan import Plan
+from clew.plan.steps import AppendStep, Step, UpdateStep
+from clew.runs.artifacts import ArtifactRef
+from clew.runs.executor import StepAttempt, StepContext, StepOutput
+from clew.runs.failure import failure_of
+from clew.runs.plan_ref import PlannedStep
+from clew.runs.snapshot import RunSnapshot
+from clew.runs.status import StepStatus
+from clew.spark.engine import EngineRun, StepResult, execute, next_group
+from clew.spark.failures import culprit, is_value_error, translated
+from clew.spark.narrow import Expressing
+from clew.spark.parts import read_part
+from clew.spark.publishing import Published, Publisher
+from clew.spark.registering import Registrar
+from clew.spark.sql import spark_type
+from clew.spark.working import Progress, Storage, rebuild
+from clew.trace.layout import PART_FILE, SOURCE_FILE, SOURCE_LINE, Part
+from clew.trace.parts_json import part_from_json
+
+LOAD = "load"
+PART_KIND = "trace-part"
+OUTPUT_KIND = "output"
+DATASET_KIND = "dataset-version"
+
+
+class InputPinner(Protocol):
+    """Finds and pins the datasets that a plan reads."""
+
+    def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        """Pin a dataset for the run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRun:
+    """One run and everything that its steps need."""
+
+    spark: SparkSession
+    run_id: str
+    plan: Plan
+    period: str
+    today: date
+    storage_root: Path
+    inputs: InputPinner
+    publisher: Publisher
+    registrar: Registrar
+
+
+def planned_steps(plan: Plan) -> tuple[PlannedStep, ...]:
+    """The steps of a run, loading first."""
+    load = PlannedStep(LOAD, 0, f"Load {plan.input.name}", "load")
+    return (load, *(PlannedStep(str(step.seq), step.seq, step.name, step.type) for step in plan.steps))
+
+
+class SparkExecutor:
+    """Executes the steps of one run on Spark."""
+
+    def __init__(self, run: SparkRun) -> None:
+        self._run = run
+        self._parts: dict[str, Part] = {}
+        self._expressing = Expressing(run.run_id, run.plan.input.table, run.today)
+        self._steps = {step.seq: step for step in run.plan.steps}
+
+    @property
+    def steps(self) -> Sequence[PlannedStep]:
+        """All steps, in order."""
+        return planned_steps(self._run.plan)
+
+    @property
+    def engine_run_ref(self) -> Mapping[str, object] | None:
+        """Spark's application."""
+        return {"engine": "spark", "version": self._run.spark.version}
+
+    def group_size(self, remaining: Sequence[PlannedStep]) -> int:
+        """Loading is a job of its own; narrow steps go together with the step behind them that writes."""
+        if remaining[0].step_id == LOAD:
+            return 1
+        return len(next_group([self._steps[step.seq] for step in remaining]))
+
+    def execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
+        """Do a group of steps."""
+        tag = f"clew-{self._run.run_id}"
+        self._run.spark.addTag(tag)
+        context.cancel.on_cancel(lambda: self._run.spark.interruptTag(tag) and None)
+        try:
+            if attempts[0].step.step_id == LOAD:
+                return [self._load()]
+            return self._do([self._steps[attempt.step.seq] for attempt in attempts], context.snapshot)
+        except PySparkException as error:
+            context.cancel.check()
+            step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
+            raise self._explained(error, step, context.snapshot) from error
+        except OSError as error:
+            context.cancel.check()
+            step = self._steps.get(attempts[-1].step.seq)
+            problem = f"{error.filename or 'storage'}: {error.strerror or error}"
+            raise UserError(TRACE_WRITE_FAILURE.at(step.place if step else None, problem=problem)) from error
+        finally:
+            self._run.spark.removeTag(tag)
+
+    def close(self) -> None:
+        """Nothing is held: the session belongs to the process."""
+
+    def _load(self) -> StepOutput:
+        """Pin every dataset that the plan reads, the input first, each once."""
+        parts = list[Part]()
+        for use in datasets_of(self._run.plan):
+            ordinal = sum(len(part.files) for part in parts)
+            parts.append(self._run.inputs.pin(use, ordinal))
+        rows = sum(file.rows for file in parts[0].files)
+        return StepOutput.success(*(self._artifact(part) for part in parts), loaded=rows)
+
+    def _do(self, group: Sequence[Step], snapshot: RunSnapshot) -> list[StepOutput]:
+        results = execute(self._engine_run(snapshot), group, self.progress(snapshot))
+        return [self._output(result) for result in results]
+
+    def _output(self, result: StepResult) -> StepOutput:
+        artifacts = [self._artifact(part) for part in result.parts]
+        if result.published is not None:
+            artifacts.append(_published_artifact(result.published))
+            if result.published.dataset is not None:
+                uri = f"dataset:{result.published.dataset}@{result.published.dataset_version}"
+                artifacts.append(ArtifactRef(uri, DATASET_KIND))
+        counts = result.counts
+        return StepOutput.success(
+            *artifacts,
+            rows_updated=counts.updated,
+            rows_created=counts.created,
+            rows_deleted=counts.deleted,
+            rows_written=counts.written,
+        )
+
+    def _explained(self, error: PySparkException, step: Step | None, snapshot: RunSnapshot) -> ClewError:
+        if step is not None and is_value_error(error):
+            before = max((seq for seq in self._steps if seq < step.seq), default=0)
+            working = rebuild(
+                self._run.plan,
+                self.progress(snapshot),
+                self._run.period,
+                self._storage(snapshot),
+                self._expressing,
+                until=before,
+            )
+            found = culprit(working, step, self._run.plan, self._storage(snapshot), self._expressing)
+            if found is not None:
+                return found
+        return translated(error, step)
+
+    # What a run has committed
+
+    def progress(self, snapshot: RunSnapshot) -> Progress:
+        """What the run has behind it, from its history."""
+        skipped = frozenset(step.seq for step in snapshot.steps if step.status is StepStatus.SKIPPED)
+        return Progress(tuple(self._committed(snapshot)), skipped)
+
+    def _committed(self, snapshot: RunSnapshot) -> list[Part]:
+        return [self._part(artifact) for artifact in snapshot.artifacts if artifact.kind == PART_KIND]
+
+    def _part(self, artifact: ArtifactRef) -> Part:
+        if artifact.uri not in self._parts:
+            path = self._run.storage_root / artifact.uri.removeprefix("storage:")
+            self._parts[artifact.uri] = part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+        return self._parts[artifact.uri]
+
+    def _artifact(self, part: Part) -> ArtifactRef:
+        folder = f"runs/{self._run.run_id}/{_folder_of(part)}"
+        described = self._run.storage_root / folder / PART_FILE
+        return ArtifactRef(f"storage:{folder}/{PART_FILE}", PART_KIND, None, described.stat().st_size)
+
+    def _engine_run(self, snapshot: RunSnapshot) -> EngineRun:
+        return EngineRun(
+            run_id=self._run.run_id,
+            plan=self._run.plan,
+            period=self._run.period,
+            expressing=self._expressing,
+            storage=self._storage(snapshot),
+            publisher=self._run.publisher,
+            registrar=self._run.registrar,
+        )
+
+    def _storage(self, snapshot: RunSnapshot) -> Storage:
+        return Storage(self._run.spark, self._run.storage_root, self._pinned(snapshot))
+
+    def _pinned(self, snapshot: RunSnapshot) -> Callable[[DatasetUse], DataFrame]:
+        inputs = {part.name: part for part in self._committed(snapshot) if part.kind == "input"}
+
+        def pinned(use: DatasetUse) -> DataFrame:
+            return pinned_rows(self._run.spark, self._run.storage_root, inputs[use.key], use)
+
+        return pinned
+
+
+def pinned_rows(spark: SparkSession, root: Path, part: Part, use: DatasetUse) -> DataFrame:
+    """The rows of a pinned dataset, with `_period` (NULL where rows have none), their source and their ordinals."""
+    columns = [(column.name, spark_type(column.type)) for column in use.columns if column.name != "_period"]
+    columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
+    return read_part(spark, root, part, columns)
+
+
+def datasets_of(plan: Plan) -> list[DatasetUse]:
+    """Every dataset that a plan reads, the input first, each once."""
+    uses = {plan.input.key: plan.input}
+    for step in plan.steps:
+        if isinstance(step, UpdateStep):
+            for join in step.joins:
+                uses.setdefault(join.dataset.key, join.dataset)
+        elif isinstance(step, AppendStep):
+            uses.setdefault(step.source.key, step.source)
+    return list(uses.values())
+
+
+def _folder_of(part: Part) -> str:
+    return f"{part.kind}/{part.name}"
+
+
+def _published_artifact(published: Published) -> ArtifactRef:
+    where = f"table:{published.table}" if published.table else f"path:{published.path}"
+    return ArtifactRef(where, OUTPUT_KIND)
