@@ -4,8 +4,9 @@ from typing import assert_never
 
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
-from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN
+from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
 from clew.model import LocationDestination, Output, PathDestination, TableDestination
+from clew.plan.labels import is_label
 from clew.plan.operations.context import Context, Outcome, reads
 from clew.plan.steps import Destination, OutputStep
 
@@ -18,6 +19,11 @@ def plan_output(context: Context, operation: Output) -> Outcome:
     arguments = operation.arguments
     selector = context.expressions.selector(operation.selector, context.scope()) if operation.selector else None
     columns = _columns(context, operation)
+    registers = arguments.register_as_dataset
+    if registers is not None and not is_label(registers):
+        problem = f'a dataset cannot be registered as "{registers}": the name may have letters, digits, . _ and - only'
+        span = arguments.place("register_as_dataset")
+        context.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
     if (operation.selector and selector is None) or columns is None:
         return Outcome(None, context.state)
     step = OutputStep(
@@ -35,7 +41,7 @@ def plan_output(context: Context, operation: Output) -> Outcome:
         mode=arguments.write_mode.value,
         columns=columns,
         include_deleted=arguments.include_deleted,
-        registers=arguments.register_as_dataset,
+        registers=registers,
     )
     return Outcome(step, context.state)
 
@@ -45,11 +51,13 @@ def _columns(context: Context, operation: Output) -> tuple[str, ...] | None:
     if named is None:
         system = (*_WRITTEN_BY_DEFAULT, *(("_deleted",) if operation.arguments.include_deleted else ()))
         return (*(column.name for column in context.state.schema.columns), *system)
-    known = context.state.schema.types()
+    known = context.state.schema.types
     is_right = True
     for index, name in enumerate(named):
         span = operation.arguments.place("columns", index)
         if name not in known:
+            if context.state.is_opaque:
+                continue
             hint = context.column_elsewhere(name) or did_you_mean(name, known)
             context.problems.report(UNKNOWN_COLUMN.at(span, column=name, table=context.state.table, hint=hint))
             is_right = False
