@@ -51,7 +51,7 @@ bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks
 
 docs: $(STAMP) ## write the reference pages anew from the declarations
-	@$(BIN)/python -m docs.generate
+	@$(BIN)/python -m tools.reference_pages
 
 golden: $(STAMP) ## rewrite the golden files of the tests, on purpose
 	@$(BIN)/python -m pytest -n 2 --update-golden

@@ -5,7 +5,7 @@ from clew.diagnostics.code import Code
 UNKNOWN_SELECTOR = Code(
     "UnknownSelector",
     'no selector "{name}" in this project',
-    "`{{{{NAME}}}}` names a selector that the project's `selectors` do not define.",
+    "`{{NAME}}` names a selector that the project's `selectors` do not define.",
     "define it under `selectors`",
 )
 SELECTOR_CYCLE = Code(
@@ -48,8 +48,9 @@ DUPLICATE_BREAKPOINT = Code(
 TASK_NOT_ALLOWED = Code(
     "TaskNotAllowed",
     '"{task}" is not a task of a postlude job',
-    "An `after_request` job uses a task outside the allowed set.",
-    "see docs/reference/errors.md for the allowed tasks",
+    "An `after_request` job uses a task other than filter, take, sample, project, describe, histogram, topk, "
+    "serialize_rowset, emit_training_log and emit_capture_store.",
+    "use one of the tasks that docs/reference/errors.md lists",
 )
 SINK_NOT_ALLOWED = Code(
     "SinkNotAllowed",

@@ -119,7 +119,7 @@ OPERATORS = (
     ),
     _operator(
         "NEGATE",
-        "The number with the other sign; written -a.",
+        "The number with the other sign.",
         _infer_negate,
         _negate,
         ("-(3)", "-3"),

@@ -1,0 +1,270 @@
+"""Writes the pages of docs/reference/ that are derived from declarations: functions and error codes.
+
+Run it with `make docs`. A test fails where a page is not what this gives.
+"""
+
+import string
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from clew.diagnostics import Code, Nature, PlainText
+from clew.diagnostics.codes import FAMILIES
+from clew.lang import FUNCTIONS, Scalar, Scope, Table, Type, check, parse, types
+from clew.lang.conversion import assignable
+from clew.lang.functions import AggregateFunction, AnyFunction, Example, Family, NullRule, Parameter, RunFunction
+from clew.lang.text_form import text_of_value
+from clew.lang.types import BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, common_type, decimal
+
+DOCS = Path(__file__).parents[1] / "docs" / "reference"
+
+NOTE = "<!-- Written by `make docs` from the declarations in the code. Change those, then run it again. -->"
+
+LITERALS = ("42", "3.14", '"text"', '"say ""hi"""', "TRUE", "FALSE", "NULL", 'DATE("2026-01-31")')
+
+PRECEDENCE = (
+    ("`-a`, `+a`", "", "`-a * b` is `(-a) * b`"),
+    ("`*`, `/`", "from left to right", "`a / b * c` is `(a / b) * c`"),
+    ("`+`, `-`", "from left to right", "`a - b + c` is `(a - b) + c`"),
+    (
+        "`=`, `<>`, `<`, `<=`, `>`, `>=`, `IN`, `NOT IN`, `IS NULL`, `IS NOT NULL`",
+        "do not follow each other",
+        "`a < b < c` is refused",
+    ),
+    ("`NOT`", "", "`NOT a = b` is `NOT (a = b)`"),
+    ("`AND`", "", "`a AND b OR c` is `(a AND b) OR c`"),
+    ("`OR`", "", "`a OR b AND c` is `a OR (b AND c)`"),
+)
+
+KINDS = (INTEGER, decimal(12, 2), DOUBLE, STRING, BOOLEAN, DATE, TIMESTAMP)
+
+OPERATOR_FORMS = {"NEGATE": "-a"}
+
+
+def main() -> None:
+    """Write all pages."""
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page(), encoding="utf-8", newline="\n")
+
+
+def functions_page() -> str:
+    """Every function of the language, and the rules that they share."""
+    parts = [
+        *_operators(),
+        *(part for family in Family if family is not Family.OPERATOR for part in _family(family)),
+        *_literals(),
+        *_precedence(),
+        *_digits(),
+        *_conversions(),
+        *_today(),
+    ]
+    return _page(
+        "# Functions",
+        "What each function and operator of the [expression language](language.md) takes, gives, and does with NULL. "
+        "Names of functions are the same in upper and lower case.",
+        _contents(part.removeprefix("## ") for part in parts if part.startswith("## ")),
+        *parts,
+    )
+
+
+def _contents(headings: Iterable[str]) -> str:
+    return "\n".join(f"- [{heading}](#{heading.lower().replace(' ', '-')})" for heading in headings)
+
+
+def _operators() -> Iterable[str]:
+    yield "## Operators"
+    yield "All of them give NULL if one of their operands is NULL."
+    rows = [
+        (
+            f"`{_form(function)}`",
+            " and ".join(dict.fromkeys(parameter.takes for parameter in function.parameters)),
+            function.returns,
+            function.sentence,
+            "<br>".join(f"`{line}`" for line in _examples(function.examples)),
+        )
+        for function in FUNCTIONS.values()
+        if function.family is Family.OPERATOR
+    ]
+    yield _table(("Operator", "Takes", "Gives", "What it does", "Examples"), rows)
+
+
+def _family(family: Family) -> Iterable[str]:
+    yield f"## {family.value}"
+    for function in FUNCTIONS.values():
+        if function.family is family:
+            yield from _function(function)
+
+
+def _function(function: AnyFunction) -> Iterable[str]:
+    yield f"### {function.name}"
+    yield f"`{_form(function)}`"
+    yield function.sentence
+    yield "\n".join(
+        [
+            *(f"- `{parameter.name}`: {_takes(parameter)}" for parameter in function.parameters),
+            f"- gives: {function.returns}",
+            f"- NULL: {_null_rule(function)}",
+        ]
+    )
+    if function.examples:
+        yield "\n".join(["```", *_examples(function.examples), "```"])
+
+
+def _form(function: AnyFunction) -> str:
+    if function.family is Family.OPERATOR:
+        return OPERATOR_FORMS.get(function.name, f"a {function.name} b")
+    return f"{function.name}({', '.join(map(_parameter, function.parameters))})"
+
+
+def _parameter(parameter: Parameter) -> str:
+    name = f"{parameter.name}, ..." if parameter.repeats else parameter.name
+    return f"[{name}]" if parameter.optional else name
+
+
+def _takes(parameter: Parameter) -> str:
+    return (
+        parameter.takes + ("; one or more" if parameter.repeats else "") + ("; optional" if parameter.optional else "")
+    )
+
+
+def _null_rule(function: AnyFunction) -> str:
+    if function.nulls is NullRule.HANDLES and isinstance(function, RunFunction | AggregateFunction):
+        return "has no arguments that could be NULL"
+    return {NullRule.HANDLES: "as the sentence above says"}.get(function.nulls, function.nulls.value)
+
+
+def _examples(examples: Iterable[Example]) -> Iterable[str]:
+    for example in examples:
+        values = ", ".join(text_of_value(value) for row in example.rows for value in row.values())
+        over = f"   over the rows {', '.join(example.rows[0])} = {values}" if example.rows else ""
+        yield f"{example.expression} → {example.result}{over}"
+
+
+def _literals() -> Iterable[str]:
+    yield "## Literals"
+    yield (
+        "A number has just the digits that it is written with: digits on both sides of the point, no exponent. A whole "
+        "number that does not fit 64 bits is a decimal. A text stands in double quotes and may hold line breaks; two "
+        "quotes in a row are one. A date is written as a call of DATE, which is checked when the project is compiled."
+    )
+    yield _table(("Literal", "Type"), [(f"`{text}`", f"`{_type_of(text)}`") for text in LITERALS])
+
+
+def _type_of(text: str) -> Type:
+    checked = check(parse(PlainText(text)), Scope((Table("row", {}),)), Scalar("in a literal"))
+    if checked.expression is None:
+        raise ValueError(text)
+    return checked.expression.type
+
+
+def _precedence() -> Iterable[str]:
+    yield "## Precedence"
+    yield "From tight to loose; parentheses come before all of them. [grammar.lark](grammar.lark) is the whole grammar."
+    yield _table(("Operators", "In a row", "Example"), PRECEDENCE)
+
+
+def _digits() -> Iterable[str]:
+    yield "## Digits of decimals"
+    yield (
+        "`decimal(p,s)` has p digits, s of them behind the point. Below, a is a `decimal(p1,s1)` and b a "
+        "`decimal(p2,s2)`. An integer counts as `decimal(20,0)` where it meets a decimal, a whole number that is "
+        "written out as a decimal with just its digits. IF, COALESCE, MIN and MAX give either of their values."
+    )
+    yield f"```\n{_table_of_digits()}\n```"
+    yield _rule_for_too_many_digits()
+
+
+def _table_of_digits() -> str:
+    lines = (types.__doc__ or "").splitlines()
+    return "\n".join(line.removeprefix("    ") for line in lines if line.startswith("    "))
+
+
+def _rule_for_too_many_digits() -> str:
+    paragraphs = (types.__doc__ or "").strip().split("\n\n")
+    return next(" ".join(text.split()) for text in paragraphs if text.startswith("A result that would need"))
+
+
+def _conversions() -> Iterable[str]:
+    yield "## Conversions that happen unasked"
+    yield (
+        "Where two types meet (compared, calculated with, chosen between), both become the type in the table, or the "
+        "expression is refused. Everything else is asked for with TO_STRING, TO_INTEGER, TO_DECIMAL or TO_DATE. NULL "
+        "takes any type. Exact numbers are compared with all their digits, whatever their types are."
+    )
+    header = ("", *(f"`{kind}`" for kind in KINDS))
+    yield _table(header, [(f"`{row}`", *(_meeting(row, column) for column in KINDS)) for row in KINDS])
+    yield (
+        "A value that is assigned to a column becomes the type of the column. Numbers are rounded half-up to its "
+        "scale; a value that does not fit is an error that names the column and the value. These can be assigned:"
+    )
+    yield _table(
+        ("Column", "Values that can be assigned"),
+        [(f"`{target}`", ", ".join(f"`{kind}`" for kind in KINDS if assignable(kind, target))) for target in KINDS],
+    )
+
+
+def _meeting(a: Type, b: Type) -> str:
+    common = common_type(a, b)
+    return f"`{common}`" if common else "–"
+
+
+def _today() -> Iterable[str]:
+    yield "## What TODAY means"
+    yield (
+        "TODAY() is the date, in UTC, on which the run started. It is fixed in the run's snapshot, so every row sees "
+        "the same date, also where a run passes midnight, is paused and resumed, or is explained a year later. Nothing "
+        "else in the language depends on the clock, and nothing on chance."
+    )
+
+
+def errors_page() -> str:
+    """Every code of the catalogue."""
+    natures = {
+        Nature.WRONG: "the thing itself is wrong or failed",
+        Nature.USAGE: "the command or the request was put wrongly",
+        Nature.NOT_FOUND: "what was asked for does not exist",
+    }
+    return _page(
+        "# Errors",
+        "Every error has a code, which stays the same from release to release, a message, the place where one is to "
+        "blame, and a hint. Words in ‹angle brackets› stand for what the message names.",
+        "A code is of one of three kinds:",
+        "\n".join(f"- *{nature.value}*: {meaning}" for nature, meaning in natures.items()),
+        "The families:",
+        _contents(FAMILIES),
+        *(part for family, codes in FAMILIES.items() for part in (f"## {family}", *map(_code, codes))),
+    )
+
+
+def _code(code: Code) -> str:
+    message = _with_placeholders(code.message)
+    return f"### {code.name}\n\n" + "\n".join(
+        [
+            code.meaning,
+            "",
+            f"- message: {'says what exactly is wrong' if message == '‹problem›' else message}",
+            f"- remedy: {code.remedy}",
+            f"- kind: {code.nature.value}",
+        ]
+    )
+
+
+def _with_placeholders(template: str) -> str:
+    parts = string.Formatter().parse(template)
+    return "".join(text + (f"‹{name.replace('_', ' ')}›" if name else "") for text, name, _, _ in parts)
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(header)
+    lines = [head, ["---"] * len(head), *map(list, rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _page(*parts: str) -> str:
+    title, *rest = parts
+    return "\n\n".join([title, NOTE, *rest]) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"functions.md": functions_page, "errors.md": errors_page}
+
+if __name__ == "__main__":
+    main()
