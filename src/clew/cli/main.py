@@ -13,6 +13,7 @@ from clew.cli.commands.init import init
 from clew.cli.commands.plan import plan
 from clew.cli.commands.schema import schema
 from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
+from clew.cli.plain_values import commands_of
 from clew.cli.session import Session, say, tolerate_any_text
 
 _PLAIN_HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
@@ -71,9 +72,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str], session: Session) -> int:
-    command = typer.main.get_command(command_line())
     try:
-        result = command.main(list(arguments) or ["--help"], prog_name="clew", standalone_mode=False, obj=session)
+        result = commands_of(command_line()).main(
+            list(arguments) or ["--help"], prog_name="clew", standalone_mode=False, obj=session
+        )
     except Exception as error:  # noqa: BLE001 - nothing that goes wrong may reach the user as a traceback
         return report(error, session)
     code = result if isinstance(result, int) else DONE

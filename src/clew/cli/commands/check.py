@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def check(
     context: typer.Context,
-    project: Annotated[str | None, typer.Argument(help="Only what concerns this project.", show_default=False)] = None,
+    project: Annotated[
+        str | None, typer.Argument(metavar="PROJECT", help="Only what concerns this project.", show_default=False)
+    ] = None,
     workspace: WorkspaceOption = None,
     _json: JsonOption = False,
     _verbose: VerboseOption = False,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def plan(
     context: typer.Context,
-    project: Annotated[str, typer.Argument(help="The id or name of a project.")],
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")],
     breakpoints: Annotated[
         bool, typer.Option("--breakpoints", help="Only list the breakpoints that a run can capture at.")
     ] = False,

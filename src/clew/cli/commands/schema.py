@@ -12,7 +12,7 @@ def schema(
     context: typer.Context,
     kind: Annotated[
         str | None,
-        typer.Argument(help="A kind of file; all kinds are listed if left out.", show_default=False),
+        typer.Argument(metavar="KIND", help="A kind of file; all kinds are listed if left out.", show_default=False),
     ] = None,
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
