@@ -7,6 +7,7 @@ from clew.diagnostics.codes.commands import COMMAND_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
 from clew.diagnostics.codes.runs import RUN_CODES
+from clew.diagnostics.codes.trace import TRACE_CODES
 from clew.diagnostics.codes.tracelink import TRACELINK_CODES
 from clew.diagnostics.codes.workspace import WORKSPACE_CODES
 
@@ -15,6 +16,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Workspace files": WORKSPACE_CODES,
     "Projects": PROJECT_CODES,
     "Runs": RUN_CODES,
+    "Trace and explain": TRACE_CODES,
     "TraceLink": TRACELINK_CODES,
     "Commands": COMMAND_CODES,
 }

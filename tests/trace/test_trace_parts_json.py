@@ -1,0 +1,57 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from clew.diagnostics import UserError
+from clew.trace.layout import LAYOUT_VERSION, Part, PartFile, TracedStep
+from clew.trace.parts_json import part_from_json, part_to_json
+
+PART = Part(
+    kind="changes",
+    name="5-30",
+    files=(PartFile("runs/r/changes/5-30/a.parquet", 3, 900, "ab" * 32), PartFile("x", 1, 2, "cd" * 32, 7)),
+    columns=(("amount", "decimal(18,2)"),),
+    seq=30,
+    steps=(TracedStep(5, "update", ("amount", "_labels")), TracedStep(30, "delete", ())),
+    details={"dataset": "gl", "version": 2, "source": None},
+)
+
+
+def test_a_part_survives_json() -> None:
+    assert part_from_json(json.loads(json.dumps(part_to_json(PART))), "part.json") == PART
+
+
+def test_a_part_of_a_newer_layout_is_refused_by_name() -> None:
+    data = part_to_json(replace(PART, version=LAYOUT_VERSION + 1))
+    data["something new"] = {}
+    with pytest.raises(UserError, match=r"runs/r/part\.json has layout version 2") as caught:
+        part_from_json(data, "runs/r/part.json")
+    assert caught.value.code == "NewerTraceLayout"
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ({"kind": "other"}, "'other' is none of input, created, changes"),
+        ({"files": "a"}, "expected a list, found 'a'"),
+        ({"files": [{}]}, "it has no 'ordinal'"),
+        ({"seq": "3"}, "expected a number, found '3'"),
+        ({"seq": True}, "expected a number, found True"),
+        ({"columns": [["a"]]}, "not enough values"),
+        ({"steps": [{"seq": 1, "kind": "append", "columns": []}]}, "'append' is none of update, delete"),
+        ({"details": {"x": []}}, "expected a text or a number"),
+        ({"extra": 1}, "Part has no extra"),
+    ],
+)
+def test_what_is_no_part_is_damage_that_names_the_file(damage: dict[str, object], problem: str) -> None:
+    with pytest.raises(UserError) as caught:
+        part_from_json(part_to_json(PART) | damage, "runs/r/part.json")
+    assert caught.value.code == "DamagedTrace"
+    assert caught.value.diagnostic.message.startswith("runs/r/part.json is damaged: ")
+    assert problem in caught.value.diagnostic.message
+
+
+def test_what_is_not_even_an_object_is_damage() -> None:
+    with pytest.raises(UserError, match="expected Part, found"):
+        part_from_json([1, 2], "part.json")
