@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from clew.diagnostics.code import Code
 from clew.diagnostics.codes.commands import COMMAND_CODES
+from clew.diagnostics.codes.engine import ENGINE_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
 from clew.diagnostics.codes.runs import RUN_CODES
@@ -16,6 +17,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Workspace files": WORKSPACE_CODES,
     "Projects": PROJECT_CODES,
     "Runs": RUN_CODES,
+    "Data of runs": ENGINE_CODES,
     "Trace and explain": TRACE_CODES,
     "TraceLink": TRACELINK_CODES,
     "Commands": COMMAND_CODES,
