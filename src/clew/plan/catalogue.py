@@ -34,10 +34,12 @@ class Catalogue:
     """The project's own choice of resolvers, by dataset."""
     broken: frozenset[str]
     registered: Registered
-    registered_names: tuple[str, ...] = ()
+    registered_names: frozenset[str] = frozenset()
+    knows_default_resolver: bool = True
+    """Whether there is no default resolver where none is known, rather than one whose file has errors of its own."""
 
     def use(self, reference: DatasetRef, problems: Problems) -> DatasetUse | None:
-        """The dataset of a reference, or None after saying what is wrong with it."""
+        """The dataset of a reference, or None where it is not known. Says what is wrong with it."""
         name = reference.dataset_id
         found = self._find(name)
         if isinstance(found, Unknowable):
@@ -51,6 +53,9 @@ class Catalogue:
             return None
         if isinstance(found, Dataset):
             return self._declared(found, reference, problems)
+        override = self.overrides.get(name) if found.resolver_source == "managed" else None
+        if override is not None:
+            found = replace(found, resolver_id=override, resolver_source="project override")
         return replace(found, pinned_version=reference.dataset_version)
 
     def _find(self, name: str) -> Dataset | DatasetUse | Unknowable | Diagnostic | None:
@@ -58,32 +63,29 @@ class Catalogue:
             return self.inline[name]
         if name in self.datasets:
             return self.datasets[name]
-        if name in self.broken:
+        if name in self.broken or not name:
             return UNKNOWABLE
         return self.registered(name)
 
-    def _declared(self, dataset: Dataset, reference: DatasetRef, problems: Problems) -> DatasetUse | None:
-        span = reference.place("dataset_id")
+    def _declared(self, dataset: Dataset, reference: DatasetRef, problems: Problems) -> DatasetUse:
+        span, pinned = reference.place("dataset_id"), reference.dataset_version
+        is_registered = bool(self.registered_names & {dataset.id, dataset.name})
         if dataset.status is not Status.ACTIVE:
             problems.report(DATASET_INACTIVE.at(span, name=dataset.id, status=dataset.status.value))
-            return None
-        pinned = reference.dataset_version
-        if pinned is not None and pinned > dataset.version:
+        elif pinned is not None and pinned > dataset.version and not is_registered:
             hint = f"the newest version is {dataset.version}"
             name = f"{dataset.id} version {pinned}"
             problems.report(UNKNOWN_DATASET.at(reference.place("dataset_version"), name=name, hint=hint))
-            return None
+        use = replace(
+            use_of_table(dataset.id, dataset.name, dataset.main_table, dataset.natural_key), pinned_version=pinned
+        )
         resolver = self._resolver(dataset)
-        if resolver is None:
+        if resolver is not None and not (is_registered and resolver[1] == "default"):
+            return replace(use, resolver_id=resolver[0], resolver_source=resolver[1])
+        if not is_registered and self.knows_default_resolver:
             problem = f'nothing says where the data of "{dataset.id}" is: it has no resolver_id and there is no default'
             problems.report(UNKNOWN_RESOLVER.at(span, problem=problem))
-            return None
-        return replace(
-            use_of_table(dataset.id, dataset.name, dataset.main_table, dataset.natural_key),
-            pinned_version=pinned,
-            resolver_id=resolver[0],
-            resolver_source=resolver[1],
-        )
+        return use
 
     def _resolver(self, dataset: Dataset) -> tuple[str, Literal["project override", "dataset", "default"]] | None:
         override = self.overrides.get(dataset.id) or self.overrides.get(dataset.name)

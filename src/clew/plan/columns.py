@@ -1,7 +1,7 @@
 """The columns of the working dataset as they stand between two steps."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from clew.lang.types import BOOLEAN, STRING, Type
@@ -31,21 +31,14 @@ class Schema:
     """The data columns of the working dataset, in order. System columns are understood."""
 
     columns: tuple[Column, ...]
+    types: Mapping[str, Type] = field(init=False, repr=False, compare=False)
+    """Every column that an expression can see, system columns last."""
 
-    def types(self) -> dict[str, Type]:
-        """Every column that an expression can see, system columns last."""
-        return {**{column.name: column.type for column in self.columns}, **SYSTEM_COLUMNS}
-
-    def type_of(self, name: str) -> Type | None:
-        """The type of a column, None where there is none of this name."""
-        return self.types().get(name)
+    def __post_init__(self) -> None:
+        types = {**{column.name: column.type for column in self.columns}, **SYSTEM_COLUMNS}
+        object.__setattr__(self, "types", MappingProxyType(types))
 
     def with_columns(self, added: Iterable[Column]) -> "Schema":
         """With new columns behind the existing ones; a column that exists keeps its place and its type."""
-        existing = {column.name for column in self.columns} | SYSTEM_COLUMNS.keys()
-        return Schema((*self.columns, *(column for column in added if column.name not in existing)))
-
-    def name_like(self, name: str) -> str | None:
-        """A column whose name differs from this one in upper and lower case only, which Spark cannot tell apart."""
-        folded = name.casefold()
-        return next((known for known in self.types() if known != name and known.casefold() == folded), None)
+        new = tuple(column for column in added if column.name not in self.types)
+        return Schema((*self.columns, *new)) if new else self

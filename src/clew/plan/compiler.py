@@ -10,6 +10,7 @@ Every pass reports all it finds; a plan comes out only when nothing was found.
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,20 +18,21 @@ from functools import partial
 from clew.diagnostics import Diagnostic
 from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL
 from clew.diagnostics.codes.workspace import DUPLICATE_ID
-from clew.model import Aggregate, Fragment, Project, Update
+from clew.model import Aggregate, Project, Update
 from clew.plan.capabilities import capabilities_of
 from clew.plan.catalogue import Catalogue
+from clew.plan.columns import Schema
 from clew.plan.datasets import DatasetUse
 from clew.plan.digest import digest_of
-from clew.plan.expansion import PlacedOperation, expand
+from clew.plan.expansion import MAIN, Expansion, FragmentLibrary, PlacedOperation, expand
 from clew.plan.expressions import Expressions
 from clew.plan.labels import is_label, qualified
-from clew.plan.lineage import LineageState, Origins, SourceColumn
+from clew.plan.lineage import LineageState
 from clew.plan.operations import Context, State, plan_operation
 from clew.plan.plan import Breakpoint, Extensions, NamedSelector, Plan
+from clew.plan.postlude import PostludeJob
 from clew.plan.postlude_jobs import Anchors, SinkKnowledge, plan_jobs
 from clew.plan.problems import Problems
-from clew.plan.selectors import Selectors
 from clew.plan.steps import Step
 
 _OPERATION_IDS = uuid.UUID("5b0f9d5e-8f0c-5c54-9d7e-2f1f6a4c0b11")
@@ -44,66 +46,88 @@ class Surroundings:
     """What a project can refer to."""
 
     catalogue: Catalogue
-    fragments: Mapping[str, Fragment]
-    broken_fragments: frozenset[str]
-    sinks: SinkKnowledge
+    fragments: FragmentLibrary
+    sinks: SinkKnowledge | None
+    """None where clew.yaml has errors of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """The plan, or None where something is wrong."""
+    """The plan, or None where something is wrong with the project or with what it needs."""
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_project(project: Project, surroundings: Surroundings) -> Compilation:
-    """Compile one project."""
+def compile_project(project: Project, surroundings: Surroundings, *, is_whole: bool = True) -> Compilation:
+    """Compile one project. One that is not whole, because parts of it could not be read, is checked only."""
     problems = Problems()
-    placed = expand(project, surroundings.fragments, surroundings.broken_fragments, problems)
     name = project.id or _NAMELESS
-    breakpoints = _label(placed, name, problems)
     source = surroundings.catalogue.use(project.input_dataset, problems)
-    if source is None:
+    expansion = expand(project, surroundings.fragments, problems, is_whole=is_whole)
+    compiled = _compile(name, source, expansion, surroundings, problems)
+    lacks_something = expansion.missing_from is not None or len(compiled.steps) < len(expansion.operations)
+    if problems or source is None or lacks_something:
         return Compilation(None, problems.in_order())
-    flow = _flow(
-        placed,
-        source=source,
-        breakpoints=breakpoints,
-        ids=_operation_ids(placed, name, problems),
-        surroundings=surroundings,
-        problems=problems,
-    )
-    named = Selectors(project.selectors, problems)
-    named.check_all()
-    jobs = plan_jobs(
-        placed,
-        flow.states,
-        anchors=Anchors(name, breakpoints),
-        sinks=surroundings.sinks,
-        expressions=Expressions(named, problems),
-        problems=problems,
-    )
-    if problems:
-        return Compilation(None, problems.in_order())
-    final = flow.states[placed[-1].seq] if placed else _loaded(source)
     plan = Plan(
         name=name,
         title=project.name or name,
         project_version=project.version,
         input=source,
-        selectors=tuple(NamedSelector(key, text.value) for key, text in sorted(project.selectors.items())),
-        steps=flow.steps,
-        columns=final.schema.columns,
-        lineage=final.lineage.summary(column.name for column in final.schema.columns),
-        breakpoints=breakpoints,
-        capabilities=capabilities_of(flow.steps, breakpoints, jobs),
-        extensions=Extensions(jobs),
+        selectors=_selectors_of(expansion),
+        steps=compiled.steps,
+        columns=compiled.state.schema.columns,
+        lineage=compiled.state.lineage.summary(column.name for column in compiled.state.schema.columns),
+        breakpoints=compiled.breakpoints,
+        capabilities=capabilities_of(compiled.steps, compiled.breakpoints, compiled.jobs),
+        extensions=Extensions(compiled.jobs),
         digest="",
     )
     if not project.id:
         return compile_project(replace(project, id=f"{_NAMELESS}_{digest_of(plan)[:12]}"), surroundings)
     return Compilation(replace(plan, digest=digest_of(plan)), ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    steps: tuple[Step, ...]
+    state: State
+    breakpoints: tuple[Breakpoint, ...]
+    jobs: tuple[PostludeJob, ...]
+
+
+def _compile(
+    name: str, source: DatasetUse | None, expansion: Expansion, surroundings: Surroundings, problems: Problems
+) -> _Compiled:
+    for selectors in expansion.selectors.values():
+        selectors.check_all()
+    breakpoints = _label(expansion.operations, name, problems)
+    flow = _flow(
+        expansion,
+        state=_loaded(source),
+        breakpoints=breakpoints,
+        ids=_operation_ids(expansion.operations, name, problems),
+        surroundings=surroundings,
+        problems=problems,
+    )
+    jobs = plan_jobs(
+        expansion.operations,
+        flow.states,
+        anchors=Anchors(name, breakpoints),
+        sinks=surroundings.sinks,
+        expressions=Expressions(expansion.selectors[MAIN], problems),
+        problems=problems,
+    )
+    return _Compiled(flow.steps, flow.final, breakpoints, jobs)
+
+
+def _selectors_of(expansion: Expansion) -> tuple[NamedSelector, ...]:
+    found = [
+        NamedSelector(name, text.value, path)
+        for path, selectors in expansion.selectors.items()
+        for name, text in selectors.texts.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (each.path, each.name)))
 
 
 def _label(placed: Sequence[PlacedOperation], plan: str, problems: Problems) -> tuple[Breakpoint, ...]:
@@ -125,22 +149,20 @@ def _label(placed: Sequence[PlacedOperation], plan: str, problems: Problems) -> 
 
 def _operation_ids(placed: Sequence[PlacedOperation], plan: str, problems: Problems) -> tuple[str, ...]:
     """The ids of operations: their own, else one from plan, path and name, which reordering does not change."""
-    ids, seen = list[str](), dict[str, PlacedOperation]()
+    ids, first = list[str](), dict[tuple[str, str], PlacedOperation]()
+    namesakes = Counter[str]()
     for each in placed:
         own = each.operation.id
-        if own is not None:
-            identity = own if each.use is None else f"{each.path}/{own}"
-            if identity in seen:
-                first = f"line {seen[identity].operation.span.line}"
-                span = each.operation.place("id")
-                problems.report(DUPLICATE_ID.at(span, kind="operation", id=own, first=first))
-            seen.setdefault(identity, each)
-        else:
+        if own is None:
             key = f"{plan}/{each.path}/{each.operation.name}"
-            count = sum(1 for other in seen if other.startswith(f"{key}#"))
-            seen[f"{key}#{count}"] = each
-            identity = str(uuid.uuid5(_OPERATION_IDS, f"{key}#{count}"))
-        ids.append(identity)
+            ids.append(str(uuid.uuid5(_OPERATION_IDS, f"{key}#{namesakes[key]}")))
+            namesakes[key] += 1
+            continue
+        other = first.setdefault((each.path, own), each)
+        if other is not each:
+            where, span = f"line {other.operation.span.line}", each.operation.place("id")
+            problems.report(DUPLICATE_ID.at(span, kind="operation", id=own, first=where))
+        ids.append(own if each.path == MAIN else f"{each.path}/{own}")
     return tuple(ids)
 
 
@@ -148,31 +170,31 @@ def _operation_ids(placed: Sequence[PlacedOperation], plan: str, problems: Probl
 class _Flow:
     steps: tuple[Step, ...]
     states: Mapping[int, State]
+    final: State
 
 
 def _flow(
-    placed: Sequence[PlacedOperation],
+    expansion: Expansion,
     *,
-    source: DatasetUse,
+    state: State,
     breakpoints: Sequence[Breakpoint],
     ids: Sequence[str],
     surroundings: Surroundings,
     problems: Problems,
 ) -> _Flow:
-    state = _loaded(source)
+    placed, missing_from = expansion.operations, expansion.missing_from
     points = {point.seq: point.name for point in breakpoints}
     steps, states = list[Step](), dict[int, State]()
-    readers = dict[int, Expressions]()
     for index, (each, identity) in enumerate(zip(placed, ids, strict=True)):
-        if id(each.selectors) not in readers:
-            readers[id(each.selectors)] = Expressions(Selectors(each.selectors, problems), problems)
+        if missing_from is not None and each.seq >= missing_from:
+            state = replace(state, is_opaque=True)
         context = Context(
             placed=each,
             id=identity,
             breakpoint=points.get(each.seq),
             state=state,
             catalogue=surroundings.catalogue,
-            expressions=readers[id(each.selectors)],
+            expressions=Expressions(each.selectors, problems),
             problems=problems,
             column_elsewhere=partial(_added_later, placed, index),
             table_elsewhere=partial(_joined_elsewhere, placed),
@@ -182,14 +204,15 @@ def _flow(
         states[each.seq] = state
         if outcome.step is not None:
             steps.append(outcome.step)
-    return _Flow(tuple(steps), states)
+    return _Flow(tuple(steps), states, state)
 
 
-def _loaded(source: DatasetUse) -> State:
-    origins = {
-        column.name: Origins(frozenset({SourceColumn(source.dataset_id, column.name)})) for column in source.columns
-    }
-    return State(source.table, source.schema(), LineageState(origins, source.table))
+def _loaded(source: DatasetUse | None) -> State:
+    """The working dataset before the first step; one that may have any column where the input is not known."""
+    if source is None:
+        return State("", Schema(()), LineageState({}, ""), is_opaque=True)
+    lineage = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
+    return State(source.table, source.schema(), lineage)
 
 
 def _added_later(placed: Sequence[PlacedOperation], index: int, column: str) -> str | None:

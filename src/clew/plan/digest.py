@@ -5,8 +5,8 @@ import json
 
 from clew.plan.json_form import to_plain
 
-_DOES_NOT_COUNT = frozenset({"place", "description", "title", "digest"})
-"""What may change without another result: where things stand and what people say about them."""
+_DOES_NOT_COUNT = frozenset({"place", "description", "title", "project_version", "digest"})
+"""What may change without another result: where things stand, what people say about them, how often they changed."""
 
 
 def digest_of(value: object) -> str:

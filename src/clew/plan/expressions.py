@@ -7,8 +7,8 @@ from clew.diagnostics.codes.language import TYPE_MISMATCH
 from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
 from clew.lang.conversion import assignable
 from clew.lang.syntax import Node
-from clew.lang.typed import Convert, Expression
-from clew.lang.types import BOOLEAN, NULL, Kind, Type
+from clew.lang.typed import ColumnValue, Convert, Expression, walk
+from clew.lang.types import BOOLEAN, NULL, Type
 from clew.model import ExpressionText
 from clew.plan.problems import Problems
 from clew.plan.selectors import Selectors
@@ -72,13 +72,13 @@ class Expressions:
         if expression is None:
             return None
         if target is None:
-            if expression.type.kind is Kind.NULL:
+            if expression.type == NULL and not _reads_unknown_type(expression):
                 hint = "give it a type, for example with TO_STRING(NULL) or TO_DECIMAL(NULL, 18, 2)"
                 problem = "a new column cannot be only NULL: its type is not known"
                 self._problems.report(TYPE_MISMATCH.at(node.region.span, problem=problem, hint=hint))
                 return None
             return PlannedExpression(text.value, expression)
-        if target.kind is not Kind.NULL and not assignable(expression.type, target):
+        if target != NULL and not assignable(expression.type, target):
             problem = f"a {expression.type} cannot be assigned to a column of type {target}"
             self._problems.report(TYPE_MISMATCH.at(node.region.span, problem=problem))
             return None
@@ -88,6 +88,11 @@ class Expressions:
 def converted(expression: Expression, target: Type) -> Expression:
     """The expression as another type, with the conversion written out where there is one."""
     return expression if target in {expression.type, NULL} else Convert(expression, target)
+
+
+def _reads_unknown_type(expression: Expression) -> bool:
+    """Whether it reads a column that is NULL only because something else is wrong, which was reported."""
+    return any(isinstance(node, ColumnValue) and node.type == NULL for node in walk(expression))
 
 
 def types_of(expressions: Mapping[str, PlannedExpression | None]) -> dict[str, Type]:

@@ -51,6 +51,11 @@ class LineageState:
     joined: Mapping[str, str] = field(default_factory=dict)
     """Join aliases and the datasets behind them."""
 
+    @staticmethod
+    def loaded(dataset: str, table: str, columns: Iterable[str]) -> "LineageState":
+        """The state of a dataset as it is loaded: every column comes from itself."""
+        return LineageState({name: Origins(frozenset({SourceColumn(dataset, name)})) for name in columns}, table)
+
     def of(self, expressions: Iterable[Expression]) -> Origins:
         """What goes into the values of expressions."""
         found = Origins()

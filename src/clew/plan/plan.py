@@ -14,10 +14,12 @@ PLAN_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class NamedSelector:
-    """A named selector, verbatim as the project has it."""
+    """A named selector, verbatim as the project or the fragment has it."""
 
     name: str
     expression: str
+    path: str
+    """The instance path of its fragment, "main" for the project's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Plan:
     capabilities: tuple[Capability, ...]
     extensions: Extensions
     digest: str
-    """SHA-256 over all that decides results; names of files, line numbers and descriptions do not count."""
+    """SHA-256 over all that decides results; places, descriptions and the version number do not count."""
 
     def columns_after(self, seq: int) -> tuple[Column, ...]:
         """The data columns of the working dataset after a step; those that were loaded for seq 0."""

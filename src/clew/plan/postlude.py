@@ -78,7 +78,8 @@ class EmitTrainingLogTask:
     """Sends the file to a training log."""
 
     sink: str
-    ttl_days: int
+    ttl_days: int | None
+    """None for as long as the sink of the environment allows."""
     task: Literal["emit_training_log"] = "emit_training_log"
 
 
@@ -87,7 +88,8 @@ class EmitCaptureStoreTask:
     """Keeps the file as a capture."""
 
     sink: str
-    ttl_days: int
+    ttl_days: int | None
+    """None for as long as the sink of the environment allows."""
     task: Literal["emit_capture_store"] = "emit_capture_store"
 
 

@@ -1,14 +1,41 @@
 """Outputs that become datasets: what another project sees of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
+from clew.diagnostics import Span
 from clew.lang.conversion import assignable
 from clew.lang.types import STRING
-from clew.model import Dataset
+from clew.model import Dataset, Output, Project
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetColumn, DatasetUse, Privacy
+from clew.plan.expansion import Expansion, PlacedOperation
 from clew.plan.plan import Plan
 from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An output operation that makes a dataset."""
+
+    project: Project
+    placed: PlacedOperation
+
+    @property
+    def span(self) -> Span:
+        """The place of the dataset's name."""
+        return self.placed.operation.place("arguments", "register_as_dataset")
+
+
+def registrations(expansions: Iterable[tuple[Project, Expansion]]) -> dict[str, list[Registration]]:
+    """The outputs that make datasets, by the names of these."""
+    found = dict[str, list[Registration]]()
+    for project, expansion in expansions:
+        for placed in expansion.operations:
+            if isinstance(placed.operation, Output) and placed.operation.arguments.register_as_dataset:
+                name = placed.operation.arguments.register_as_dataset
+                found.setdefault(name, []).append(Registration(project, placed))
+    return found
 
 
 def registered_use(plan: Plan, name: str) -> DatasetUse:

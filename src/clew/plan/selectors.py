@@ -1,86 +1,121 @@
 """`{{NAME}}` replaced by the named selector's expression, as a whole, so that precedence is never an accident."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.lang import parse
-from clew.lang.syntax import Call, Literal, Node, Reference, SelectorReference
+from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference, walk
 from clew.model import ExpressionText
 from clew.plan.problems import Problems
 
 _MOST_NODES = 20_000
-_DEEPEST = 250
 
 
 class Selectors:
-    """The named selectors that an operation can see. Parses and expands each one once."""
+    """The named selectors of a project or of a fragment, and behind them those of its user.
 
-    def __init__(self, texts: Mapping[str, ExpressionText], problems: Problems) -> None:
-        self._texts = texts
+    Each one is parsed and expanded once, and sees what its own project or fragment sees: a fragment that has a
+    selector of the same name as one of the project does not change what the project's selectors mean.
+    """
+
+    def __init__(
+        self,
+        texts: Mapping[str, ExpressionText],
+        problems: Problems,
+        *,
+        outer: "Selectors | None" = None,
+        is_whole: bool = True,
+    ) -> None:
+        self.texts = texts
+        self.visible: tuple[str, ...] = (*texts, *(outer.visible if outer else ()))
+        self.is_whole: bool = is_whole and (outer is None or outer.is_whole)
+        """Whether a name that is not visible is wrong, rather than one of those that could not be read."""
         self._problems = problems
+        self._outer = outer
+        self._parsed: dict[str, Node | None] = {}
         self._expanded: dict[str, Node | None] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
 
     def check_all(self) -> None:
         """Expand every selector, used or not, so that a broken one is found before somebody uses it."""
-        for name in self._texts:
-            self._named(name, ())
+        for name in self.texts:
+            self._expand(name)
 
     def parse(self, text: ExpressionText) -> Node | None:
         """The tree of a text with all selectors in place; None where something was wrong and has been reported."""
+        node = self._parse(text)
+        return None if node is None else self._substituted(node)
+
+    def expanded(self, name: str) -> Node | None:
+        """The tree of a selector that is visible here."""
+        if name in self.texts:
+            self._expand(name)
+            return self._expanded[name]
+        return self._outer.expanded(name) if self._outer is not None else None
+
+    def _parse(self, text: ExpressionText) -> Node | None:
         try:
-            node = parse(text)
+            return parse(text)
         except UserError as error:
             self._problems.report(*error.diagnostics)
             return None
-        return self._substituted(node, ())
 
-    def _substituted(self, node: Node, within: tuple[str, ...]) -> Node | None:
+    def _expand(self, name: str) -> None:
+        """Expand a selector and before it those that it uses, with a list of names, since chains can be long."""
+        path = [name]
+        while path:
+            current = path[-1]
+            if current in self._expanded:
+                path.pop()
+                continue
+            if current not in self._parsed:
+                self._parsed[current] = self._parse(self.texts[current])
+            node = self._parsed[current]
+            used = next((each for each in _references(node) if self._is_open(each.name)), None)
+            if used is None:
+                self._expanded[current] = None if node is None else self._substituted(node)
+            elif used.name in path:
+                circle = " -> ".join((*path[path.index(used.name) :], used.name))
+                self._problems.report(SELECTOR_CYCLE.at(used.region.span, path=circle))
+                self._expanded[current] = None
+            else:
+                path.append(used.name)
+
+    def _is_open(self, name: str) -> bool:
+        return name in self.texts and name not in self._expanded
+
+    def _substituted(self, node: Node) -> Node | None:
         match node:
             case Literal() | Reference():
                 return node
             case SelectorReference():
-                return self._reference(node, within)
+                return self._reference(node)
             case Call():
-                arguments = [self._substituted(argument, within) for argument in node.arguments]
+                arguments = [self._substituted(argument) for argument in node.arguments]
                 known = tuple(argument for argument in arguments if argument is not None)
                 if len(known) < len(arguments):
                     return None
-                return node if known == node.arguments else Call(node.name, known, node.region, node.head)
+                is_same = all(new is old for new, old in zip(known, node.arguments, strict=True))
+                return node if is_same else Call(node.name, known, node.region, node.head)
 
-    def _reference(self, node: SelectorReference, within: tuple[str, ...]) -> Node | None:
-        name = node.name
-        if name not in self._texts:
-            hint = did_you_mean(name, self._texts)
-            self._problems.report(UNKNOWN_SELECTOR.at(node.region.span, name=name, hint=hint))
+    def _reference(self, reference: SelectorReference) -> Node | None:
+        name, span = reference.name, reference.region.span
+        if name not in self.visible:
+            if self.is_whole:
+                self._problems.report(UNKNOWN_SELECTOR.at(span, name=name, hint=did_you_mean(name, self.visible)))
             return None
-        if name in within:
-            circle = " -> ".join((*within[within.index(name) :], name))
-            self._problems.report(SELECTOR_CYCLE.at(node.region.span, path=circle))
-            return None
-        expanded = self._named(name, within)
+        expanded = self.expanded(name)
         if expanded is not None and self._is_too_large(expanded):
             problem = f"the selector {name} becomes too large when its own selectors are put in place"
-            self._problems.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint="let it use fewer others"))
+            self._problems.report(SYNTAX_ERROR.at(span, problem=problem, hint="let it use fewer others"))
             return None
         return expanded
 
-    def _named(self, name: str, within: tuple[str, ...]) -> Node | None:
-        if name in self._expanded:
-            return self._expanded[name]
-        try:
-            node = self._substituted(parse(self._texts[name]), (*within, name))
-        except UserError as error:
-            self._problems.report(*error.diagnostics)
-            node = None
-        self._expanded[name] = node
-        return node
-
     def _is_too_large(self, node: Node) -> bool:
         nodes, depth = self._size(node)
-        return nodes > _MOST_NODES or depth > _DEEPEST
+        return nodes > _MOST_NODES or depth > MAX_DEPTH
 
     def _size(self, node: Node) -> tuple[int, int]:
         """Nodes and depth of a tree, with shared subtrees measured once."""
@@ -92,3 +127,7 @@ class Selectors:
             known = 1 + sum(size[0] for size in sizes), 1 + max((size[1] for size in sizes), default=0)
             self._sizes[id(node)] = known
         return known
+
+
+def _references(node: Node | None) -> Iterator[SelectorReference]:
+    return (each for each in walk(node) if isinstance(each, SelectorReference)) if node is not None else iter(())

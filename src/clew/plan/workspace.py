@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order
+from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order, raise_if_any
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
 from clew.diagnostics.codes.workspace import UNKNOWN_DATASET, UNKNOWN_PROJECT
 from clew.lang import Scope, Table, check_condition, parse
 from clew.lang.types import DATE, STRING
-from clew.model import Output, Project, Resolver, Scenario, Workspace
+from clew.model import DatasetRef, Fragment, Project, Resolver, Scenario, Workspace
 from clew.plan.catalogue import UNKNOWABLE, Catalogue, Unknowable, use_of_table
 from clew.plan.compiler import Compilation, Surroundings, compile_project
 from clew.plan.datasets import DatasetUse
-from clew.plan.expansion import PlacedOperation, expand
+from clew.plan.expansion import Expansion, FragmentLibrary, expand
 from clew.plan.plan import Plan
 from clew.plan.postlude_jobs import SinkKnowledge
 from clew.plan.problems import Problems
-from clew.plan.registration import registered_use, registration_mismatches
+from clew.plan.registration import registered_use, registration_mismatches, registrations
 
 RULE_SCOPE = Scope(
     (
@@ -39,14 +39,17 @@ class CompiledWorkspace:
 def compile_workspace(workspace: Workspace) -> CompiledWorkspace:
     """Compile everything."""
     compiler = WorkspaceCompiler(workspace)
-    compilations = {project.id: compiler.project(project) for project in workspace.projects}
-    diagnostics = [
-        *compiler.registration_problems(),
-        *(found for compilation in compilations.values() for found in compilation.diagnostics),
-        *(found for resolver in workspace.resolvers for found in compiler.resolver(resolver)),
-        *(found for scenario in workspace.scenarios for found in compiler.scenario(scenario)),
-    ]
-    plans = {name: compilation.plan for name, compilation in compilations.items() if compilation.plan is not None}
+    plans = dict[str, Plan]()
+    diagnostics = list[Diagnostic]()
+    for project in workspace.projects:
+        compilation = compiler.project(project)
+        diagnostics += compilation.diagnostics
+        if compilation.plan is not None:
+            plans.setdefault(project.id, compilation.plan)
+    diagnostics += compiler.registration_problems()
+    diagnostics += compiler.problems_of_the_rest()
+    diagnostics += [found for resolver in workspace.resolvers for found in compiler.resolver(resolver)]
+    diagnostics += [found for scenario in workspace.scenarios for found in compiler.scenario(scenario)]
     return CompiledWorkspace(plans, in_order(diagnostics))
 
 
@@ -55,24 +58,46 @@ class WorkspaceCompiler:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._fragments = {fragment.id: fragment for fragment in workspace.fragments}
-        self._broken_fragments = frozenset(name for kind, name in workspace.broken if kind == "fragment")
+        by_name = {fragment.name: fragment for fragment in reversed(workspace.fragments)}
+        by_id = {fragment.id: fragment for fragment in reversed(workspace.fragments)}
+        self._fragments = FragmentLibrary(by_name | by_id, self._broken("fragment"))
+        self._datasets = {dataset.name: dataset for dataset in reversed(workspace.datasets)}
+        self._datasets |= {dataset.id: dataset for dataset in reversed(workspace.datasets)}
         self._sinks = _sinks_of(workspace)
         self._done: dict[str, Compilation] = {}
+        """By file, since two projects may have one id, which the loader reports."""
         self._under_way: list[str] = []
-        self._registering = self._find_registering()
+        self._salvaged_projects = [
+            (each.definition, each.is_whole) for each in workspace.salvaged if isinstance(each.definition, Project)
+        ]
+        self._registering = registrations((project, self._expanded(project)) for project in workspace.projects)
+        self._lost = self._find_lost()
 
     def project(self, project: Project) -> Compilation:
         """The plan of a project of the workspace."""
-        if project.id not in self._done:
+        if project.file not in self._done:
             self._under_way.append(project.id)
             compilation = compile_project(project, self._surroundings(project, {}))
             overrides = self._override_problems(project)
             if overrides:
                 compilation = Compilation(None, in_order([*compilation.diagnostics, *overrides]))
-            self._done[project.id] = compilation
+            self._done[project.file] = compilation
             self._under_way.pop()
-        return self._done[project.id]
+        return self._done[project.file]
+
+    def problems_of_the_rest(self) -> list[Diagnostic]:
+        """What is wrong with the readable parts of broken projects, and with fragments that no project uses."""
+        found = list[Diagnostic]()
+        for project, is_whole in self._salvaged_projects:
+            found += compile_project(project, self._surroundings(project, {}), is_whole=is_whole).diagnostics
+        projects = [*self._workspace.projects, *(project for project, _ in self._salvaged_projects)]
+        used = {name for project in projects for name in self._expanded(project).fragments}
+        unused = [fragment for fragment in self._workspace.fragments if fragment.id not in used]
+        salvaged = [each.definition for each in self._workspace.salvaged if isinstance(each.definition, Fragment)]
+        for fragment in (*unused, *salvaged):
+            project = _alone(fragment)
+            found += compile_project(project, self._surroundings(project, {}), is_whole=False).diagnostics
+        return found
 
     def project_with(self, project: Project, inline: Mapping[str, DatasetUse]) -> Compilation:
         """The plan of a project with other datasets in the place of the workspace's."""
@@ -107,6 +132,7 @@ class WorkspaceCompiler:
     def scenario_datasets(self, scenario: Scenario) -> dict[str, DatasetUse]:
         """The datasets of a scenario, by id and name. One without a table borrows that of the workspace's dataset."""
         uses = dict[str, DatasetUse]()
+        unknown = list[Diagnostic]()
         for dataset in scenario.datasets:
             known = self._workspace.dataset(dataset.id)
             borrowed: DatasetUse | Unknowable | Diagnostic | None = None
@@ -122,9 +148,11 @@ class WorkspaceCompiler:
                 continue
             else:
                 hint = did_you_mean(dataset.id, self._dataset_names()) or "define its main_table here"
-                raise UserError(UNKNOWN_DATASET.at(dataset.place("id"), name=dataset.id, hint=hint))
+                unknown.append(UNKNOWN_DATASET.at(dataset.place("id"), name=dataset.id, hint=hint))
+                continue
             names = {dataset.id, dataset.name, use.dataset_id, use.name} | ({known.name} if known else set())
             uses.update(dict.fromkeys(names, replace(use, resolver_source="inline")))
+        raise_if_any(unknown)
         return uses
 
     def resolver(self, resolver: Resolver) -> tuple[Diagnostic, ...]:
@@ -139,68 +167,73 @@ class WorkspaceCompiler:
         return tuple(found)
 
     def registration_problems(self) -> list[Diagnostic]:
-        """Datasets that two projects register, and registered ones that differ from their definition."""
+        """Datasets that are registered twice, and registered ones that differ from their definition."""
         found = list[Diagnostic]()
-        for name, placings in self._registering.items():
-            first_project = placings[0][0]
-            for project, placed in placings[1:]:
-                if project.id != first_project.id:
-                    problem = f'the dataset "{name}" is already registered by the project {first_project.id}'
-                    span = placed.operation.place("arguments", "register_as_dataset")
-                    found.append(REGISTRATION_CONFLICT.at(span, problem=problem))
+        for name, (first, *others) in self._registering.items():
+            for other in others:
+                by = f"the project {first.project.id}"
+                if other.project is first.project:
+                    by = f'step {first.placed.seq} "{first.placed.operation.name}"'
+                problem = f'the dataset "{name}" is already registered by {by}'
+                found.append(REGISTRATION_CONFLICT.at(other.span, problem=problem))
             declared = self._workspace.dataset(name)
-            plan = self.project(first_project).plan
+            plan = self.project(first.project).plan
             if declared is not None and plan is not None:
-                span = placings[0][1].operation.place("arguments", "register_as_dataset")
                 mismatches = registration_mismatches(plan, name, declared)
-                found += [REGISTRATION_CONFLICT.at(span, problem=problem) for problem in mismatches]
+                found += [REGISTRATION_CONFLICT.at(first.span, problem=problem) for problem in mismatches]
         return found
 
-    def _find_registering(self) -> dict[str, list[tuple[Project, PlacedOperation]]]:
-        found = dict[str, list[tuple[Project, PlacedOperation]]]()
-        for project in self._workspace.projects:
-            for placed in expand(project, self._fragments, self._broken_fragments, Problems()):
-                if isinstance(placed.operation, Output) and placed.operation.arguments.register_as_dataset:
-                    found.setdefault(placed.operation.arguments.register_as_dataset, []).append((project, placed))
-        return found
+    def _expanded(self, project: Project) -> Expansion:
+        """The operations of a project. What is wrong with them is reported when it is compiled."""
+        return expand(project, self._fragments, Problems())
+
+    def _find_lost(self) -> frozenset[str] | None:
+        """The datasets that broken projects and fragments register; None where that cannot be told."""
+        salvaged = self._workspace.salvaged
+        read = {name for each in salvaged for name in (each.definition.id, each.definition.name)}
+        if not (self._broken("project") <= read and all(each.is_whole for each in salvaged)):
+            return None
+        fragments = [_alone(each.definition) for each in salvaged if isinstance(each.definition, Fragment)]
+        projects = [*(project for project, _ in self._salvaged_projects), *fragments]
+        return frozenset(registrations((project, self._expanded(project)) for project in projects))
 
     def _registered(self, name: str) -> DatasetUse | Unknowable | Diagnostic | None:
         placings = self._registering.get(name)
         if placings is None:
-            return UNKNOWABLE if self._may_be_registered_by_broken_project() else None
-        project, placed = placings[0]
-        if project.id in self._under_way:
-            circle = " -> ".join((*self._under_way[self._under_way.index(project.id) :], project.id))
+            return UNKNOWABLE if self._lost is None or name in self._lost else None
+        first = placings[0]
+        if first.project.id in self._under_way:
+            circle = " -> ".join((*self._under_way[self._under_way.index(first.project.id) :], first.project.id))
             problem = f'the dataset "{name}" comes from a circle of projects: {circle}'
-            span = placed.operation.place("arguments", "register_as_dataset")
-            return REGISTRATION_CONFLICT.at(span, problem=problem, hint="define it under datasets/")
-        plan = self.project(project).plan
+            return REGISTRATION_CONFLICT.at(first.span, problem=problem, hint="define it under datasets/")
+        plan = self.project(first.project).plan
         return UNKNOWABLE if plan is None else registered_use(plan, name)
 
-    def _may_be_registered_by_broken_project(self) -> bool:
-        return any(kind == "project" for kind, _ in self._workspace.broken)
+    def _broken(self, kind: str) -> frozenset[str]:
+        return frozenset(name for broken_kind, name in self._workspace.broken if broken_kind == kind)
 
     def _surroundings(self, project: Project, inline: Mapping[str, DatasetUse]) -> Surroundings:
         default = self._workspace.default_resolver
-        datasets = {dataset.name: dataset for dataset in reversed(self._workspace.datasets)}
-        datasets |= {dataset.id: dataset for dataset in reversed(self._workspace.datasets)}
         catalogue = Catalogue(
-            datasets=datasets,
+            datasets=self._datasets,
             inline=inline,
             default_resolver=default.id if default else None,
             overrides=project.resolver_overrides,
-            broken=frozenset(name for kind, name in self._workspace.broken if kind == "dataset"),
+            broken=self._broken("dataset"),
             registered=self._registered,
-            registered_names=tuple(self._registering),
+            registered_names=frozenset(self._registering),
+            knows_default_resolver=not self._broken("resolver"),
         )
-        return Surroundings(catalogue, self._fragments, self._broken_fragments, self._sinks)
+        return Surroundings(catalogue, self._fragments, self._sinks)
 
     def _dataset_names(self) -> list[str]:
         return [*(dataset.id for dataset in self._workspace.datasets), *self._registering]
 
     def _override_problems(self, project: Project) -> list[Diagnostic]:
         """Overrides for datasets that do not exist."""
-        broken = {name for kind, name in self._workspace.broken if kind == "dataset"}
+        if self._lost is None:
+            return []
+        known = {*self._datasets, *self._registering, *self._lost, *self._broken("dataset")}
         return [
             UNKNOWN_DATASET.at(
                 project.place_of_key("resolver_overrides", name),
@@ -208,11 +241,25 @@ class WorkspaceCompiler:
                 hint=did_you_mean(name, self._dataset_names()),
             )
             for name in project.resolver_overrides
-            if self._workspace.dataset(name) is None and name not in self._registering and name not in broken
+            if name not in known
         ]
 
 
-def _sinks_of(workspace: Workspace) -> SinkKnowledge:
+def _alone(fragment: Fragment) -> Project:
+    """A fragment as a project whose input nobody knows."""
+    return Project(
+        id=fragment.id,
+        name=fragment.name,
+        input_dataset=DatasetRef(dataset_id=""),
+        selectors=fragment.selectors,
+        operations=fragment.operations,
+        node=fragment.node,
+    )
+
+
+def _sinks_of(workspace: Workspace) -> SinkKnowledge | None:
+    if any(kind == "workspace" for kind, _ in workspace.broken):
+        return None
     longest = dict[tuple[str, str], int]()
     for environment in workspace.settings.environments.values():
         for name, sink in environment.sinks.items():

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN
+from clew.lang import Scope
 from clew.model import Aggregate
-from clew.plan.columns import SYSTEM_COLUMNS, Column
+from clew.plan.columns import Column
 from clew.plan.expressions import types_of
 from clew.plan.lineage import Origins
 from clew.plan.operations.context import UNGROUPABLE, Context, Outcome, State, grouping_columns, reads
@@ -17,10 +18,11 @@ def plan_aggregate(context: Context, operation: Aggregate) -> Outcome:
     scope = context.scope()
     selector = context.expressions.selector(operation.selector, scope) if operation.selector else None
     group_by = grouping_columns(arguments.group_by, scope, context.problems, UNGROUPABLE)
-    values = _values(context, operation, group_by)
+    has_all_keys = len(group_by) == len(arguments.group_by)
+    usable = frozenset(group_by if has_all_keys else context.state.schema.types)
+    values = _values(context, operation, scope, group_by, usable)
     state = _state_after(context, selector, group_by, values)
-    is_wrong = (operation.selector and not selector) or None in values.values()
-    if is_wrong or len(group_by) < len(arguments.group_by) or len(values) < len(arguments.aggregations):
+    if (operation.selector and not selector) or None in values.values() or not has_all_keys:
         return Outcome(None, state)
     step = AggregateStep(
         seq=context.placed.seq,
@@ -38,7 +40,7 @@ def plan_aggregate(context: Context, operation: Aggregate) -> Outcome:
         adds=context.added(state),
         group_by=group_by,
         aggregations=tuple(
-            Assignment(column, value, adds_column=context.state.schema.type_of(column) is None)
+            Assignment(column, value, adds_column=column not in context.state.schema.types)
             for column, value in values.items()
             if value is not None
         ),
@@ -46,18 +48,19 @@ def plan_aggregate(context: Context, operation: Aggregate) -> Outcome:
     return Outcome(step, state)
 
 
-def _values(context: Context, operation: Aggregate, group_by: tuple[str, ...]) -> dict[str, PlannedExpression | None]:
+def _values(
+    context: Context, operation: Aggregate, scope: Scope, group_by: tuple[str, ...], usable: frozenset[str]
+) -> dict[str, PlannedExpression | None]:
     values = dict[str, PlannedExpression | None]()
     for aggregation in operation.arguments.aggregations:
         column, span = aggregation.column, aggregation.place("column")
+        target = context.state.schema.types.get(column)
+        value = context.expressions.aggregation(aggregation.expression, scope, usable, target)
         if column in values or column in group_by:
             hint = "the group key fills it already" if column in group_by else None
             context.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint=hint))
-        elif context.can_be_set(column, span):
-            target = context.state.schema.type_of(column)
-            values[column] = context.expressions.aggregation(
-                aggregation.expression, context.scope(), frozenset(group_by), target
-            )
+        else:
+            values[column] = value if context.can_be_set(column, span, values) else None
     return values
 
 
@@ -68,9 +71,9 @@ def _state_after(
     values: Mapping[str, PlannedExpression | None],
 ) -> State:
     before = context.state.lineage
-    added = [Column(name, type_) for name, type_ in types_of(values).items() if name not in SYSTEM_COLUMNS]
     influence = before.of([selector.tree] if selector else []).as_influence()
     for name in group_by:
         influence |= before.working.get(name, Origins()).as_influence()
     changes = {name: before.of([value.tree]) | influence for name, value in values.items() if value}
-    return State(context.state.table, context.state.schema.with_columns(added), before.changed(changes))
+    added = (Column(name, type_) for name, type_ in types_of(values).items())
+    return context.state.changed(added, before.changed(changes))

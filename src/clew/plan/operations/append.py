@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.project import APPEND_COLUMN_MISMATCH
-from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
+from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
 from clew.lang import Scope, Table
 from clew.lang.conversion import assignable
 from clew.lang.typed import ColumnValue
 from clew.lang.types import NULL, Type
-from clew.model import Append
-from clew.plan.columns import SYSTEM_COLUMNS
+from clew.model import Append, AppendAggregation
+from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import converted
-from clew.plan.lineage import Origins, SourceColumn
+from clew.plan.lineage import LineageState
 from clew.plan.operations.context import Context, Outcome, State, dataset_table, grouping_columns, reads
 from clew.plan.steps import AppendStep, Assignment, PlannedExpression, Read
 
@@ -26,21 +26,25 @@ def plan_append(context: Context, operation: Append) -> Outcome:
         hint = "use source_selector, under arguments, to choose the rows that come in"
         context.problems.report(INVALID_VALUE.at(operation.place_of_key("selector"), problem=problem, hint=hint))
     source = context.catalogue.use(arguments.source, context.problems)
-    if source is None:
-        return Outcome(None, context.state)
-    table = dataset_table(source, source.table)
-    scope = Scope((table,))
+    table = dataset_table(source, source.table) if source else Table("", {}, is_opaque=True)
+    scope = Scope((table,), table_elsewhere=_only_the_source)
     condition = None
     if arguments.source_selector is not None:
         condition = context.expressions.selector(arguments.source_selector, scope, "in a source_selector")
-    group_by = _group_by(context, operation, table)
-    values = (
-        _raw(context, operation, source, table)
-        if group_by is None
-        else _aggregated(context, operation, table, group_by)
-    )
-    state = _state_after(context, source, condition, values)
-    if None in values.values() or operation.selector or (arguments.source_selector and not condition):
+    aggregation = arguments.aggregation
+    if aggregation is None:
+        group_by, has_all_keys = None, True
+        values = _raw(context, operation, table)
+    else:
+        group_by = grouping_columns(aggregation.group_by, scope, context.problems, frozenset())
+        has_all_keys = len(group_by) == len(aggregation.group_by)
+        usable = frozenset(group_by if has_all_keys else table.columns)
+        values = _aggregated(context, aggregation, scope, group_by, usable)
+    if source is None:
+        return Outcome(None, context.state)
+    state = _state_after(context, source, condition, group_by or (), values)
+    is_wrong = operation.selector or (arguments.source_selector and not condition) or not has_all_keys
+    if is_wrong or None in values.values():
         return Outcome(None, state)
     step = AppendStep(
         seq=context.placed.seq,
@@ -66,61 +70,65 @@ def plan_append(context: Context, operation: Append) -> Outcome:
     return Outcome(step, state)
 
 
-def _group_by(context: Context, operation: Append, table: Table) -> tuple[str, ...] | None:
-    aggregation = operation.arguments.aggregation
-    if aggregation is None:
-        return None
-    return grouping_columns(aggregation.group_by, Scope((table,)), context.problems, frozenset())
+def _only_the_source(_table: str) -> str:
+    return "only the rows of the source can be seen here"
 
 
-def _raw(context: Context, operation: Append, source: DatasetUse, table: Table) -> dict[str, PlannedExpression | None]:
-    """Every column of the source under its own name. `_period` is a system column on both sides."""
-    span = operation.arguments.place("source")
+def _raw(context: Context, operation: Append, table: Table) -> dict[str, PlannedExpression | None]:
+    """Every column of the source under its own name. `_period` is a system column on both sides.
+
+    The columns that say when a bitemporal row counts come along where the working dataset has them too; nobody could
+    add them there.
+    """
+    span = operation.arguments.place("source", "dataset_id")
     values = dict[str, PlannedExpression | None]()
-    for column in source.columns:
-        target = context.state.schema.type_of(column.name)
-        problem = _mismatch(context, column.name, column.type, target)
+    for name, type_ in table.columns.items():
+        target = context.state.schema.types.get(name)
+        if target is None and name in KEPT_COLUMNS:
+            continue
+        problem = _mismatch(context, name, type_, target)
         if problem is not None:
             context.problems.report(APPEND_COLUMN_MISMATCH.at(span, problem=problem[0], hint=problem[1]))
-            values[column.name] = None
-        elif target is not None:
-            value = ColumnValue(table.name, column.name, column.type)
-            values[column.name] = PlannedExpression(f"{table.name}.{column.name}", converted(value, target))
+            values[name] = None
+        else:
+            value = ColumnValue(table.name, name, type_)
+            values[name] = PlannedExpression(f"{table.name}.{name}", converted(value, target or NULL))
     return values
 
 
 def _aggregated(
-    context: Context, operation: Append, table: Table, group_by: tuple[str, ...]
+    context: Context, aggregation: AppendAggregation, scope: Scope, group_by: tuple[str, ...], usable: frozenset[str]
 ) -> dict[str, PlannedExpression | None]:
-    aggregation = operation.arguments.aggregation
-    assert aggregation is not None  # noqa: S101 - there is a group_by
+    table = scope.tables[0]
     values = dict[str, PlannedExpression | None]()
     for index, name in enumerate(group_by):
-        target = context.state.schema.type_of(name)
-        mismatch = _mismatch(context, name, table.columns[name], target)
+        target = context.state.schema.types.get(name)
+        type_ = table.columns.get(name, NULL)
+        mismatch = _mismatch(context, name, type_, target)
         if mismatch is not None:
             span = aggregation.place("group_by", index)
             context.problems.report(APPEND_COLUMN_MISMATCH.at(span, problem=mismatch[0], hint=mismatch[1]))
-        value = ColumnValue(table.name, name, table.columns[name])
+        value = ColumnValue(table.name, name, type_)
         values[name] = PlannedExpression(name, converted(value, target or NULL)) if mismatch is None else None
     for item in aggregation.aggregations:
         span = item.place("column")
         if item.column in values:
             context.problems.report(DUPLICATE_COLUMN.at(span, column=item.column))
             continue
-        target = context.state.schema.type_of(item.column)
-        if target is None:
+        target = context.state.schema.types.get(item.column)
+        values[item.column] = context.expressions.aggregation(item.expression, scope, usable, target or NULL)
+        if target is None and not context.state.is_opaque:
             problem, hint = _unknown_column(context, item.column)
             context.problems.report(APPEND_COLUMN_MISMATCH.at(span, problem=problem, hint=hint))
-        planned = context.expressions.aggregation(item.expression, Scope((table,)), frozenset(group_by), target or NULL)
-        values[item.column] = planned if target is not None else None
+        elif item.column in KEPT_COLUMNS:
+            context.problems.report(RESERVED_COLUMN.at(span, column=item.column, action="set"))
     return values
 
 
 def _mismatch(context: Context, name: str, type_: Type, target: Type | None) -> tuple[str, str | None] | None:
     """What is wrong with a column that comes in, and a hint."""
     if target is None:
-        return _unknown_column(context, name)
+        return None if context.state.is_opaque else _unknown_column(context, name)
     if not assignable(type_, target):
         return f'the column "{name}" comes in as {type_}, the working dataset has it as {target}', None
     return None
@@ -135,18 +143,16 @@ def _state_after(
     context: Context,
     source: DatasetUse,
     condition: PlannedExpression | None,
+    group_by: tuple[str, ...],
     values: Mapping[str, PlannedExpression | None],
 ) -> State:
-    lineage = context.state.lineage.joining({source.table: source.dataset_id})
-    if source.table == context.state.table:
-        loaded = {
-            column.name: Origins(frozenset({SourceColumn(source.dataset_id, column.name)})) for column in source.columns
-        }
-        lineage = type(lineage)(loaded, source.table)
+    lineage = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
     influence = lineage.of([condition.tree] if condition else []).as_influence()
+    for name in group_by:
+        influence |= lineage.working[name].as_influence()
     changes = {
         name: lineage.of([value.tree]) | influence
         for name, value in values.items()
         if value and name not in SYSTEM_COLUMNS
     }
-    return State(context.state.table, context.state.schema, context.state.lineage.changed(changes))
+    return context.state.changed((), context.state.lineage.changed(changes))

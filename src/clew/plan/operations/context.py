@@ -1,7 +1,7 @@
 """What the compiler knows when it comes to an operation, and what it hands to the next."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
@@ -27,6 +27,13 @@ class State:
     table: str
     schema: Schema
     lineage: LineageState
+    is_opaque: bool = False
+    """There may be other columns too: the dataset or a fragment before could not be found, which was reported."""
+
+    def changed(self, columns: Iterable[Column], lineage: LineageState) -> "State":
+        """The working dataset after a step that sets these columns, which may be there already."""
+        data = (column for column in columns if column.name not in SYSTEM_COLUMNS)
+        return replace(self, schema=self.schema.with_columns(data), lineage=lineage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +60,22 @@ class Context:
 
     def scope(self, joined: Iterable[Table] = ()) -> Scope:
         """The working table, and the tables that an update joins."""
-        working = Table(self.state.table, self.state.schema.types())
+        working = Table(self.state.table, self.state.schema.types, is_opaque=self.state.is_opaque)
         return Scope((working, *joined), self.column_elsewhere, self.table_elsewhere)
 
     def added(self, after: State) -> tuple[Column, ...]:
         """The columns that the step adds. New columns always stand behind those that exist."""
         return after.schema.columns[len(self.state.schema.columns) :]
 
-    def can_be_set(self, column: str, span: Span) -> bool:
-        """Whether an operation may set a column of this name; says why not."""
+    def can_be_set(self, column: str, span: Span, before: Iterable[str]) -> bool:
+        """Whether an operation may set a column of this name beside those before it; says why not."""
         if column in KEPT_COLUMNS:
             self.problems.report(RESERVED_COLUMN.at(span, column=column, action="set"))
             return False
-        like = self.state.schema.name_like(column)
+        like = None
+        if column not in self.state.schema.types:
+            folded = column.casefold()
+            like = next((name for name in (*self.state.schema.types, *before) if name.casefold() == folded), None)
         if like is not None:
             hint = f'"{like}" exists and differs in upper and lower case only'
             self.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint=hint))
@@ -99,7 +109,8 @@ def grouping_columns(
         if isinstance(found, tuple):
             problems.report(*found)
         elif found.column in kept:
-            problems.report(RESERVED_COLUMN.at(span, column=found.column, action="grouped by"))
+            hint = "it is different on every row" if found.column == "_row_id" else "deleted rows are never grouped"
+            problems.report(RESERVED_COLUMN.at(span, column=found.column, action="grouped by", hint=hint))
         elif found.column in names:
             problems.report(DUPLICATE_COLUMN.at(span, column=found.column))
         else:

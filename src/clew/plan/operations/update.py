@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN
-from clew.lang import Table
-from clew.model import Update
-from clew.plan.columns import SYSTEM_COLUMNS, Column
+from clew.lang import Scope, Table
+from clew.model import RuntimeJoin, Update
+from clew.plan.columns import Column
 from clew.plan.expressions import types_of
 from clew.plan.operations.context import Context, Outcome, State, dataset_table, reads
 from clew.plan.steps import Assignment, Join, PlannedExpression, UpdateStep
@@ -15,13 +15,12 @@ from clew.plan.steps import Assignment, Join, PlannedExpression, UpdateStep
 
 def plan_update(context: Context, operation: Update) -> Outcome:
     """The step of an update."""
-    joins, tables = _joins(context, operation)
-    scope = context.scope(tables)
+    joins, scope = _joins(context, operation)
     selector = context.expressions.selector(operation.selector, scope) if operation.selector else None
-    values = _values(context, operation, tables)
+    values = _values(context, operation, scope)
     state = _state_after(context, selector, joins, values)
-    is_wrong = (operation.selector and not selector) or None in values.values() or len(joins) < len(tables)
-    if is_wrong or len(values) < len(operation.arguments.assignments):
+    is_wrong = (operation.selector and not selector) or None in values.values()
+    if is_wrong or len(joins) < len(operation.arguments.joins):
         return Outcome(None, state)
     step = UpdateStep(
         seq=context.placed.seq,
@@ -42,7 +41,7 @@ def plan_update(context: Context, operation: Update) -> Outcome:
         adds=context.added(state),
         joins=joins,
         assignments=tuple(
-            Assignment(column, value, adds_column=context.state.schema.type_of(column) is None)
+            Assignment(column, value, adds_column=column not in context.state.schema.types)
             for column, value in values.items()
             if value is not None
         ),
@@ -50,39 +49,61 @@ def plan_update(context: Context, operation: Update) -> Outcome:
     return Outcome(step, state)
 
 
-def _joins(context: Context, operation: Update) -> tuple[tuple[Join, ...], list[Table]]:
-    """The joins that are right, and a table for every alias; an alias whose dataset is wrong gets an opaque one."""
-    joins, tables = list[Join](), list[Table]()
+def _joins(context: Context, operation: Update) -> tuple[tuple[Join, ...], Scope]:
+    """The joins that are right, and what expressions see beside them.
+
+    A table that cannot be told, because its dataset is wrong or its alias is taken, is opaque: any column may be its.
+    """
+    joins = list[Join]()
+    scope = replace(context.scope(), column_elsewhere=lambda name: _added_here(context, operation, name))
     for join in operation.arguments.joins:
-        if join.alias == context.state.table or any(table.name == join.alias for table in tables):
-            where = " by the project's own table" if join.alias == context.state.table else " by a join before it"
-            context.problems.report(DUPLICATE_ALIAS.at(join.place("alias"), alias=join.alias, where=where))
-            continue
         use = context.catalogue.use(join.dataset, context.problems)
-        tables.append(dataset_table(use, join.alias) if use else Table(join.alias, {}, is_opaque=True))
-        condition = context.expressions.condition(join.on, context.scope(tables), "in a join condition")
-        if use is not None and condition is not None:
+        taken = next((table for table in scope.tables if table.name.casefold() == join.alias.casefold()), None)
+        if taken is not None:
+            where = " by the project's own table" if taken is scope.tables[0] else " by a join before it"
+            context.problems.report(DUPLICATE_ALIAS.at(join.place("alias"), alias=join.alias, where=where))
+            opaque = replace(taken, is_opaque=True)
+            scope = replace(scope, tables=tuple(opaque if table is taken else table for table in scope.tables))
+        else:
+            table = dataset_table(use, join.alias) if use else Table(join.alias, {}, is_opaque=True)
+            scope = replace(scope, tables=(*scope.tables, table))
+        condition = context.expressions.condition(join.on, _scope_of_condition(scope, operation, join), _CONDITION)
+        if use is not None and condition is not None and taken is None:
             joins.append(Join(join.alias, use, condition))
-    return tuple(joins), tables
+    return tuple(joins), scope
 
 
-def _values(context: Context, operation: Update, tables: list[Table]) -> dict[str, PlannedExpression | None]:
-    scope = replace(context.scope(tables), column_elsewhere=lambda name: _added_here(context, operation, name))
+_CONDITION = "in a join condition"
+
+
+def _scope_of_condition(scope: Scope, operation: Update, join: RuntimeJoin) -> Scope:
+    """What the condition of a join sees: the joins before it and itself."""
+    later = operation.arguments.joins[operation.arguments.joins.index(join) + 1 :]
+
+    def table_elsewhere(name: str) -> str | None:
+        if any(other.alias == name for other in later):
+            return "a condition sees the joins before its own: put that one first"
+        return scope.table_elsewhere(name)
+
+    return replace(scope, table_elsewhere=table_elsewhere)
+
+
+def _values(context: Context, operation: Update, scope: Scope) -> dict[str, PlannedExpression | None]:
     values = dict[str, PlannedExpression | None]()
     for assignment in operation.arguments.assignments:
-        if assignment.column in values:
-            context.problems.report(DUPLICATE_COLUMN.at(assignment.place("column"), column=assignment.column))
-            continue
-        if context.can_be_set(assignment.column, assignment.place("column")):
-            target = context.state.schema.type_of(assignment.column)
-            value = context.expressions.value(assignment.expression, scope, "in an assignment", target)
-            values[assignment.column] = value
+        column, span = assignment.column, assignment.place("column")
+        target = context.state.schema.types.get(column)
+        value = context.expressions.value(assignment.expression, scope, "in an assignment", target)
+        if column in values:
+            context.problems.report(DUPLICATE_COLUMN.at(span, column=column))
+        else:
+            values[column] = value if context.can_be_set(column, span, values) else None
     return values
 
 
 def _added_here(context: Context, operation: Update, column: str) -> str | None:
     if any(assignment.column == column for assignment in operation.arguments.assignments):
-        return "this same operation adds it; its assignments all see the row as it was before"
+        return "this same operation adds it; its expressions all see the row as it was before"
     return context.column_elsewhere(column)
 
 
@@ -92,9 +113,9 @@ def _state_after(
     joins: tuple[Join, ...],
     values: Mapping[str, PlannedExpression | None],
 ) -> State:
-    added = [Column(name, type_) for name, type_ in types_of(values).items() if name not in SYSTEM_COLUMNS]
     before = context.state.lineage.joining({join.alias: join.dataset.dataset_id for join in joins})
     deciding = [join.on.tree for join in joins] + ([selector.tree] if selector else [])
     influence = before.of(deciding).as_influence()
     changes = {name: before.of([value.tree]) | influence for name, value in values.items() if value}
-    return State(context.state.table, context.state.schema.with_columns(added), context.state.lineage.changed(changes))
+    added = (Column(name, type_) for name, type_ in types_of(values).items())
+    return context.state.changed(added, context.state.lineage.changed(changes))
