@@ -11,7 +11,7 @@ from clew.diagnostics import Code, Nature, PlainText
 from clew.diagnostics.codes import FAMILIES
 from clew.lang import FUNCTIONS, Scalar, Scope, Table, Type, check, parse, types
 from clew.lang.conversion import assignable
-from clew.lang.functions import AggregateFunction, AnyFunction, Example, Family, NullRule, Parameter, RunFunction
+from clew.lang.functions import AggregateFunction, AnyFunction, Example, Family, NullRule, Parameter, RunFunction, usage
 from clew.lang.text_form import text_of_value
 from clew.lang.types import BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, common_type, decimal
 
@@ -112,12 +112,7 @@ def _function(function: AnyFunction) -> Iterable[str]:
 def _form(function: AnyFunction) -> str:
     if function.family is Family.OPERATOR:
         return OPERATOR_FORMS.get(function.name, f"a {function.name} b")
-    return f"{function.name}({', '.join(map(_parameter, function.parameters))})"
-
-
-def _parameter(parameter: Parameter) -> str:
-    name = f"{parameter.name}, ..." if parameter.repeats else parameter.name
-    return f"[{name}]" if parameter.optional else name
+    return usage(function)
 
 
 def _takes(parameter: Parameter) -> str:

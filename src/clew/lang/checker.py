@@ -26,6 +26,7 @@ from clew.lang.functions import (
     LazyFunction,
     SignatureProblem,
     arity,
+    usage,
 )
 from clew.lang.scope import Scope
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference
@@ -155,14 +156,13 @@ class _Checker:
         actual = len(node.arguments)
         if least <= actual and (most is None or actual <= most):
             return True
-        usage = f"{function.name}({', '.join(parameter.name for parameter in function.parameters)})"
         self.report(
             WRONG_ARGUMENT_COUNT.at(
                 node.head.span,
                 function=function.name,
                 expected=_count_in_words(least, most),
                 actual=actual,
-                hint=f"it is called as {usage}",
+                hint=f"it is called as {usage(function)}",
             )
         )
         return False

@@ -131,6 +131,8 @@ def _refuse_letter_after_number(text: Text, start: int, end: int) -> None:
     if following.isalnum() or following == "_":
         problem = f'"{text.value[start : end + 1]}" is neither a number nor a name'
         hint = "a name starts with a letter; other names stand in backquotes"
+        if following in "eE":
+            hint = "write the number out, exponents are not known; a name that starts with a digit stands in backquotes"
         raise UserError(SYNTAX_ERROR.at(text.span(start, end + 1), problem=problem, hint=hint))
 
 

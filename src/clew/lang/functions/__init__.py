@@ -19,6 +19,7 @@ from clew.lang.functions.declaration import (
     Signature,
     SignatureProblem,
     arity,
+    usage,
 )
 from clew.lang.functions.logic import LOGIC
 from clew.lang.functions.numbers import NUMBERS
@@ -44,4 +45,5 @@ __all__ = [
     "Signature",
     "SignatureProblem",
     "arity",
+    "usage",
 ]

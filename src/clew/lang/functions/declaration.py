@@ -148,3 +148,13 @@ def arity(function: AnyFunction) -> tuple[int, int | None]:
     least = sum(not parameter.optional for parameter in function.parameters)
     unbounded = any(parameter.repeats for parameter in function.parameters)
     return least, None if unbounded else len(function.parameters)
+
+
+def usage(function: AnyFunction) -> str:
+    """How a function is called, with parameters that may be left out in brackets."""
+
+    def shown(parameter: Parameter) -> str:
+        name = f"{parameter.name}, ..." if parameter.repeats else parameter.name
+        return f"[{name}]" if parameter.optional else name
+
+    return f"{function.name}({', '.join(map(shown, function.parameters))})"

@@ -47,8 +47,10 @@ def numeric(argument: Argument, index: int) -> Type:
 def same_type(arguments: Sequence[Argument], first: int = 0) -> Type:
     """The one type to which all arguments from `first` on convert."""
     result = NULL
+    exact = any(argument.type.kind is Kind.DECIMAL for argument in arguments[first:])
     for index, argument in enumerate(arguments[first:], start=first):
-        common = common_type(result, argument.type)
+        counts_as = decimal_type_of(argument) if exact and argument.type.kind is Kind.INTEGER else argument.type
+        common = common_type(result, counts_as)
         if common is None:
             raise SignatureProblem(f"{_in_words(argument.type)} where the ones before are {_in_words(result)}", index)
         result = common
@@ -68,10 +70,10 @@ def comparable(arguments: Sequence[Argument]) -> Signature:
 
 
 def _not_comparable(arguments: Sequence[Argument], culprit: int) -> SignatureProblem:
-    left = next(argument.type for argument in arguments if argument.type.kind is not Kind.NULL)
-    right = arguments[culprit].type
+    left = next(argument for argument in arguments if argument.type.kind is not Kind.NULL)
+    right = arguments[culprit]
     return SignatureProblem(
-        f"{_in_words(left)} cannot be compared with {_in_words(right)}",
+        f"{_in_words(left.type)} cannot be compared with {_in_words(right.type)}",
         culprit if len(arguments) > 2 else None,
         _comparison_hint(left, right),
     )
@@ -114,10 +116,15 @@ def _in_words(type_: Type) -> str:
             return f"a {type_}"
 
 
-def _comparison_hint(left: Type, right: Type) -> str | None:
-    kinds = {left.kind, right.kind}
-    if Kind.STRING in kinds and kinds & {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}:
-        return "write the number without quotes, or convert the text with TO_DECIMAL or TO_INTEGER"
-    if Kind.STRING in kinds and kinds & {Kind.DATE, Kind.TIMESTAMP}:
-        return 'write DATE("YYYY-MM-DD"), or convert the text with TO_DATE'
+def _comparison_hint(left: Argument, right: Argument) -> str | None:
+    text, other = (left, right) if left.type.kind is Kind.STRING else (right, left)
+    if text.type.kind is not Kind.STRING:
+        return None
+    if other.type.is_numeric and text.is_constant:
+        return "write the number without quotes"
+    if other.type.is_numeric:
+        quoted = "write the number in quotes, or " if other.is_constant else ""
+        return f"{quoted}convert the text with TO_DECIMAL or TO_INTEGER"
+    if other.type.kind in {Kind.DATE, Kind.TIMESTAMP}:
+        return 'write DATE("YYYY-MM-DD")' if text.is_constant else "convert the text with TO_DATE"
     return None
