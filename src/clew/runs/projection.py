@@ -34,6 +34,9 @@ from clew.runs.failure import Failure, FailureCategory
 from clew.runs.snapshot import PendingSignal, RunSnapshot, StepSnapshot
 from clew.runs.status import RunStatus, StepStatus
 
+_OUTLIVES_THE_RUN = "RETRY_RUN"
+"""The one signal that has an effect on a run that has ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -105,8 +108,8 @@ class _Reduction:
 
     def apply(self, event: StoredEvent) -> None:
         self.last_seq = event.run_seq
-        if event.caused_by_signal_id is not None:
-            self.pending.pop(event.caused_by_signal_id, None)
+        if event.caused_by_signal_id in self.pending:
+            self._settle(event.caused_by_signal_id)
         match event.body:
             case StepStarted() | StepCompleted() | StepFailed() | StepSkipped():
                 self._apply_to_step(event, event.body)
@@ -118,6 +121,16 @@ class _Reduction:
                 pass
             case _:
                 self._apply_to_run(event, event.body)
+
+    def _settle(self, signal_id: str) -> None:
+        """A signal has taken effect. Signals take effect in order, so those before it had none and will have none."""
+        ids = list(self.pending)
+        settled = set(ids[: ids.index(signal_id) + 1])
+        self.pending = {
+            key: signal
+            for key, signal in self.pending.items()
+            if key not in settled or (signal.signal == _OUTLIVES_THE_RUN and key != signal_id)
+        }
 
     def _apply_to_step(self, event: StoredEvent, body: StepStarted | StepCompleted | StepFailed | StepSkipped) -> None:
         step = self.steps.get(event.step_id) or StepSnapshot(event.step_id)
@@ -250,7 +263,7 @@ class _Reduction:
             if step.status is StepStatus.RUNNING:
                 self.steps[step.step_id] = replace(step, status=StepStatus.PENDING)
         started = self.snapshot.started_at
-        self.pending = {key: signal for key, signal in self.pending.items() if signal.signal == "RETRY_RUN"}
+        self.pending = {key: signal for key, signal in self.pending.items() if signal.signal == _OUTLIVES_THE_RUN}
         self.snapshot = replace(
             self.snapshot,
             status=status,

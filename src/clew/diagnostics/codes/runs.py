@@ -105,17 +105,11 @@ TOO_LARGE_FOR_HISTORY = Code(
     "An event carries a payload. History keeps references to artifacts, never their content.",
     "write the content to a file and refer to it as an artifact",
 )
-STEP_FAILED = Code(
-    "StepFailed",
-    'step {step} "{name}" failed: {reason}',
-    "The engine reported a failure without a code of its own.",
-    "`clew show` prints the error of the step",
-)
-STEP_CANCELLED = Code(
-    "StepCancelled",
-    'step {step} "{name}" was interrupted: {reason}',
-    "A running step was interrupted by CANCEL.",
-    "RETRY_RUN starts the run anew",
+STEP_INTERRUPTED = Code(
+    "StepInterrupted",
+    "the step was interrupted: {reason}",
+    "A running step was interrupted: by CANCEL, by the stop of its worker, or because another worker took the run.",
+    "RETRY_RUN starts a cancelled run anew; the other interruptions are made good by themselves",
 )
 INVALID_SECRET_REFERENCE = Code(
     "InvalidSecretReference",
@@ -154,8 +148,7 @@ RUN_CODES = (
     STORE_BROKEN_PROMISE,
     EVENT_TOO_NEW,
     TOO_LARGE_FOR_HISTORY,
-    STEP_FAILED,
-    STEP_CANCELLED,
+    STEP_INTERRUPTED,
     INVALID_SECRET_REFERENCE,
     SECRET_NOT_FOUND,
     DELIVERY_FAILED,

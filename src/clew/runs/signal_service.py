@@ -1,0 +1,182 @@
+"""Sending signals: decided, recorded, and only then applied."""
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+
+from clew.runs.budget import BudgetedWriter
+from clew.runs.clock import Clock, utc_now
+from clew.runs.events.bodies import SignalAccepted, SignalRejected
+from clew.runs.events.codec import canonical_json, encode
+from clew.runs.events.envelope import NewEvent, StoredEvent
+from clew.runs.keys import idempotency_key, signal_step
+from clew.runs.limits import LeasePolicy, StoreLimits
+from clew.runs.live_run import LiveRun
+from clew.runs.projector import Projector
+from clew.runs.redaction import Redactor
+from clew.runs.refusals import LateWrite, OutOfDate
+from clew.runs.request import RunFilter, RunRecord
+from clew.runs.run_queue import RunQueue
+from clew.runs.signal_effects import SignalEffects
+from clew.runs.signal_rules import rule_refusal
+from clew.runs.signals import Actor, Authorizer, Refusal, Refused, RoleAuthorizer, Signal, SignalType
+from clew.runs.snapshot import RunSnapshot
+from clew.runs.status import RunStatus
+from clew.runs.stores import RunStores
+
+_log = logging.getLogger(__name__)
+
+_MINUTE = timedelta(minutes=1)
+_KEPT_TEXT = 500
+"""How much of a text a refusal keeps: who sends too much must not fill the history by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalDecision:
+    """What became of a signal."""
+
+    refused: Refused | None
+    event: StoredEvent | None
+    """The event that records the decision. Refusals for too many signals are recorded once, not each."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the signal will take effect."""
+        return self.refused is None
+
+
+class SignalService:
+    """Takes signals from people and programs."""
+
+    def __init__(
+        self,
+        stores: RunStores,
+        queue: RunQueue,
+        *,
+        authorizer: Authorizer | None = None,
+        limits: StoreLimits | None = None,
+        lease: LeasePolicy | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        self._stores = stores
+        self._authorizer = authorizer or RoleAuthorizer()
+        self._limits = limits or StoreLimits()
+        self._lease = lease or LeasePolicy()
+        self._clock = clock
+        self._effects = SignalEffects(queue, clock=clock)
+        self._projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=self._limits, clock=clock)
+
+    def send(self, signal: Signal, actor: Actor) -> SignalDecision:
+        """Decide and record a signal, then apply it if nobody drives the run; its driver does so otherwise."""
+        run = self._stores.catalog.run(signal.run_id)
+        decision = self._earlier_decision(signal, run)
+        while decision is None:
+            try:
+                decision = self._decide(signal, actor, run)
+            except OutOfDate:
+                run = self._stores.catalog.run(signal.run_id)
+                decision = self._earlier_decision(signal, run)
+        if decision.is_accepted:
+            self._apply_if_nobody_drives(signal)
+        return decision
+
+    def _earlier_decision(self, signal: Signal, run: RunRecord) -> SignalDecision | None:
+        step = signal_step(signal.signal_id)
+        keys = [
+            idempotency_key(run.run_id, step, 1, name, run.plan_version)
+            for name in (SignalAccepted.NAME, SignalRejected.NAME)
+        ]
+        known = self._stores.reader.by_key(run.run_id, keys)
+        return _recorded(known[0]) if known else None
+
+    def _decide(self, signal: Signal, actor: Actor, run: RunRecord) -> SignalDecision:
+        snapshot = self._projector.look(run.run_id).snapshot
+        recent = self._stores.reader.count_since(
+            run.run_id, [SignalAccepted.NAME, SignalRejected.NAME], self._clock() - _MINUTE
+        )
+        refused = self._refusal(signal, actor, run, snapshot, recent)
+        if recent > self._limits.max_signals_per_minute and refused is not None:
+            return SignalDecision(refused, None)
+        body = _accepted(signal, actor) if refused is None else _rejected(signal, actor, refused)
+        event = NewEvent(body, emitted_at=self._clock(), step_id=signal_step(signal.signal_id))
+        (stored,) = self._stores.writer.append(run.run_id, [event], expected_seq=snapshot.last_event_seq)
+        return SignalDecision(refused, stored)
+
+    def _refusal(
+        self, signal: Signal, actor: Actor, run: RunRecord, snapshot: RunSnapshot, recent: int
+    ) -> Refused | None:
+        size = len(canonical_json(encode(signal)).encode())
+        if size > self._limits.max_signal_bytes:
+            detail = f"the signal has {size} bytes; {self._limits.max_signal_bytes} are allowed"
+            return Refused(Refusal.TOO_LARGE, detail)
+        if recent >= self._limits.max_signals_per_minute:
+            detail = f"{self._limits.max_signals_per_minute} signals per run and minute are allowed"
+            return Refused(Refusal.RATE_LIMITED, detail)
+        return (
+            self._authorizer.refusal(actor, signal, run)
+            or rule_refusal(signal, run, snapshot)
+            or self._period_refusal(signal, run, snapshot)
+        )
+
+    def _period_refusal(self, signal: Signal, run: RunRecord, snapshot: RunSnapshot) -> Refused | None:
+        """A failed run cannot be reopened while another one runs for its project and period."""
+        reopens = signal.type in {SignalType.RETRY_STEP, SignalType.SKIP_STEP}
+        if not reopens or snapshot.status is not RunStatus.FAILED:
+            return None
+        for status in (RunStatus.RUNNING, RunStatus.PAUSED):
+            which = RunFilter(
+                tenant_id=run.request.tenant_id,
+                project_id=run.request.project_id,
+                environment_id=run.request.environment_id,
+                period=run.request.period,
+                status=status,
+            )
+            for other in self._stores.catalog.runs(which, limit=1):
+                return Refused(Refusal.PERIOD_BUSY, f"run {other.run_id} is {status} for the same period")
+        return None
+
+    def _apply_if_nobody_drives(self, signal: Signal) -> None:
+        claim = self._stores.leases.acquire(signal.run_id, owner=f"signal {signal.signal_id}", ttl_s=self._lease.ttl_s)
+        if claim is None:
+            return
+        writer = BudgetedWriter(
+            self._stores.writer, claim.lease, limits=self._limits, redactor=Redactor(), clock=self._clock
+        )
+        live = LiveRun(claim, self._stores.reader, writer, patience_s=0.0)
+        try:
+            live.start_from(self._projector.look(signal.run_id).snapshot)
+            self._effects.settle(live)
+        except LateWrite:
+            _log.info("run %s was taken by a worker, which applies the signal", signal.run_id)
+        finally:
+            self._stores.leases.release(claim.lease, seen_seq=live.snapshot.last_event_seq)
+
+
+def _accepted(signal: Signal, actor: Actor) -> SignalAccepted:
+    return SignalAccepted(
+        signal_id=signal.signal_id,
+        signal=signal.type.value,
+        actor=actor.name,
+        role=actor.role.label,
+        step_id=signal.step_id,
+        reason=signal.reason,
+        payload=dict(signal.payload),
+    )
+
+
+def _rejected(signal: Signal, actor: Actor, refused: Refused) -> SignalRejected:
+    return SignalRejected(
+        signal_id=signal.signal_id,
+        signal=signal.type.value,
+        actor=actor.name[:_KEPT_TEXT],
+        role=actor.role.label,
+        refusal=refused.refusal.value,
+        detail=refused.detail[:_KEPT_TEXT],
+        step_id=signal.step_id[:_KEPT_TEXT] if signal.step_id is not None else None,
+    )
+
+
+def _recorded(event: StoredEvent) -> SignalDecision:
+    if isinstance(event.body, SignalRejected):
+        return SignalDecision(Refused(Refusal(event.body.refusal), event.body.detail), event)
+    return SignalDecision(None, event)

@@ -1,0 +1,185 @@
+"""Executing a group of steps: its attempts, its commit, its failure."""
+
+import logging
+import random as random_numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clew.diagnostics import ClewError
+from clew.runs.active_run import ActiveRun
+from clew.runs.cancel import Interruption, StepInterrupted
+from clew.runs.clock import Clock, utc_now
+from clew.runs.events.bodies import EventBody, RunFailed, StepCompleted, StepFailed, StepSkipped, StepStarted
+from clew.runs.events.envelope import NewEvent
+from clew.runs.executor import StepAttempt, StepOutput
+from clew.runs.failure import Failure, FailureCategory, failure_of, failure_of_unknown
+from clew.runs.limits import RetryPolicy
+from clew.runs.plan_ref import PlannedStep
+from clew.runs.refusals import WriteBudgetExceeded
+from clew.runs.retry import Random, delay_before
+from clew.runs.rotation import remaining_steps
+from clew.runs.snapshot import StepSnapshot
+from clew.runs.status import RunStatus, StepStatus
+from clew.runs.stores import AttemptStore
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Why a group did not come to its end."""
+
+    failure: Failure
+    names_its_step: bool
+    """Whether the first step that is left is to blame, or any of them."""
+
+
+class StepGroups:
+    """Drives groups of steps through an executor."""
+
+    def __init__(
+        self,
+        attempts: AttemptStore,
+        *,
+        retry: RetryPolicy,
+        clock: Clock = utc_now,
+        random: Random = random_numbers.random,
+    ) -> None:
+        self._attempts = attempts
+        self._retry = retry
+        self._clock = clock
+        self._random = random
+
+    def run(self, active: ActiveRun, steps: Sequence[PlannedStep]) -> None:
+        """Bring the steps to an outcome that stands in the history, or raise `StepInterrupted`."""
+        group = self._begin(active, steps)
+        for attempt in range(1, self._retry.engine_attempts + 1):
+            trouble = self._attempt(active, group)
+            group = self._unfinished(active, group)
+            if trouble is None or not group:
+                break
+            if trouble.failure.retryable and attempt < self._retry.engine_attempts:
+                _log.warning("run %s: %s; trying again", active.live.run.run_id, trouble.failure.message)
+                active.cancel.wait(delay_before(attempt + 1, self._retry, self._random))
+            interruption = active.cancel.reason
+            if interruption is not None:
+                return self._interrupted(active, group[0], interruption)
+            if not trouble.failure.retryable and not trouble.names_its_step and len(group) > 1:
+                return self._one_by_one(active, group)
+            if not trouble.failure.retryable or attempt == self._retry.engine_attempts:
+                return self._fail(active, group[0], trouble.failure)
+            group = self._again(active, group)
+        return None
+
+    def _begin(self, active: ActiveRun, steps: Sequence[PlannedStep]) -> list[StepAttempt]:
+        """Record the beginning of each step. One that was begun before, by a worker that died, is a further attempt."""
+        group = [StepAttempt(step, _logical_attempt(active, step), 1) for step in steps]
+        events = [self._event(attempt, StepStarted(attempt.step.seq, attempt.step.name)) for attempt in group]
+        stored = active.live.record(*events)
+        begun_before = {
+            known.step_id for event, known in zip(events, stored, strict=False) if known.event_id != event.event_id
+        }
+        return [
+            self._numbered(active, attempt) if attempt.step.step_id in begun_before else attempt for attempt in group
+        ]
+
+    def _again(self, active: ActiveRun, group: Sequence[StepAttempt]) -> list[StepAttempt]:
+        return [self._numbered(active, attempt) for attempt in group]
+
+    def _numbered(self, active: ActiveRun, attempt: StepAttempt) -> StepAttempt:
+        live = active.live
+        number = live.patiently(
+            lambda: self._attempts.next_engine_attempt(live.lease, attempt.step.step_id, attempt.logical_attempt_id)
+        )
+        return replace(attempt, engine_attempt_id=number)
+
+    def _attempt(self, active: ActiveRun, group: Sequence[StepAttempt]) -> _Trouble | None:
+        """Execute and commit. What is left to do afterwards is seen from the snapshot."""
+        try:
+            outputs = active.executor.execute(tuple(group), active.context())
+        except StepInterrupted as interrupted:
+            return _Trouble(_cancelled(interrupted.reason), names_its_step=True)
+        except ClewError as error:
+            return _Trouble(failure_of(error), names_its_step=len(group) == 1)
+        except Exception as error:  # noqa: BLE001 -- whatever an engine raises fails the step, not the worker
+            _log.debug("run %s: the engine failed", active.live.run.run_id, exc_info=True)
+            return _Trouble(failure_of_unknown(error), names_its_step=len(group) == 1)
+        return self._commit(active, group, outputs)
+
+    def _commit(
+        self, active: ActiveRun, group: Sequence[StepAttempt], outputs: Sequence[StepOutput]
+    ) -> _Trouble | None:
+        """Store the outcomes of all steps that have one, in one write."""
+        finished = [
+            self._event(attempt, _outcome(output))
+            for attempt, output in zip(group, outputs, strict=False)
+            if output.status is not StepStatus.FAILED
+        ]
+        failed = outputs[len(finished)] if len(outputs) > len(finished) else None
+        try:
+            if finished:
+                active.live.record(*finished)
+        except WriteBudgetExceeded as late:
+            # Whether the store has it after all, only the store can say.
+            active.live.patiently(active.live.refresh)
+            return _Trouble(failure_of(late), names_its_step=True)
+        if failed is None and len(finished) < len(group):
+            message = f"the engine returned {len(finished)} outputs for {len(group)} steps"
+            return _Trouble(Failure("EngineFailure", message, FailureCategory.ENGINE), names_its_step=True)
+        return _Trouble(_error_of(failed), names_its_step=True) if failed is not None else None
+
+    def _unfinished(self, active: ActiveRun, group: Sequence[StepAttempt]) -> list[StepAttempt]:
+        left = {step.step_id for step in remaining_steps(active.live.snapshot, active.executor.steps)}
+        return [attempt for attempt in group if attempt.step.step_id in left]
+
+    def _one_by_one(self, active: ActiveRun, group: Sequence[StepAttempt]) -> None:
+        """A fused job failed as a whole: its steps alone show which of them is to blame."""
+        for attempt in group:
+            self.run(active, [attempt.step])
+            step = active.live.snapshot.step(attempt.step.step_id)
+            if active.live.snapshot.status is not RunStatus.RUNNING or step is None or not step.status.is_done:
+                return
+
+    def _interrupted(self, active: ActiveRun, attempt: StepAttempt, reason: Interruption) -> None:
+        """After CANCEL the step has failed. Otherwise it has no outcome, and another worker takes it up."""
+        if reason is not Interruption.CANCELLED:
+            raise StepInterrupted(reason)
+        failed = self._event(attempt, StepFailed(_cancelled(reason)))
+        active.live.patiently(lambda: active.live.record(failed))
+
+    def _fail(self, active: ActiveRun, attempt: StepAttempt, failure: Failure) -> None:
+        """Record the failure: of the logical attempt, and of the run unless the policy allows another attempt."""
+        events = [self._event(attempt, StepFailed(failure))]
+        if not (failure.retryable and attempt.logical_attempt_id < self._retry.logical_attempts):
+            ended = RunFailed(failure, attempt.step.step_id)
+            events.append(NewEvent(ended, self._clock(), logical_attempt_id=active.live.snapshot.cycle))
+        active.live.patiently(lambda: active.live.record(*events))
+
+    def _event(self, attempt: StepAttempt, body: EventBody) -> NewEvent:
+        return NewEvent(
+            body,
+            emitted_at=self._clock(),
+            step_id=attempt.step.step_id,
+            logical_attempt_id=attempt.logical_attempt_id,
+            engine_attempt_id=attempt.engine_attempt_id,
+        )
+
+
+def _logical_attempt(active: ActiveRun, step: PlannedStep) -> int:
+    """A step that failed in a run that goes on is there for the policy's next attempt."""
+    known = active.live.snapshot.step(step.step_id) or StepSnapshot(step.step_id)
+    return known.logical_attempt_id + (1 if known.status is StepStatus.FAILED else 0)
+
+
+def _outcome(output: StepOutput) -> EventBody:
+    if output.status is StepStatus.SKIPPED:
+        return StepSkipped(output.skip_reason or "nothing to do")
+    return StepCompleted(output.artifacts, dict(output.counts))
+
+
+def _error_of(output: StepOutput) -> Failure:
+    return output.error or Failure("EngineFailure", "the engine gave no reason", FailureCategory.ENGINE)
+
+
+def _cancelled(reason: Interruption) -> Failure:
+    return Failure("StepInterrupted", f"the step was interrupted: {reason.value}", FailureCategory.CANCELLED)

@@ -1,0 +1,175 @@
+"""A worker: takes runs from the queue, drives them, keeps snapshots current and empties the outbox."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+from clew.diagnostics import ClewError, TransientFailure
+from clew.runs.active_run import ActiveRun
+from clew.runs.cancel import Interruption
+from clew.runs.driver import RunDriver
+from clew.runs.heartbeat import Heartbeat
+from clew.runs.limits import LeasePolicy, QueuePolicy
+from clew.runs.outbox import OutboxDispatcher
+from clew.runs.projector import Projector
+from clew.runs.reconciler import RunQueueReconciler, StartReport
+from clew.runs.status import RunStatus
+from clew.runs.stores import RunStores
+
+_log = logging.getLogger(__name__)
+
+
+def worker_name() -> str:
+    """A name that tells operators where a worker runs."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker works."""
+
+    environment_id: str = "dev"
+    name: str = field(default_factory=worker_name)
+    capacity: int = 4
+    """How many runs it drives at once."""
+    poll_s: float = 0.5
+    stop_grace_s: float = 30.0
+    """How long a stopping worker lets running steps go on before it interrupts them."""
+    queue: QueuePolicy = field(default_factory=QueuePolicy)
+    lease: LeasePolicy = field(default_factory=LeasePolicy)
+
+
+class Worker:
+    """One process. Everything it holds can be lost at any moment: another worker goes on from the store."""
+
+    def __init__(
+        self,
+        stores: RunStores,
+        driver: RunDriver,
+        projector: Projector,
+        dispatcher: OutboxDispatcher,
+        *,
+        settings: WorkerSettings | None = None,
+    ) -> None:
+        self._settings = settings or WorkerSettings()
+        self._stores = stores
+        self._driver = driver
+        self._projector = projector
+        self._dispatcher = dispatcher
+        self._heartbeat = Heartbeat(stores.leases, stores.reader, self._settings.lease)
+        self._reconciler = RunQueueReconciler(
+            stores.leases,
+            driver,
+            environment_id=self._settings.environment_id,
+            owner=self._settings.name,
+            queue=self._settings.queue,
+            lease=self._settings.lease,
+        )
+        self._lock = threading.Lock()
+        self._threads: dict[ActiveRun, threading.Thread] = {}
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop, then end cleanly: runs are given back at their next step."""
+        self._stop = stop
+        with self._background():
+            while not stop.is_set():
+                if not self._tick():
+                    self._wake.wait(self._settings.poll_s)
+                self._wake.clear()
+            self._wind_down()
+
+    def run_one(self, run_id: str, stop: threading.Event) -> RunStatus | None:
+        """Drive one particular run to its end in this thread; None where another worker has it."""
+        lease = self._settings.lease
+        claim = self._stores.leases.acquire(run_id, owner=self._settings.name, ttl_s=lease.ttl_s)
+        if claim is None:
+            return None
+        begun = self._driver.begin(claim)
+        if begun.active is None:
+            return self._stores.catalog.run(run_id).status
+        with self._background():
+            return self._driver.drive(begun.active, self._heartbeat, stop)
+
+    def tick(self) -> tuple[StartReport, ...]:
+        """One round: start what may start, bring snapshots up to date."""
+        free = self._settings.capacity - len(self._threads)
+        reports = self._reconciler.dequeue_and_start(self._launch, limit=free) if free > 0 else ()
+        self._projector.catch_up_all()
+        return reports
+
+    def _tick(self) -> bool:
+        """Whether there may be more to do at once. While the store is away there is not."""
+        try:
+            return bool(self.tick())
+        except TransientFailure as away:
+            _log.warning("waiting for the state store: %s", away)
+        except ClewError:
+            _log.exception("a round of the worker failed")
+        return False
+
+    def _launch(self, active: ActiveRun) -> None:
+        thread = threading.Thread(target=self._drive, args=(active,), name=f"run {active.live.run.run_id}")
+        with self._lock:
+            self._threads[active] = thread
+        thread.start()
+
+    def _drive(self, active: ActiveRun) -> None:
+        try:
+            self._driver.drive(active, self._heartbeat, self._stop)
+        finally:
+            with self._lock:
+                del self._threads[active]
+            self._wake.set()
+
+    @contextmanager
+    def _background(self) -> Iterator[None]:
+        """The threads that go beside the runs, ended when the runs have ended."""
+        done = threading.Event()
+        threads = [
+            threading.Thread(target=self._heartbeat.run, args=(done,), name="heartbeat"),
+            threading.Thread(target=self._dispatcher.run, args=(done,), name="outbox"),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
+
+    def _wind_down(self) -> None:
+        """Let running steps come to their end for a while, then interrupt them."""
+        with self._lock:
+            left = dict(self._threads)
+        deadline = time.monotonic() + self._settings.stop_grace_s
+        for thread in left.values():
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for active, thread in left.items():
+            active.cancel.cancel(Interruption.STOPPING)
+            thread.join()
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set, for the main thread of a worker's process."""
+    stop = threading.Event()
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
