@@ -1,0 +1,66 @@
+"""What the table entries of functions are given, and how they write an argument more than once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from clew.lang.typed import Apply, Constant, Expression
+from clew.lang.types import Type
+
+_LONGEST_WRITTEN_TWICE = 300
+"""Characters of an argument that may stand at several places of its function. Without a limit, functions of this kind
+within each other would double the text at every level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function of the language, whose arguments are Spark SQL already."""
+
+    apply: Apply
+    arguments: tuple[str, ...]
+    today: date
+
+    @property
+    def type(self) -> Type:
+        """The type that the result must have."""
+        return self.apply.type
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The types of the arguments."""
+        return tuple(argument.type for argument in self.apply.arguments)
+
+
+SqlOf = Callable[[Call], str]
+"""How a function is written in Spark SQL."""
+
+Entries = Mapping[str, SqlOf]
+
+
+def whole_constant(expression: Expression) -> int | None:
+    """The value of a whole number that is written out, else None."""
+    match expression:
+        case Constant(int(value)):
+            return value
+        case Apply("NEGATE", (Constant(int(value)),)):
+            return -value
+        case _:
+            return None
+
+
+def calling(function: str) -> SqlOf:
+    """A function of Spark that does the same."""
+    return lambda call: f"{function}({', '.join(call.arguments)})"
+
+
+def repeating(body: Callable[..., str], *arguments: str) -> str:
+    """A text in which arguments occur more than once.
+
+    Long ones are calculated first, by a lambda over an array of one struct: it is the only binding that Spark SQL has
+    inside an expression. The body sees nothing but its arguments, so that aggregates stay outside of the lambda.
+    """
+    if all(len(argument) <= _LONGEST_WRITTEN_TWICE for argument in arguments):
+        return body(*arguments)
+    fields = ", ".join(f"{argument} AS a{index}" for index, argument in enumerate(arguments))
+    names = [f"v.a{index}" for index in range(len(arguments))]
+    return f"transform(array(struct({fields})), v -> {body(*names)})[0]"

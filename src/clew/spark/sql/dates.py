@@ -1,0 +1,56 @@
+"""Functions on dates in Spark SQL. The language knows the years 1 to 9999, Spark knows more."""
+
+from clew.lang.types import DATE, STRING, Kind, Type
+from clew.spark.sql.call import Call, Entries, SqlOf, repeating
+from clew.spark.sql.conversions import converted
+from clew.spark.sql.literals import literal
+
+_FIRST, _LAST = "DATE '0001-01-01'", "DATE '9999-12-31'"
+_NO_SUCH_DAY = "raise_error('a day outside the years 1 to 9999')"
+
+
+def day(sql: str, type_: Type) -> str:
+    """The day of a date or a timestamp."""
+    return sql if type_.kind is Kind.DATE else converted(sql, type_, DATE)
+
+
+def _date(call: Call) -> str:
+    if len(call.arguments) == 1:
+        return converted(call.arguments[0], STRING, DATE)
+    return repeating(_date_of_parts, *call.arguments)
+
+
+def _date_of_parts(year: str, month: str, day_of_month: str) -> str:
+    """A part that is NULL comes before a year that does not exist."""
+    parts = (year, month, day_of_month)
+    unknown = " OR ".join(f"{part} IS NULL" for part in parts)
+    made = ", ".join(f"CAST({part} AS INT)" for part in parts)
+    beyond = f"{year} NOT BETWEEN 1L AND 9999L"
+    return f"CASE WHEN {unknown} THEN NULL WHEN {beyond} THEN {_NO_SUCH_DAY} ELSE make_date({made}) END"
+
+
+def _part(function: str) -> SqlOf:
+    return lambda call: f"CAST({function}({day(call.arguments[0], call.types[0])}) AS BIGINT)"
+
+
+def _difference(call: Call) -> str:
+    end, start = (day(sql, type_) for sql, type_ in zip(call.arguments, call.types, strict=True))
+    return f"CAST(datediff({end}, {start}) AS BIGINT)"
+
+
+def _addition(call: Call) -> str:
+    """Counts of more than seven digits are refused by the cast; Spark's own sum of days would wrap around."""
+    start, days = day(call.arguments[0], call.types[0]), call.arguments[1]
+    later = f"date_add({start}, CAST(CAST({days} AS DECIMAL(7,0)) AS INT))"
+    return repeating(lambda later: f"IF({later} NOT BETWEEN {_FIRST} AND {_LAST}, {_NO_SUCH_DAY}, {later})", later)
+
+
+DATES: Entries = {
+    "DATE": _date,
+    "TODAY": lambda call: literal(call.today, DATE),
+    "YEAR": _part("year"),
+    "MONTH": _part("month"),
+    "DAY": _part("day"),
+    "DATEDIFF": _difference,
+    "DATEADD": _addition,
+}

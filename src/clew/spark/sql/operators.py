@@ -1,0 +1,82 @@
+"""The operators in Spark SQL."""
+
+from collections.abc import Callable
+
+from clew.lang.types import (
+    MAX_PRECISION,
+    Kind,
+    Type,
+    product_of_decimals,
+    quotient_of_decimals,
+    sum_of_decimals,
+)
+from clew.spark.sql.call import Call, Entries, SqlOf, repeating
+from clew.spark.sql.literals import cast, zero
+
+_QUOTIENT_ALWAYS_FITS = MAX_PRECISION - 6
+"""So many integer digits a quotient can have without ever being too large for its type."""
+
+
+def of_type(sql: str, natural: Type, wanted: Type) -> str:
+    """A decimal for which Spark infers one type, as the type that it should have."""
+    return sql if natural == wanted else cast(sql, wanted)
+
+
+def _arithmetic(operator: str, on_decimals: Callable[[Type, Type], Type]) -> SqlOf:
+    def sql_of(call: Call) -> str:
+        a, b = call.arguments
+        sql = f"({a} {operator} {b})"
+        return of_type(sql, on_decimals(*call.types), call.type) if call.type.kind is Kind.DECIMAL else sql
+
+    return sql_of
+
+
+def _quotient(call: Call) -> str:
+    """NULL for a zero divisor. `try_divide` would hide a quotient that is too large; it is used where none can be."""
+    a, b = call.arguments
+    if call.type.kind is not Kind.DECIMAL:
+        return f"try_divide({a}, {b})"
+    left, right = call.types
+    if left.precision - left.scale + right.scale <= _QUOTIENT_ALWAYS_FITS:
+        sql = f"try_divide({a}, {b})"
+    else:
+        divisor = repeating(lambda b: f"IF({b} = {zero(right)}, NULL, {b})", b)
+        sql = f"({a} / {divisor})"
+    return of_type(sql, quotient_of_decimals(left, right), call.type)
+
+
+def compared(a: str, operator: str, b: str, left: Type, right: Type) -> str:
+    """A comparison of two values of the same kind."""
+    if has_common_decimal(left, right):
+        return f"({a} {operator} {b})"
+    return repeating(lambda a, b: _compared_in_parts(a, operator, b), a, b)
+
+
+def has_common_decimal(*types: Type) -> bool:
+    """Whether a decimal type holds the values of all, so that Spark need not round before it compares."""
+    integer_digits = max(type_.precision - type_.scale for type_ in types)
+    return integer_digits + max(type_.scale for type_ in types) <= MAX_PRECISION
+
+
+def _compared_in_parts(a: str, operator: str, b: str) -> str:
+    return f"IF({a} IS NULL OR {b} IS NULL, NULL, {_parts(a)} {operator} {_parts(b)})"
+
+
+def _parts(number: str) -> str:
+    """What is before the point and what is behind it, which compare like the number itself."""
+    before, behind = f"CAST(floor({number}) AS DECIMAL(38,0))", f"CAST(pmod({number}, 1BD) AS DECIMAL(38,38))"
+    return f"named_struct('before', {before}, 'behind', {behind})"
+
+
+def _comparison(operator: str) -> SqlOf:
+    return lambda call: compared(call.arguments[0], operator, call.arguments[1], *call.types)
+
+
+OPERATORS: Entries = {
+    "+": _arithmetic("+", sum_of_decimals),
+    "-": _arithmetic("-", sum_of_decimals),
+    "*": _arithmetic("*", product_of_decimals),
+    "/": _quotient,
+    "NEGATE": lambda call: f"(-{call.arguments[0]})",
+    **{operator: _comparison(operator) for operator in ("=", "<>", "<", "<=", ">", ">=")},
+}
