@@ -89,6 +89,7 @@ def _problem(text: str, setting: Scalar | Grouped = HERE) -> Diagnostic:
         ("ROUND(count, 2)", INTEGER),
         ("ROUND(share, 2)", DOUBLE),
         ("FLOOR(amount)", decimal(11, 0)),
+        ("FLOOR(TO_DECIMAL(count))", decimal(20, 0)),
         ("CEIL(share)", DOUBLE),
         ("MOD(amount, 7)", decimal(3, 2)),
         ("MOD(count, 7)", INTEGER),

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -69,7 +69,7 @@ def rows() -> list[dict[str, Value]]:
 
 
 @pytest.fixture(scope="module")
-def query(rows: list[dict[str, Value]]) -> Callable[[str], list[tuple[Value, ...]]]:
+def query(rows: list[dict[str, Value]]) -> Iterator[Callable[[str], list[tuple[Value, ...]]]]:
     """Runs SQL over a table `r` that holds the same rows, in the order of `k`."""
     names = {INTEGER: "BIGINT", STRING: "VARCHAR", BOOLEAN: "BOOLEAN", DATE: "DATE"}
     columns = ", ".join(f"{name} {names.get(type_, str(type_))}" for name, type_ in COLUMNS.items())
@@ -80,7 +80,8 @@ def query(rows: list[dict[str, Value]]) -> Callable[[str], list[tuple[Value, ...
     connection.execute("BEGIN")
     connection.executemany(f"INSERT INTO r VALUES ({marks})", [[k, *row.values()] for k, row in enumerate(rows)])
     connection.execute("COMMIT")
-    return lambda sql: connection.execute(sql).fetchall()
+    yield lambda sql: connection.execute(sql).fetchall()
+    connection.close()
 
 
 SAME_TEXT = """

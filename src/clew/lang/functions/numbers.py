@@ -31,7 +31,7 @@ def _infer_same(arguments: Sequence[Argument]) -> Signature:
 
 def _infer_whole(arguments: Sequence[Argument]) -> Signature:
     type_ = numeric(arguments[0], 0)
-    if type_.kind is Kind.DECIMAL:
+    if type_.scale:
         return Signature((type_,), bounded(type_.precision - type_.scale + 1, 0))
     return Signature((type_,), type_)
 
