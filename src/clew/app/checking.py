@@ -49,18 +49,17 @@ def check_project(loaded: LoadedWorkspace, name: str) -> Check:
         return _check_unread(loaded)
     concern = concern_of(project, loaded)
     compiler = WorkspaceCompiler(loaded.workspace)
-    tests = concern.files_with_scenarios - concern.files
     found = [
         *obstacles(concern, loaded, compiler),
-        *(diagnostic for diagnostic in loaded.diagnostics if diagnostic.span and diagnostic.span.file in tests),
-        *(diagnostic for scenario in concern.scenarios for diagnostic in compiler.scenario(scenario)),
+        *(each for each in loaded.diagnostics if each.span and each.span.file in concern.scenario_files),
+        *(each for scenario in concern.scenarios for each in compiler.scenario(scenario)),
     ]
-    return Check(in_order(found), _counts(concern.files_with_scenarios))
+    return Check(in_order(found), _counts(concern.files | concern.scenario_files))
 
 
 def obstacles(concern: Concern, loaded: LoadedWorkspace, compiler: WorkspaceCompiler) -> tuple[Diagnostic, ...]:
     """What keeps a project from having a plan. Its scenarios do not."""
-    placed = [*loaded.diagnostics, *compiler.registration_problems()]
+    placed = [*loaded.diagnostics, *compiler.registration_problems(), *compiler.problems_of_the_rest()]
     found = [
         *(each for each in placed if each.span is None or each.span.file in concern.files),
         *(each for project in concern.projects for each in compiler.project(project).diagnostics),
@@ -84,7 +83,8 @@ def find_project(loaded: LoadedWorkspace, name: str) -> Project | None:
 def _check_unread(loaded: LoadedWorkspace) -> Check:
     """Which of the files that make no sense holds the project cannot always be told, so all of them count."""
     files = unread_files(loaded, "project")
-    return Check(tuple(each for each in loaded.diagnostics if each.span and each.span.file in files), _counts(files))
+    everything = check_workspace(loaded).diagnostics
+    return Check(tuple(each for each in everything if each.span and each.span.file in files), _counts(files))
 
 
 def _counts(files: Iterable[str]) -> dict[str, int]:

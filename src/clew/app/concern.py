@@ -21,7 +21,7 @@ from clew.model.kinds import FILE_KINDS, WORKSPACE_FILE
 from clew.model.shapes import Definition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
     """The definitions that a project is made of, reads through, or is tested by."""
 
@@ -31,11 +31,8 @@ class Concern:
     files: frozenset[str]
     """The files of all that it is made of and reads through, clew.yaml among them."""
     scenarios: tuple[Scenario, ...]
-
-    @property
-    def files_with_scenarios(self) -> frozenset[str]:
-        """The files, and those of the scenarios that test the project."""
-        return self.files | {scenario.file for scenario in self.scenarios}
+    scenario_files: frozenset[str]
+    """The files of the scenarios that test the project, with those that could not be made sense of."""
 
 
 def concern_of(project: Project, loaded: LoadedWorkspace) -> Concern:
@@ -80,7 +77,20 @@ class _Search:
         self.files |= unread_files(self.loaded, "calendar")
         self.follow_project(project)
         scenarios = tuple(each for each in self.workspace.scenarios if _tests(each, project))
-        return Concern(tuple(self.projects.values()), tuple(self.resolvers.values()), frozenset(self.files), scenarios)
+        unread = {file for file in unread_files(self.loaded, "scenario") if self._seems_to_test(file, project)}
+        return Concern(
+            projects=tuple(self.projects.values()),
+            resolvers=tuple(self.resolvers.values()),
+            files=frozenset(self.files),
+            scenarios=scenarios,
+            scenario_files=frozenset({*unread, *(scenario.file for scenario in scenarios)}),
+        )
+
+    def _seems_to_test(self, file: str, project: Project) -> bool:
+        """Whether a scenario that makes no sense has a line that names the project."""
+        lines = (self.loaded.source_of(file) or "").splitlines()
+        named = {line.partition(":")[2].strip().strip("\"'") for line in lines if line.startswith("project:")}
+        return not named.isdisjoint(_names(project))
 
     def follow_project(self, project: Project) -> None:
         """Take in a project and what it refers to."""
@@ -169,4 +179,8 @@ def _tests(scenario: Scenario, project: Project) -> bool:
     named = scenario.project
     if isinstance(named, Project):
         return named.file == project.file
-    return named.removeprefix("./") in {project.id, project.name, project.file}
+    return named.removeprefix("./") in _names(project)
+
+
+def _names(project: Project) -> set[str]:
+    return {project.id, project.name, project.file}

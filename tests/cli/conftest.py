@@ -1,0 +1,48 @@
+"""A sample workspace to work on, and the command line as a function."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.app.sample_workspace import write_sample
+from clew.cli.main import run
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as the one document that it is."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """A fresh sample workspace."""
+    write_sample(tmp_path / "ledger")
+    return tmp_path / "ledger"
+
+
+@pytest.fixture
+def clew(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Answer]:
+    """Runs a command in a folder, as `clew` would."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*arguments: str | Path, cwd: Path = tmp_path) -> Answer:
+        monkeypatch.chdir(cwd)
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return call

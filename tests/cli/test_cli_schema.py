@@ -1,0 +1,69 @@
+"""`clew schema`: what it publishes fits the files that Clew itself writes."""
+
+import json
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from clew.model import KINDS
+from clew.model.files import read_source
+from clew.model.kinds import FILE_KINDS
+from clew.model.nodes import ListNode, MapNode, Node, ScalarNode
+from clew.model.scalars import scalar_value
+from clew.model.yaml_nodes import read_yaml
+
+
+def as_data(node: Node | None) -> object:
+    """A file as an editor sees it, which takes dates for text."""
+    match node:
+        case MapNode():
+            return {key: as_data(entry.value) for key, entry in node.entries.items()}
+        case ListNode():
+            return [as_data(item) for item in node.items]
+        case ScalarNode():
+            value = scalar_value(node)
+            return str(value) if isinstance(value, date) else float(value) if isinstance(value, Decimal) else value
+    return None
+
+
+def test_without_a_kind_all_kinds_are_listed(clew: Callable) -> None:
+    answer = clew("schema")
+    assert answer.code == 0
+    assert [line.split()[0] for line in answer.out.splitlines()[:-1]] == list(KINDS)
+    assert [each["kind"] for each in clew("schema", "--json").json["kinds"]] == list(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_schema_of_a_kind_accepts_the_sample_files_of_that_kind(clew: Callable, sample: Path, kind: str) -> None:
+    answer = clew("schema", kind)
+    assert answer.code == 0
+    validator = Draft202012Validator(answer.json)
+    validator.check_schema(answer.json)
+    folder = FILE_KINDS[kind].folder
+    paths = sorted((sample / folder).iterdir()) if folder else [sample / "clew.yaml"]
+    assert paths
+    for path in paths:
+        content = as_data(read_yaml(read_source(path, sample)).root)
+        assert [error.message for error in validator.iter_errors(content)] == [], path.name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_schema_of_a_kind_refuses_an_unknown_key(clew: Callable, kind: str) -> None:
+    schema = clew("schema", kind).json
+    assert not Draft202012Validator(schema).is_valid({"id": "x", "name": "x", "no_such_key": 1})
+
+
+def test_json_makes_no_difference_to_a_schema(clew: Callable) -> None:
+    assert clew("schema", "project").out == clew("schema", "project", "--json").out
+
+
+def test_an_unknown_kind_is_not_found(clew: Callable) -> None:
+    answer = clew("schema", "projct")
+    assert answer.code == 3
+    assert answer.out == ""
+    assert answer.err == 'error UnknownKind: no file kind "projct"\n  did you mean "project"?\n'
+    assert json.loads(clew("schema", "projct", "--json").out)["error"]["code"] == "UnknownKind"
