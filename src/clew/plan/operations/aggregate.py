@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN
 from clew.lang import Scope
+from clew.lang.types import NULL
 from clew.model import Aggregate
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
@@ -54,13 +54,10 @@ def _values(
     values = dict[str, PlannedExpression | None]()
     for aggregation in operation.arguments.aggregations:
         column, span = aggregation.column, aggregation.place("column")
-        target = context.state.schema.types.get(column)
+        can_be_set = context.can_be_set(column, span, (*group_by, *values))
+        target = context.state.schema.types.get(column) if can_be_set else NULL
         value = context.expressions.aggregation(aggregation.expression, scope, usable, target)
-        if column in values or column in group_by:
-            hint = "the group key fills it already" if column in group_by else None
-            context.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint=hint))
-        else:
-            values[column] = value if context.can_be_set(column, span, values) else None
+        values[column] = value if can_be_set else None
     return values
 
 

@@ -1,6 +1,6 @@
 """What the compiler knows when it comes to an operation, and what it hands to the next."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from clew.diagnostics import Diagnostic, Span, UserError
@@ -67,20 +67,26 @@ class Context:
         """The columns that the step adds. New columns always stand behind those that exist."""
         return after.schema.columns[len(self.state.schema.columns) :]
 
-    def can_be_set(self, column: str, span: Span, before: Iterable[str]) -> bool:
-        """Whether an operation may set a column of this name beside those before it; says why not."""
+    def can_be_set(self, column: str, span: Span, before: Collection[str]) -> bool:
+        """Whether an operation may set a column of this name beside those that it sets before; says why not."""
         if column in KEPT_COLUMNS:
             self.problems.report(RESERVED_COLUMN.at(span, column=column, action="set"))
             return False
-        like = None
-        if column not in self.state.schema.types:
-            folded = column.casefold()
-            like = next((name for name in (*self.state.schema.types, *before) if name.casefold() == folded), None)
+        if column in before:
+            self.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint="this operation sets it already"))
+            return False
+        known = self.state.schema.types
+        like = None if column in known else _differing_in_case(column, (*known, *before))
         if like is not None:
             hint = f'"{like}" exists and differs in upper and lower case only'
             self.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint=hint))
             return False
         return True
+
+
+def _differing_in_case(column: str, names: Iterable[str]) -> str | None:
+    folded = column.casefold()
+    return next((name for name in names if name.casefold() == folded), None)
 
 
 def reads(table_of: Iterable[tuple[str, PlannedExpression | None]]) -> tuple[Read, ...]:

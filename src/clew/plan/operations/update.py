@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
-from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN
 from clew.lang import Scope, Table
+from clew.lang.types import NULL
 from clew.model import RuntimeJoin, Update
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
@@ -92,12 +92,10 @@ def _values(context: Context, operation: Update, scope: Scope) -> dict[str, Plan
     values = dict[str, PlannedExpression | None]()
     for assignment in operation.arguments.assignments:
         column, span = assignment.column, assignment.place("column")
-        target = context.state.schema.types.get(column)
+        can_be_set = context.can_be_set(column, span, values)
+        target = context.state.schema.types.get(column) if can_be_set else NULL
         value = context.expressions.value(assignment.expression, scope, "in an assignment", target)
-        if column in values:
-            context.problems.report(DUPLICATE_COLUMN.at(span, column=column))
-        else:
-            values[column] = value if context.can_be_set(column, span, values) else None
+        values[column] = value if can_be_set else None
     return values
 
 
