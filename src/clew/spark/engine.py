@@ -176,9 +176,9 @@ def _write_step(
     run: EngineRun, working: Working, step: AggregateStep | AppendStep | OutputStep, progress: Progress
 ) -> StepResult:
     if isinstance(step, OutputStep):
-        published = run.publisher.publish(working.rows, step)
+        published = run.publisher.publish(working.rows, step, run.expressing)
         if step.registers is not None:
-            version = run.registrar.register(working.rows, step)
+            version = run.registrar.register(working.rows, step, run.expressing)
             published = replace(published, dataset=step.registers, dataset_version=version)
         return StepResult(step.seq, StepCounts(written=published.rows), published=published)
     columns = run.plan.columns_after(step.seq)

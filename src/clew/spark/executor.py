@@ -6,7 +6,7 @@ Step "load" pins everything that the plan reads. The others are the steps of the
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.steps import AppendStep, Step, UpdateStep
 from clew.runs.artifacts import ArtifactRef
+from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.failure import failure_of
 from clew.runs.plan_ref import PlannedStep
@@ -57,7 +58,6 @@ class SparkRun:
     run_id: str
     plan: Plan
     period: str
-    today: date
     storage_root: Path
     inputs: InputPinner
     publisher: Publisher
@@ -76,7 +76,6 @@ class SparkExecutor:
     def __init__(self, run: SparkRun) -> None:
         self._run = run
         self._parts: dict[str, Part] = {}
-        self._expressing = Expressing(run.run_id, run.plan.input.table, run.today)
         self._steps = {step.seq: step for step in run.plan.steps}
 
     @property
@@ -99,7 +98,7 @@ class SparkExecutor:
         """Do a group of steps."""
         tag = f"clew-{self._run.run_id}"
         self._run.spark.addTag(tag)
-        context.cancel.on_cancel(lambda: self._run.spark.interruptTag(tag) and None)
+        context.cancel.on_cancel(partial(_interrupt, self._run.spark, tag))
         try:
             if attempts[0].step.step_id == LOAD:
                 return [self._load()]
@@ -156,10 +155,10 @@ class SparkExecutor:
                 self.progress(snapshot),
                 self._run.period,
                 self._storage(snapshot),
-                self._expressing,
+                self._expressing(snapshot),
                 until=before,
             )
-            found = culprit(working, step, self._run.plan, self._storage(snapshot), self._expressing)
+            found = culprit(working, step, self._run.plan, self._storage(snapshot), self._expressing(snapshot))
             if found is not None:
                 return found
         return translated(error, step)
@@ -190,11 +189,16 @@ class SparkExecutor:
             run_id=self._run.run_id,
             plan=self._run.plan,
             period=self._run.period,
-            expressing=self._expressing,
+            expressing=self._expressing(snapshot),
             storage=self._storage(snapshot),
             publisher=self._run.publisher,
             registrar=self._run.registrar,
         )
+
+    def _expressing(self, snapshot: RunSnapshot) -> Expressing:
+        """TODAY() is the day on which the run started, however often it is resumed."""
+        started = snapshot.started_at or utc_now()
+        return Expressing(self._run.run_id, self._run.plan.input.table, started.date())
 
     def _storage(self, snapshot: RunSnapshot) -> Storage:
         return Storage(self._run.spark, self._run.storage_root, self._pinned(snapshot))
@@ -225,6 +229,10 @@ def datasets_of(plan: Plan) -> list[DatasetUse]:
         elif isinstance(step, AppendStep):
             uses.setdefault(step.source.key, step.source)
     return list(uses.values())
+
+
+def _interrupt(spark: SparkSession, tag: str) -> None:
+    spark.interruptTag(tag)
 
 
 def _folder_of(part: Part) -> str:

@@ -39,7 +39,7 @@ class Published:
 class Publisher(Protocol):
     """Writes the output of a step to where it belongs."""
 
-    def publish(self, rows: DataFrame, step: OutputStep) -> Published:
+    def publish(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Published:
         """Write the rows that the step selects, and publish them."""
         ...
 
@@ -66,14 +66,13 @@ class FilePublisher:
     """Publishes to files, and to tables through a writer."""
 
     run_id: str
-    expressing: Expressing
     target_of: Callable[[OutputStep], Target | None]
     """The place of a step's files; None where it goes to a table."""
     tables: TableWriter | None = None
 
-    def publish(self, rows: DataFrame, step: OutputStep) -> Published:
+    def publish(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Published:
         """Write the rows that the step selects, and publish them."""
-        chosen = output_rows(rows, step, self.expressing).select(*output_columns(step, self.run_id))
+        chosen = output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
         observation = Observation()
         counted = chosen.observe(observation, F.count(F.lit(1)).alias("rows"))
         target = self.target_of(step)

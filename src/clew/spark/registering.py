@@ -23,7 +23,7 @@ ORIGIN = "__origin"
 class Registrar(Protocol):
     """Makes outputs into versions of datasets."""
 
-    def register(self, rows: DataFrame, step: OutputStep) -> int:
+    def register(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> int:
         """Keep the rows of an output as the next version of its dataset, once for each run and step."""
         ...
 
@@ -36,17 +36,16 @@ class StorageRegistrar:
     plan: Plan
     period: str
     root: Path
-    expressing: Expressing
     registry: DatasetRegistry
 
-    def register(self, rows: DataFrame, step: OutputStep) -> int:
+    def register(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> int:
         """Keep the rows of an output as the next version of its dataset, once for each run and step."""
         assert step.registers is not None  # noqa: S101 - the caller asks for a registration
         types = {column.name: str(column.type) for column in self.plan.columns_after(step.seq)}
         kept = [(name, types[name]) for name in step.columns if name in types]
         if "_period" in step.columns:
             kept.append(("_period", "string"))
-        chosen = output_rows(rows, step, self.expressing).select(
+        chosen = output_rows(rows, step, expressing).select(
             *(quoted(name) for name, _ in kept), F.col(ORDINAL).alias(ORIGIN)
         )
         folder = f"datasets/{step.registers}/{self.run_id}-{step.seq}"

@@ -70,7 +70,7 @@ def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
         *map(quoted, columns),
         F.coalesce(F.col("_period"), F.lit(period)).alias("_period"),
         F.lit("").alias("_labels"),
-        F.lit(value=False).alias("_deleted"),
+        F.lit(False).alias("_deleted"),
         ORDINAL,
     )
     return Working(rows, 0, 0)
@@ -85,7 +85,7 @@ def created_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> Dat
     """The rows that a step created, read from where they were written."""
     types = [(column.name, spark_type(column.type)) for column in columns]
     types += [(name, SYSTEM_TYPES[name]) for name in ("_period", "_labels")]
-    return read_part(storage.spark, storage.root, part, types).withColumns({"_deleted": F.lit(value=False)})
+    return read_part(storage.spark, storage.root, part, types).withColumns({"_deleted": F.lit(False)})
 
 
 def state_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataFrame:

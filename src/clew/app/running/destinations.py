@@ -1,0 +1,65 @@
+"""Where the outputs of a run go: under the root of their datasource, or for a draft into the sandbox."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.model import DatabaseDatasource, FilesDatasource, Period, Workspace
+from clew.plan.resolution import fill_template
+from clew.plan.steps import OutputStep
+
+if TYPE_CHECKING:
+    from clew.spark.publishing import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """The places of one run's outputs."""
+
+    workspace: Workspace
+    period: Period
+    run_id: str
+    project: str
+    sandbox: Path | None
+    """The sandbox of the environment, where the run is one of a draft."""
+
+    def target_of(self, step: OutputStep) -> "Target | None":
+        """The place of a step's files; None where they go to a table."""
+        from clew.spark.publishing import Target
+
+        destination = step.destination
+        if self.sandbox is not None:
+            name = destination.path or f"{destination.table}"
+            folder = self.sandbox / self.project / self.run_id / str(step.seq)
+            path = folder / Path(self._filled(name)).name
+            return Target(path, self._shown(path))
+        if destination.table is not None:
+            return None
+        path = self._path(step)
+        return Target(path, self._shown(path))
+
+    def _path(self, step: OutputStep) -> Path:
+        written = self._filled(step.destination.path or "")
+        if step.destination.datasource_id is None:
+            root = self.workspace.root
+        else:
+            datasource = self.workspace.datasource(step.destination.datasource_id)
+            if not isinstance(datasource, FilesDatasource):
+                kind = "a database" if isinstance(datasource, DatabaseDatasource) else "not there"
+                problem = f'the datasource "{step.destination.datasource_id}" is {kind}, and the output has a path'
+                raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
+            root = self.workspace.root / datasource.options.root
+        path = (root / written).resolve()
+        if not path.is_relative_to(root.resolve()):
+            problem = f'the output path "{written}" leads out of its root'
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="keep it below the datasource's root"))
+        return path
+
+    def _filled(self, template: str) -> str:
+        return fill_template(template, self.period, table="", dataset=self.project)
+
+    def _shown(self, path: Path) -> str:
+        root = self.workspace.root.resolve()
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

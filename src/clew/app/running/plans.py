@@ -1,0 +1,32 @@
+"""Plans as runs keep them: by digest, written once, never changed."""
+
+import json
+from pathlib import Path
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.project import UNREADABLE_PLAN
+from clew.plan import Plan, plan_from_json, plan_to_json
+
+
+def keep_plan(storage_root: Path, plan: Plan) -> Path:
+    """Write a plan under its digest, if it is not there yet."""
+    path = _path(storage_root, plan.digest)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staging = path.with_suffix(".staging")
+        staging.write_text(json.dumps(plan_to_json(plan), sort_keys=True), encoding="utf-8")
+        staging.replace(path)
+    return path
+
+
+def kept_plan(storage_root: Path, digest: str) -> Plan:
+    """The plan with a digest."""
+    path = _path(storage_root, digest)
+    try:
+        return plan_from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise UserError(UNREADABLE_PLAN.anywhere(problem=f"{path.name}: {error}")) from error
+
+
+def _path(storage_root: Path, digest: str) -> Path:
+    return storage_root / "plans" / f"{digest}.json"

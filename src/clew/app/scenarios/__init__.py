@@ -1,0 +1,1 @@
+"""Scenarios: the tests that users write, run on Spark in one session, touching nothing of the workspace."""

@@ -1,0 +1,164 @@
+"""Rows that a scenario gives, as the pinned input of a run."""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clew.app.scenarios.temporal import is_seen
+from clew.diagnostics import ClewError, Span, UserError, did_you_mean
+from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
+from clew.lang.arithmetic import fit
+from clew.lang.conversion import to_date, to_decimal, to_integer, to_text
+from clew.lang.typed import Value
+from clew.lang.types import Kind, Type
+from clew.model import Period, PeriodTree, ScenarioDataset
+from clew.plan.datasets import DatasetUse
+from clew.trace.layout import SOURCE_FILE, SOURCE_LINE, Part, PartFile
+
+_SIMPLE = {
+    Kind.STRING: pa.string(),
+    Kind.INTEGER: pa.int64(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRow:
+    """A row of a scenario, with the place it was written at."""
+
+    values: Mapping[str, object]
+    file: str
+    line: int | None
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputWriter:
+    """Writes the datasets of scenarios as pinned inputs below a storage root."""
+
+    root: Path
+    workspace_root: Path
+    period: Period
+    periods: PeriodTree
+
+    def write(self, run_id: str, use: DatasetUse, dataset: ScenarioDataset, ordinal: int) -> Part:
+        """The rows of a dataset that the run's period sees, as a part with one file, or none for no rows."""
+        rows = [(self._typed(use, row), row) for row in self._given(dataset)]
+        seen = [(values, row) for values, row in rows if is_seen(values, use, self.period, self.periods)]
+        columns = [column for column in use.columns if column.name != "_period"]
+        folder = f"runs/{run_id}/input/{use.key}"
+        part = Part("input", use.key, (), tuple((column.name, str(column.type)) for column in columns))
+        if not seen:
+            return part
+        arrays = {
+            column.name: pa.array([values[column.name] for values, _ in seen], _arrow_type(column.type))
+            for column in columns
+        }
+        arrays["_period"] = pa.array([values["_period"] for values, _ in seen], pa.string())
+        arrays[SOURCE_FILE] = pa.array([row.file for _, row in seen], pa.string())
+        arrays[SOURCE_LINE] = pa.array([row.line for _, row in seen], pa.int64())
+        path = self.root / folder / "part-00000.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.table(arrays), path)
+        file = PartFile(f"{folder}/{path.name}", len(seen), path.stat().st_size, "", ordinal)
+        return Part("input", use.key, (file,), part.columns)
+
+    def _given(self, dataset: ScenarioDataset) -> Iterator[GivenRow]:
+        if dataset.rows is not None:
+            for index, values in enumerate(dataset.rows):
+                span = dataset.place("rows", index)
+                yield GivenRow(values, span.file, span.line, span)
+        elif dataset.file is not None:
+            yield from self._from_file(dataset, dataset.file)
+
+    def _from_file(self, dataset: ScenarioDataset, name: str) -> Iterator[GivenRow]:
+        """Rows of a file beside the scenario."""
+        path = self.workspace_root / Path(dataset.span.file).parent / name
+        span = dataset.place("file")
+        if not path.is_file():
+            raise UserError(SOURCE_UNAVAILABLE.at(span, problem=f"there is no file {name}"))
+        if path.suffix == ".parquet":
+            for index, values in enumerate(pq.read_table(path).to_pylist()):
+                yield GivenRow(values, name, index + 1, span)
+            return
+        with path.open(encoding="utf-8", newline="") as lines:
+            reader = csv.DictReader(lines)
+            for values in reader:
+                given = {key: value if value != "" else None for key, value in values.items()}
+                yield GivenRow(given, name, reader.line_num, span)
+
+    def _typed(self, use: DatasetUse, row: GivenRow) -> dict[str, Value]:
+        """The values of all columns, NULL where the row says nothing."""
+        known = {column.name: column for column in use.columns}
+        for name in row.values:
+            if name not in known and name != "_period":
+                hint = did_you_mean(name, known)
+                problem = f'the dataset {use.name} has no column "{name}"'
+                raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem, hint=hint))
+        typed = dict[str, Value]()
+        for column in use.columns:
+            value = row.values.get(column.name)
+            if value is None and not column.nullable and column.name != "_period":
+                problem = f'the column "{column.name}" of {use.name} cannot be empty'
+                raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem))
+            typed[column.name] = None if value is None else _typed_value(value, column.name, column.type, row)
+        period = row.values.get("_period")
+        typed["_period"] = str(period) if period is not None else None
+        return typed
+
+
+def _arrow_type(type_: Type) -> pa.DataType:
+    return pa.decimal128(type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else _SIMPLE[type_.kind]
+
+
+def _typed_value(value: object, column: str, type_: Type, row: GivenRow) -> Value:
+    try:
+        return _READERS[type_.kind](value, type_)
+    except (ClewError, ValueError, TypeError):
+        problem = f'{value!r} in the column "{column}" is not {type_}'
+        raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem)) from None
+
+
+def _boolean(value: object, _type: Type) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}[str(value).lower()]
+
+
+def _timestamp(value: object, _type: Type) -> datetime:
+    return value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+
+
+def _decimal(value: object, type_: Type) -> Decimal:
+    exact = to_decimal(value)  # type: ignore[arg-type]
+    fitted = fit(exact, type_)
+    if fitted != exact:
+        raise ValueError("digits would be lost")
+    return fitted
+
+
+def _whole(value: object, _type: Type) -> int:
+    whole = to_integer(value)  # type: ignore[arg-type]
+    if isinstance(value, Decimal) and value != whole:
+        raise ValueError("not a whole number")
+    return whole
+
+
+_READERS: Mapping[Kind, Callable[[object, Type], Value]] = {
+    Kind.STRING: lambda value, _type: to_text(value),  # type: ignore[arg-type]
+    Kind.INTEGER: _whole,
+    Kind.DECIMAL: _decimal,
+    Kind.DOUBLE: lambda value, _type: float(value),  # type: ignore[arg-type]
+    Kind.BOOLEAN: _boolean,
+    Kind.DATE: lambda value, _type: to_date(value),  # type: ignore[arg-type]
+    Kind.TIMESTAMP: _timestamp,
+}

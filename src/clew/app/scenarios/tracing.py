@@ -1,0 +1,1 @@
+"""Expected changes against the trace."""
