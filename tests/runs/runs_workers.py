@@ -112,9 +112,7 @@ class Site:
 
     def __post_init__(self) -> None:
         names = iter(f"run-{number}" for number in range(1, 10_000))
-        self.queue = RunQueue(
-            self.stores.intake, lambda _: self.policy, clock=self.clock, new_id=lambda: next(names)
-        )
+        self.queue = RunQueue(self.stores.intake, lambda _: self.policy, clock=self.clock, new_id=lambda: next(names))
         self.secrets = SecretsResolver({"env": EnvironmentSecrets(self.variables)})
         self.driver = RunDriver(
             self.stores,
