@@ -5,16 +5,18 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports format bench lock docs golden clean java
+.PHONY: help setup demo test lint types imports format bench lock docs golden clean java
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r target meaning; do printf '  make %-9s %s\n' "$$target" "$$meaning"; done
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Clew needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.11 ..."; exit 1; }
 	@echo "Setting up $(VENV) (about a minute the first time; PySpark is large) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); echo "$(PYTHON) cannot make virtual environments; Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
@@ -52,6 +54,7 @@ bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
 
 docs: $(STAMP) ## write the reference pages anew from the declarations
 	@$(BIN)/python -m tools.reference_pages
+	@$(BIN)/python -m tools.command_pages
 
 golden: $(STAMP) ## rewrite the golden files of the tests, on purpose
 	@$(BIN)/python -m pytest -n 2 --update-golden

@@ -1,0 +1,75 @@
+"""Writes docs/reference/commands.md from the declarations of the commands.
+
+Run it with `make docs`. A test fails where the page is not what this gives.
+"""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+from clew.cli.main import command_line
+from clew.cli.plain_values import commands_of
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
+
+HEADER = """\
+<!-- Written by `make docs` from the declarations in the code. Change those, then run it again. -->
+
+# Commands
+
+`clew COMMAND --help` prints the same. Every command takes `--json`, prints one JSON document on standard output then
+and nothing else there, and answers an error with `{"error": {"code", "message", "file", "line", "column", "hint"}}`.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | what the command works on is wrong, or it failed |
+| 2 | the command was used wrongly |
+| 3 | what was asked for does not exist |
+| 130 | interrupted |
+
+Colours appear on terminals only. `NO_COLOR` turns them off, `FORCE_COLOR` on.
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(commands_page(), encoding="utf-8", newline="\n")
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options."""
+    group = commands_of(command_line())
+    parts = [HEADER, "## clew\n", *_parameters(group)]
+    for name, command in group.commands.items():
+        assert isinstance(command, TyperCommand)  # noqa: S101 - a command of a Typer app
+        parts += _command(name, command)
+    return "\n".join(parts)
+
+
+def _command(name: str, command: TyperCommand) -> Iterator[str]:
+    context = typer.Context(command, info_name=f"clew {name}", **command.context_settings)
+    yield f"## clew {name}\n"
+    yield f"```\n{context.get_usage().removeprefix('Usage: ')}\n```\n"
+    yield inspect.cleandoc(command.help or "") + "\n"
+    yield from _parameters(command)
+
+
+def _parameters(command: TyperCommand) -> Iterator[str]:
+    context = typer.Context(command, **command.context_settings)
+    rows = list[str]()
+    for parameter in command.get_params(context):
+        if isinstance(parameter, TyperArgument):
+            rows.append(f"| `{parameter.metavar or parameter.name}` | {parameter.help} |")
+        elif isinstance(parameter, TyperOption):
+            value = f" {parameter.metavar}" if parameter.metavar else ""
+            names = ", ".join(f"`{name}{value}`" for name in sorted(parameter.opts, key=len, reverse=True))
+            rows.append(f"| {names} | {parameter.help} |")
+    yield "\n".join(["| argument or option | |", "|---|---|", *rows, ""])
+
+
+if __name__ == "__main__":
+    main()
