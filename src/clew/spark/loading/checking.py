@@ -1,0 +1,200 @@
+"""From rows as read to rows as the dataset says, and everything that is wrong with them, in one pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from clew.diagnostics import UserError
+from clew.lang.types import DATE
+from clew.model import Period, PeriodTree
+from clew.model.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
+from clew.plan.datasets import DatasetColumn, DatasetUse
+from clew.spark.loading.periods import first_day_of_text, is_no_time, period_condition
+from clew.spark.loading.problems import mismatch, place, shown
+from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell
+from clew.spark.sql import quoted, spark_type
+from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
+
+_COUNTS = "__counts"
+_FIRST = "__first"
+_TEMPORAL = (PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN)
+
+Fault = Literal["broken", "not a value", "missing", "no time"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Something that can be wrong with a row."""
+
+    fault: Fault
+    column: DatasetColumn | None
+    condition: str
+    shown: str
+    """SQL for what a message quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the pass found."""
+
+    rows_read: int
+    rows_outside_period: int
+    rows_wrong: int
+    without_line: int
+    sum_of_lines: int
+    first: Sequence[object] | None
+    """File, line, number of the check and quotation of the first row that is wrong."""
+
+
+class Checking:
+    """The checks of one dataset, for one period."""
+
+    def __init__(self, use: DatasetUse, period: Period, periods: PeriodTree) -> None:
+        self._use = use
+        self._periods = periods
+        self._condition = period_condition(use, period, periods)
+        self._observation = Observation()
+
+    @property
+    def columns(self) -> tuple[DatasetColumn, ...]:
+        """The data columns, in the order in which they are written; `_period` is not among them."""
+        return tuple(column for column in self._use.columns if column.name != PERIOD_COLUMN)
+
+    def rows(self, raws: Sequence[RawRows]) -> DataFrame:
+        """The rows that count, typed. What `findings` gives is known when they have been written."""
+        checked = reduce(DataFrame.unionAll, (self._checked(raw) for raw in raws))
+        observed = checked.observe(
+            self._observation,
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(F.col(_COUNTS)).alias("inside"),
+            F.count(F.col(_FIRST)).alias("wrong"),
+            F.count(F.col(SOURCE_LINE)).alias("numbered"),
+            F.coalesce(F.sum(F.col(SOURCE_LINE).cast("DECIMAL(20,0)")), F.lit(0)).alias("lines"),
+            F.min(F.col(_FIRST)).alias("first"),
+        )
+        return observed.where(F.col(_COUNTS)).drop(_COUNTS, _FIRST)
+
+    def findings(self) -> Findings:
+        """What was found while the rows were written."""
+        found = self._observation.get
+        return Findings(
+            rows_read=int(found["rows"]),
+            rows_outside_period=int(found["rows"]) - int(found["inside"]),
+            rows_wrong=int(found["wrong"]),
+            without_line=int(found["rows"]) - int(found["numbered"]),
+            sum_of_lines=int(found["lines"]),
+            first=found["first"],
+        )
+
+    def problem(self, findings: Findings, unit: str) -> UserError | None:
+        """What is wrong, by the first example; None where nothing is."""
+        if findings.first is None:
+            return None
+        file, line, number, quotation = findings.first
+        check = self._checks(None)[int(str(number))]
+        where = place(str(file), None if line is None else int(str(line)), unit)
+        more = findings.rows_wrong - 1
+        others = f"; {more} more {'row is' if more == 1 else 'rows are'} wrong" if more else ""
+        return _said(check, self._use, where, str(quotation), others)
+
+    def _checked(self, raw: RawRows) -> DataFrame:
+        """Values first, then what depends on them, so that Spark calculates each value once."""
+        names = {column.name: quoted(f"__r{index}") for index, column in enumerate(self._use.columns)}
+        texts = raw.rows.select(
+            SOURCE_FILE,
+            SOURCE_LINE,
+            BROKEN,
+            *(F.expr(raw.cells[column].sql).alias(_bare(alias)) for column, alias in names.items()),
+        )
+        typed = texts.select(
+            "*",
+            *(
+                F.expr(
+                    f"CAST({self._value(column, raw.cells[column.name], names)} AS {spark_type(column.type)})"
+                ).alias(column.name)
+                for column in self._use.columns
+            ),
+        )
+        counts = f"{BROKEN} IS NULL" if self._condition is None else f"{BROKEN} IS NULL AND {self._condition}"
+        flagged = typed.select("*", F.expr(counts).alias(_COUNTS))
+        return flagged.select(
+            *(quoted(column.name) for column in self.columns),
+            self._period_column(),
+            SOURCE_FILE,
+            SOURCE_LINE,
+            _COUNTS,
+            F.expr(self._first(names)).alias(_FIRST),
+        )
+
+    def _value(self, column: DatasetColumn, cell: Cell, names: dict[str, str]) -> str:
+        raw = names[column.name]
+        if isinstance(cell, TextCell) and column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and column.type == DATE:
+            return first_day_of_text(raw, self._periods.periods)
+        return cell.value(raw, column.type)
+
+    def _period_column(self) -> Column:
+        if self._use.temporal_mode == "period":
+            return F.col(PERIOD_COLUMN)
+        return F.lit(None).cast("STRING").alias(PERIOD_COLUMN)
+
+    def _first(self, names: dict[str, str]) -> str:
+        """SQL for file, line and what is wrong; NULL for good rows."""
+        cases = " ".join(
+            f"WHEN {check.condition} THEN named_struct('file', {SOURCE_FILE}, 'line', {SOURCE_LINE}, "
+            f"'check', {number}, 'shown', {check.shown})"
+            for number, check in enumerate(self._checks(names))
+        )
+        return f"CASE {cases} END"
+
+    def _checks(self, names: dict[str, str] | None) -> list[_Check]:
+        """All checks in order: a broken line has no values, and values of rows that do not count do not matter."""
+        checks = [_Check("broken", None, f"{BROKEN} IS NOT NULL", BROKEN)]
+        temporal = [column for column in self._use.columns if column.name in _TEMPORAL]
+        others = [column for column in self._use.columns if column.name not in _TEMPORAL]
+        for column in temporal:
+            checks += self._of_column(column, names)
+        checks += [
+            _Check(check.fault, check.column, f"{_COUNTS} AND {check.condition}", check.shown)
+            for column in others
+            for check in self._of_column(column, names)
+        ]
+        return checks
+
+    def _of_column(self, column: DatasetColumn, names: dict[str, str] | None) -> list[_Check]:
+        raw = names[column.name] if names else ""
+        value = quoted(column.name)
+        quotation = "'?'" if column.privacy else f"CAST({raw} AS STRING)"
+        checks = [_Check("not a value", column, f"({raw} IS NOT NULL AND {value} IS NULL)", quotation)]
+        if not column.nullable:
+            checks.append(_Check("missing", column, f"{raw} IS NULL", "''"))
+        no_time = is_no_time(self._use, column.name, self._periods)
+        if no_time is not None:
+            checks.append(_Check("no time", column, f"({no_time})", quotation))
+        return checks
+
+
+def _bare(alias: str) -> str:
+    return alias.strip("`")
+
+
+def _said(check: _Check, use: DatasetUse, where: str, quotation: str, others: str) -> UserError:
+    if check.column is None:
+        hint = "correct the line; a field with a line break inside needs the option `multiline: true`"
+        return mismatch(f'{where}, cannot be read as a row of "{use.dataset_id}": {quotation}{others}', hint)
+    name = f'column "{check.column.name}" of "{use.dataset_id}"'
+    value = "a value" if check.column.privacy else shown(quotation)
+    match check.fault:
+        case "missing":
+            return mismatch(f"{name} must not be empty, but is in {where}{others}")
+        case "no time":
+            return mismatch(f"{name}: {value} is neither a date nor a period, in {where}{others}")
+        case _:
+            return mismatch(f"{name}: {value} is not {_article(check.column)}, in {where}{others}")
+
+
+def _article(column: DatasetColumn) -> str:
+    return f"{'an' if str(column.type)[0] in 'aeio' else 'a'} {column.type}"

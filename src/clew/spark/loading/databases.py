@@ -1,0 +1,101 @@
+"""Rows of database tables: through Spark where there is a JDBC driver, else through a reader of batches."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from clew.model import DatabaseDatasource
+from clew.model.dataset import PERIOD_COLUMN
+from clew.spark.loading.columnar import fields_of_schema, frame_rows
+from clew.spark.loading.files import first_line
+from clew.spark.loading.headers import Origin, positions_of
+from clew.spark.loading.periods import periods_read
+from clew.spark.loading.problems import unavailable
+from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell
+from clew.spark.loading.request import PinRequest
+from clew.spark.loading.tables import TableAddress
+from clew.spark.sql import quoted
+from clew.spark.sql.literals import text_literal
+from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
+
+_FETCH_SIZE = "10000"
+"""Rows that a JDBC driver takes from the server at a time; PostgreSQL's takes all where nothing is said."""
+
+
+def jdbc_rows(
+    spark: SparkSession,
+    request: PinRequest,
+    datasource: DatabaseDatasource,
+    table: str,
+    password: str | None,
+    origin: Origin,
+) -> RawRows:
+    """The rows of a table through a JDBC driver."""
+    options = datasource.options
+    settings = {"url": options.url, "dbtable": f"{options.schema}.{table}" if options.schema else table}
+    settings["fetchsize"] = _FETCH_SIZE
+    settings["preferTimestampNTZ"] = "true"
+    if options.driver:
+        settings["driver"] = options.driver
+    if password is not None:
+        settings["password"] = password
+    try:
+        rows = spark.read.format("jdbc").options(**settings).load()
+        fields = fields_of_schema(rows.schema)
+    except PySparkException as error:
+        reason = hidden(first_line(error), password)
+        raise unavailable(f'cannot read the table {table} of "{datasource.id}": {reason}') from None
+    if request.use.temporal_mode == "period" and any(name == PERIOD_COLUMN for name, _ in fields):
+        rows = rows.where(F.col(PERIOD_COLUMN).isin(*periods_read(request.period, request.periods)))
+    return frame_rows(request.use, rows, fields, origin)
+
+
+def transferred_rows(
+    spark: SparkSession,
+    request: PinRequest,
+    datasource: DatabaseDatasource,
+    table: str,
+    password: str | None,
+    origin: Origin,
+    folder: Path,
+) -> RawRows:
+    """The rows of a table, brought over batch by batch as texts and read from there."""
+    if request.tables is None:
+        raise unavailable(f'the tables of "{datasource.id}" cannot be read here', "use a jdbc: address with a driver")
+    address = TableAddress(datasource.options.url, datasource.options.schema, table, password)
+    names = request.tables.columns(address)
+    positions = positions_of(request.use, names, origin)
+    columns = [names[position] for position in dict.fromkeys(positions.values())]
+    periods = None
+    if request.use.temporal_mode == "period" and PERIOD_COLUMN in positions:
+        periods = names[positions[PERIOD_COLUMN]], periods_read(request.period, request.periods)
+    _store(request.tables.read(address, columns, periods), columns, folder)
+    rows = spark.read.schema(", ".join(f"{quoted(name)} STRING" for name in columns)).parquet(str(folder))
+    cells: dict[str, Cell] = {name: TextCell(quoted(names[position])) for name, position in positions.items()}
+    if request.use.temporal_mode == "period" and PERIOD_COLUMN not in cells and origin.period is not None:
+        cells[PERIOD_COLUMN] = TextCell(text_literal(origin.period))
+    placed = rows.select(
+        "*",
+        F.lit(origin.shown).alias(SOURCE_FILE),
+        F.lit(None).cast("BIGINT").alias(SOURCE_LINE),
+        F.lit(None).cast("STRING").alias(BROKEN),
+    )
+    return RawRows(placed, cells)
+
+
+def _store(batches: Iterator[pa.RecordBatch], columns: list[str], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = pa.schema([(name, pa.string()) for name in columns])
+    with pq.ParquetWriter(folder / "rows.parquet", schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def hidden(text: str, password: str | None) -> str:
+    """A message without the password, should a driver quote it."""
+    return text.replace(password, "***") if password else text

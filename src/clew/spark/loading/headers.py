@@ -1,0 +1,52 @@
+"""Which column of a file is which column of a dataset."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clew.diagnostics import did_you_mean
+from clew.model.dataset import PERIOD_COLUMN
+from clew.plan.datasets import DatasetUse
+from clew.spark.loading.problems import mismatch
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a file or table says about itself."""
+
+    shown: str
+    """Its name."""
+    period: str | None
+    """The period of all its rows, where the rule that led to it ties it to one."""
+
+
+def positions_of(use: DatasetUse, names: Sequence[str], origin: Origin) -> Mapping[str, int]:
+    """Where each column of a dataset stands among the columns of a file.
+
+    Order does not matter, other columns are left alone, and upper and lower case are the same where that is not
+    ambiguous. `_period` may be missing where all rows are of one period.
+    """
+    exact = {name: position for position, name in reversed(list(enumerate(names)))}
+    folded = dict[str, list[int]]()
+    for position, name in enumerate(names):
+        folded.setdefault(name.casefold(), []).append(position)
+    found = dict[str, int]()
+    for column in use.columns:
+        if names.count(column.name) > 1:
+            raise mismatch(f'{origin.shown} has the column "{column.name}" twice', "remove or rename one of them")
+        near = folded.get(column.name.casefold(), [])
+        if column.name in exact:
+            found[column.name] = exact[column.name]
+        elif len(near) == 1:
+            found[column.name] = near[0]
+        elif column.name != PERIOD_COLUMN or origin.period is None:
+            raise _missing(use, column.name, names, origin)
+    return found
+
+
+def _missing(use: DatasetUse, column: str, names: Sequence[str], origin: Origin) -> Exception:
+    problem = f'{origin.shown} has no column "{column}", which the dataset "{use.dataset_id}" has'
+    listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    hint = did_you_mean(column, names) or f"its columns are {listed}"
+    if column == PERIOD_COLUMN:
+        hint = "add the column to the data, or put {period} into the path of the rule"
+    return mismatch(problem, hint)
