@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from clew.model import Delete, LoadedWorkspace, OtherTask
-from clew.model.postlude import FilterTask
+from clew.model import Delete, FilterTask, LoadedWorkspace, OtherTask
 
 WorkspaceOf = Callable[[Mapping[str, str | bytes]], LoadedWorkspace]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 from clew.diagnostics import Span, UserError
 from clew.lang.types import DATE, DOUBLE, STRING, decimal
@@ -17,34 +18,32 @@ from clew.model import (
     Append,
     DatabaseDatasource,
     Delete,
+    DescribeTask,
+    EmitCaptureStoreTask,
+    EmitTrainingLogTask,
     FilesDatasource,
+    FilterTask,
+    HistogramTask,
     LoadedWorkspace,
     LocationDestination,
     Output,
     PathDestination,
     PathStrategy,
     Project,
+    ProjectTask,
+    SampleTask,
+    SerializeTask,
     Status,
     TableDestination,
     TableStrategy,
+    TakeTask,
     TemporalMode,
+    TopKTask,
     Update,
     Use,
     WriteMode,
     load_workspace,
     schema_of,
-)
-from clew.model.postlude import (
-    DescribeTask,
-    EmitCaptureStoreTask,
-    EmitTrainingLogTask,
-    FilterTask,
-    HistogramTask,
-    ProjectTask,
-    SampleTask,
-    SerializeTask,
-    TakeTask,
-    TopKTask,
 )
 from clew.model.scalars import Value, value_of
 from clew.model.settings import CaptureMode
@@ -74,6 +73,18 @@ def loaded() -> LoadedWorkspace:
 def test_nothing_is_wrong(loaded: LoadedWorkspace) -> None:
     assert loaded.diagnostics == ()
     assert loaded.workspace.broken == frozenset()
+
+
+def test_without_the_fast_parser_everything_is_the_same(
+    loaded: LoadedWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.model.yaml_nodes._LOADER", yaml.SafeLoader)
+    slow = load_workspace(ROOT)
+    assert slow == loaded
+    one, other = loaded.workspace.projects[0], slow.workspace.projects[0]
+    assert one.place("operations", 0, "after_request", 0, "tasks") == other.place(
+        "operations", 0, "after_request", 0, "tasks"
+    )
 
 
 def test_settings(loaded: LoadedWorkspace) -> None:

@@ -139,7 +139,7 @@ class Dataset(Definition):
     version: int = key(Whole(1), "The version of the definition.", default=1)
     status: Status = key(Choice(Status), "Only an active dataset can be used.", default=Status.ACTIVE)
     resolver_id: str | None = key(
-        SLUG, "The resolver that says where the data lives; the default resolver where left out.", default=None
+        NAME, "The resolver that says where the data lives; the default resolver where left out.", default=None
     )
     natural_key: tuple[str, ...] = key(
         ListOf(NAME, "columns"), "The columns that together tell one row from another.", default=()

@@ -14,7 +14,7 @@ from clew.model.datasource import DatabaseDatasource, FilesDatasource
 from clew.model.files import definition_files, is_definition_file, name_in_messages, read_source
 from clew.model.fragment import Fragment
 from clew.model.kinds import FILE_KINDS, WORKSPACE_FILE, FileKind
-from clew.model.nodes import MapNode, Node, ScalarNode
+from clew.model.nodes import MOST_PROBLEMS, MapNode, Node, ScalarNode
 from clew.model.project import Project
 from clew.model.references import problems_between_files, problems_of_scenarios
 from clew.model.resolver import Resolver
@@ -112,7 +112,7 @@ class _Loader:
             return definition
         self.diagnostics.extend(problems)
         self.broken.update((kind.name, name) for name in _names_of(node, path))
-        if node is not None and is_complete:
+        if node is not None and is_complete and len(problems) < MOST_PROBLEMS:
             self.salvaged.append(salvage(node, kind.name))
         return None
 

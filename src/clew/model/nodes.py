@@ -11,6 +11,9 @@ from typing import NamedTuple, TypeAlias
 from clew.diagnostics import Span
 from clew.model.source import Source
 
+MOST_PROBLEMS = 200
+"""A list or mapping with more mistakes than this has one mistake, and nobody reads on."""
+
 
 @dataclass(slots=True, eq=False)
 class ScalarNode:

@@ -1,6 +1,7 @@
 """Postlude jobs: what is done with the rows at a point of the pipeline after the run itself."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
@@ -135,7 +136,7 @@ class OtherTask(Located):
     """A task that Clew does not know. Whether it is allowed is for the compiler to say."""
 
     name: str
-    arguments: Value
+    arguments: Value = field(hash=False)
 
 
 Task: TypeAlias = (

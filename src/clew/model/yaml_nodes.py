@@ -24,7 +24,7 @@ from yaml.events import (
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.workspace import DUPLICATE_KEY
-from clew.model.nodes import Entry, ListNode, MapNode, Node, ScalarNode
+from clew.model.nodes import MOST_PROBLEMS, Entry, ListNode, MapNode, Node, ScalarNode
 from clew.model.source import Source
 from clew.model.yaml_problems import control_character, unreadable_yaml
 
@@ -181,7 +181,7 @@ class _Builder:
         if not holder.entries and holder.end == holder.start:
             holder.start, holder.end = node.start, node.end
         first = holder.entries.get(node.text)
-        if first is not None:
+        if first is not None and len(self.diagnostics) < MOST_PROBLEMS:
             self.diagnostics.append(DUPLICATE_KEY.at(node.span, key=node.text, first_line=first.key.span.line))
         return node
 

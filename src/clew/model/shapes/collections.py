@@ -6,13 +6,10 @@ from typing import Generic, TypeVar
 
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.workspace import INVALID_VALUE
-from clew.model.nodes import ListNode, MapNode, Node
+from clew.model.nodes import MOST_PROBLEMS, ListNode, MapNode, Node
 from clew.model.shapes.shape import JsonSchema, Shape, refused
 
 T_co = TypeVar("T_co", covariant=True)
-
-_MOST_PROBLEMS = 200
-"""A list with more wrong items than this is wrong in one way, and nobody reads on."""
 
 
 def items_of(node: Node, what: str) -> list[Node]:
@@ -49,7 +46,7 @@ class ListOf(Shape[tuple[T_co, ...]], Generic[T_co]):
                 items.append(self.item.read(item))
             except UserError as error:
                 problems.extend(error.diagnostics)
-                if len(problems) >= _MOST_PROBLEMS:
+                if len(problems) >= MOST_PROBLEMS:
                     break
         if problems:
             raise UserError(*problems)
@@ -89,7 +86,7 @@ class MapOf(Shape[Mapping[str, T_co]], Generic[T_co]):
                 values[name] = self.value.read(entry.value)
             except UserError as error:
                 problems.extend(error.diagnostics)
-                if len(problems) >= _MOST_PROBLEMS:
+                if len(problems) >= MOST_PROBLEMS:
                     break
         if problems:
             raise UserError(*problems)

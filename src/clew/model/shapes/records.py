@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from clew.diagnostics import Diagnostic, UserError, did_you_mean, nearest
 from clew.diagnostics.codes.workspace import MISSING_KEY, UNKNOWN_KEY
-from clew.model.nodes import MapNode, Node
+from clew.model.nodes import MOST_PROBLEMS, MapNode, Node
 from clew.model.shapes.located import DeclaredKey, Located
 from clew.model.shapes.shape import JsonSchema, Shape, refused
 
@@ -52,7 +52,7 @@ class Record(Shape[L_co], Generic[L_co]):
         unknown = [entry.key for name, entry in node.entries.items() if name not in keys]
         free = [name for name in keys if name not in node.entries]
         meant: set[str | None] = set()
-        for stranger in unknown:
+        for stranger in unknown[:MOST_PROBLEMS]:
             meant.add(nearest(stranger.text, free))
             hint = did_you_mean(stranger.text, free) or known
             yield UNKNOWN_KEY.at(stranger.span, key=stranger.text, where=where, hint=hint)
