@@ -1,4 +1,7 @@
-"""Functions on dates in Spark SQL. The language knows the years 1 to 9999, Spark knows more."""
+"""Functions on dates in Spark SQL. The language knows the years 1 to 9999, Spark knows more.
+
+BETWEEN is not used: Spark calculates its operand ahead of the row's other expressions, also where AND or IN guard it.
+"""
 
 from clew.lang.types import DATE, STRING, Kind, Type
 from clew.spark.sql.call import Call, Entries, SqlOf, repeating
@@ -25,7 +28,7 @@ def _date_of_parts(year: str, month: str, day_of_month: str) -> str:
     parts = (year, month, day_of_month)
     unknown = " OR ".join(f"{part} IS NULL" for part in parts)
     made = ", ".join(f"CAST({part} AS INT)" for part in parts)
-    beyond = f"{year} NOT BETWEEN 1L AND 9999L"
+    beyond = f"{year} < 1L OR {year} > 9999L"
     return f"CASE WHEN {unknown} THEN NULL WHEN {beyond} THEN {_NO_SUCH_DAY} ELSE make_date({made}) END"
 
 
@@ -42,7 +45,7 @@ def _addition(call: Call) -> str:
     """Counts of more than seven digits are refused by the cast; Spark's own sum of days would wrap around."""
     start, days = day(call.arguments[0], call.types[0]), call.arguments[1]
     later = f"date_add({start}, CAST(CAST({days} AS DECIMAL(7,0)) AS INT))"
-    return repeating(lambda later: f"IF({later} NOT BETWEEN {_FIRST} AND {_LAST}, {_NO_SUCH_DAY}, {later})", later)
+    return repeating(lambda day: f"IF({day} < {_FIRST} OR {day} > {_LAST}, {_NO_SUCH_DAY}, {day})", later)
 
 
 DATES: Entries = {

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import date
 
 from clew.lang.conversion import converter
+from clew.lang.evaluation import constant_value
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression
 from clew.lang.types import Kind
 from clew.spark.sql.aggregates import AGGREGATES
@@ -38,6 +39,8 @@ def sql_of(expression: Expression, column: ColumnName, today: date) -> str:
             return converted(sql_of(operand, column, today), operand.type, target)
         case Apply(type=type_) if type_.kind is Kind.NULL:
             return "NULL"
+        case Apply("DATE" | "NEGATE", arguments) if all(isinstance(each, Constant) for each in arguments):
+            return literal(constant_value(expression), expression.type)
         case Apply(function, arguments):
             written = tuple(sql_of(argument, column, today) for argument in arguments)
             return ENTRIES[function](Call(expression, written, today))

@@ -1,0 +1,139 @@
+"""The Spark session: one per process, quiet, and set so that expressions mean what the language says."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import IO
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from clew.diagnostics import TransientFailure, UserError
+from clew.diagnostics.codes.engine import CONNECT_MISSING, SPARK_UNAVAILABLE
+from clew.spark.java import require_java
+
+LANGUAGE_SETTINGS: Mapping[str, str] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.icu.caseMappings.enabled": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Otherwise what AND and OR guard is calculated first, where it occurs twice, and fails on rows that it is not for.
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.variable.substitute": "false",
+}
+"""What the meaning of expressions rests on. Configuration cannot change these."""
+
+_DEFAULTS: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
+_LOG_LEVEL = "spark.log.level"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How Spark is started (`local[*]`, `spark://host:port`) or reached (`sc://host:port`)."""
+
+    master: str = "local[*]"
+    config: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+    app_name: str = "clew"
+
+
+def spark_session(settings: SessionSettings) -> SparkSession:
+    """The session of this process. One that exists already, as in a notebook, is used as it is."""
+    if settings.master.startswith("sc://"):
+        spark = _connected(settings)
+    elif (active := SparkSession.getActiveSession()) is not None:
+        spark = active
+    else:
+        spark = _started(settings)
+    for name, value in LANGUAGE_SETTINGS.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def _connected(settings: SessionSettings) -> SparkSession:
+    try:
+        builder = SparkSession.builder.remote(settings.master).appName(settings.app_name)
+        for name, value in settings.config.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+    except ImportError:
+        raise UserError(CONNECT_MISSING.anywhere()) from None
+
+
+def _started(settings: SessionSettings) -> SparkSession:
+    require_java()
+    conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings).items()))
+    with tempfile.TemporaryFile() as noise:
+        try:
+            # What the JVM itself writes while it starts is of no use to anybody, unless it does not start.
+            streams = {} if _LOG_LEVEL in settings.config else {"stderr": noise}
+            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call] # PySpark has no types here
+            context = SparkContext(conf=conf, gateway=gateway)
+        except PySparkException as error:
+            problem = _last_line(noise) or str(error)
+            raise TransientFailure(SPARK_UNAVAILABLE.anywhere(problem=f"Spark did not start: {problem}")) from error
+    return SparkSession(context)
+
+
+def configuration(settings: SessionSettings) -> dict[str, str]:
+    """Everything that Spark is started with: our defaults, over them what the settings say."""
+    log = files("clew.spark").joinpath("log4j2.properties")
+    options = f"-Dlog4j2.configurationFile={log} {settings.config.get(_JAVA_OPTIONS, '')}".strip()
+    local = _local_defaults(settings.master) if settings.master.startswith("local") else {}
+    jars = {"spark.jars": ",".join(settings.jars)} if settings.jars else {}
+    return {
+        "spark.master": settings.master,
+        "spark.app.name": settings.app_name,
+        **_DEFAULTS,
+        **local,
+        **jars,
+        **settings.config,
+        **LANGUAGE_SETTINGS,
+        _JAVA_OPTIONS: options,
+    }
+
+
+def _local_defaults(master: str) -> dict[str, str]:
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.sql.shuffle.partitions": str(_cores(master)),
+    }
+
+
+def _cores(master: str) -> int:
+    inside = master.partition("[")[2].partition("]")[0].partition(",")[0]
+    if inside.isdigit():
+        return max(1, int(inside))
+    return (os.cpu_count() or 2) if inside == "*" else 1
+
+
+def _driver_memory_mb() -> int:
+    """Half of the machine's memory, within limits."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    except (ValueError, OSError, AttributeError):
+        return _MOST_MEMORY_MB
+    return min(max(physical // 2, _LEAST_MEMORY_MB), _MOST_MEMORY_MB)
+
+
+def _last_line(noise: IO[bytes]) -> str:
+    noise.seek(0)
+    lines = noise.read().decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
