@@ -76,7 +76,8 @@ class RetryPolicy:
 class DeliveryPolicy:
     """How often an event is sent to a sink before it becomes a dead letter."""
 
-    attempts: int = 10
+    attempts: int = 20
+    """Enough to outlast a receiver that is away for an hour."""
     first_delay_s: float = 1.0
     longest_delay_s: float = 900.0
     factor: float = 2.0

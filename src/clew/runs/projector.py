@@ -1,9 +1,12 @@
 """Keeps saved snapshots up with the events: from the watermark on, measuring the lag, halting at gaps."""
 
+import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from clew.diagnostics import ClewError, TransientFailure
 from clew.runs.alerts import Alert, RaisedAlert, raise_alert
 from clew.runs.clock import Clock, utc_now
 from clew.runs.limits import StoreLimits
@@ -11,7 +14,10 @@ from clew.runs.projection import Gap, advance
 from clew.runs.snapshot import RunSnapshot
 from clew.runs.stores import EventReader, EventWriter, SnapshotStore
 
+_log = logging.getLogger(__name__)
+
 _BATCH = 5000
+_ROUND = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,23 @@ class Projector:
         """The present snapshot without saving anything: for readers, who change nothing."""
         return self._project(run_id, _keep_nothing)
 
-    def catch_up_all(self, limit: int = 100) -> tuple[Projected, ...]:
+    def catch_up_all(self, limit: int = _ROUND) -> tuple[Projected, ...]:
         """Bring the runs up to date that are behind."""
         return tuple(self.catch_up(run_id) for run_id in self._snapshots.behind(limit))
+
+    def run(self, stop: threading.Event, *, poll_s: float = 0.5) -> None:
+        """Keep up until told to stop. Belongs into a thread of its own."""
+        while not stop.is_set():
+            try:
+                projected = self.catch_up_all()
+            except TransientFailure as away:
+                _log.debug("snapshots cannot be brought up to date: %s", away)
+                projected = ()
+            except ClewError:
+                _log.exception("snapshots cannot be brought up to date")
+                projected = ()
+            if len(projected) < _ROUND:
+                stop.wait(poll_s)
 
     def _project(self, run_id: str, save: Callable[[RunSnapshot], None]) -> Projected:
         snapshot = self._snapshots.load(run_id) or RunSnapshot(run_id)

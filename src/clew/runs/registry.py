@@ -96,7 +96,7 @@ class ProjectRegistry(Protocol):
     """The activated versions of projects."""
 
     def activate(self, *, project: str, digest: str, plan: str, definition: str, actor: str) -> ProjectVersion:
-        """Freeze a definition as the next version and make it the active one. The active digest again changes nothing."""
+        """Freeze a definition as the next version, the active one. The active digest again changes nothing."""
         ...
 
     def deactivate(self, project: str, actor: str) -> ProjectVersion:

@@ -100,11 +100,9 @@ class Worker:
             return self._driver.drive(begun.active, self._heartbeat, stop)
 
     def tick(self) -> tuple[StartReport, ...]:
-        """One round: start what may start, bring snapshots up to date."""
+        """One round: start what may start."""
         free = self._settings.capacity - len(self._threads)
-        reports = self._reconciler.dequeue_and_start(self._launch, limit=free) if free > 0 else ()
-        self._projector.catch_up_all()
-        return reports
+        return self._reconciler.dequeue_and_start(self._launch, limit=free) if free > 0 else ()
 
     def _tick(self) -> bool:
         """Whether there may be more to do at once. While the store is away there is not."""
@@ -137,6 +135,7 @@ class Worker:
         threads = [
             threading.Thread(target=self._heartbeat.run, args=(done,), name="heartbeat"),
             threading.Thread(target=self._dispatcher.run, args=(done,), name="outbox"),
+            threading.Thread(target=self._projector.run, args=(done,), name="projector"),
         ]
         for thread in threads:
             thread.start()

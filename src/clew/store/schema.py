@@ -113,3 +113,32 @@ step_attempts = sa.Table(
     sa.Column("logical_attempt_id", sa.BigInteger, primary_key=True),
     sa.Column("engine_attempt_id", sa.BigInteger, nullable=False),
 )
+
+dataset_versions = sa.Table(
+    "dataset_versions",
+    metadata,
+    sa.Column("environment_id", sa.String(255), primary_key=True),
+    sa.Column("dataset", sa.String(255), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("table_name", sa.String(255), nullable=False),
+    sa.Column("columns", Document, nullable=False),
+    sa.Column("files", Document, nullable=False),
+    sa.Column("run_id", sa.String(255), nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.UniqueConstraint("environment_id", "dataset", "run_id", "seq"),
+)
+
+project_versions = sa.Table(
+    "project_versions",
+    metadata,
+    sa.Column("environment_id", sa.String(255), primary_key=True),
+    sa.Column("project", sa.String(255), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("plan", sa.Text, nullable=False),
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("activated_at", Moment, nullable=False),
+    sa.Column("activated_by", sa.String(255), nullable=False),
+)

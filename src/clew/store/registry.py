@@ -1,0 +1,163 @@
+"""Versions of datasets and projects in a database."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import sqlalchemy as sa
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import PROJECT_NOT_ACTIVE
+from clew.runs.registry import DatasetFile, DatasetVersion, ProjectVersion, Registration
+from clew.store.database import Database
+from clew.store.schema import dataset_versions, project_versions
+
+
+class SqlDatasetRegistry:
+    """The datasets that runs of one environment register."""
+
+    def __init__(self, database: Database, environment_id: str) -> None:
+        self._database = database
+        self._environment = environment_id
+
+    def register(self, registration: Registration) -> DatasetVersion:
+        """Make the next version. The same run and step again give the version that they made before."""
+        lock = f"dataset:{self._environment}:{registration.dataset}"
+        with self._database.write(lock=lock) as connection:
+            known = self._versions(connection, registration.dataset)
+            made = next((v for v in known if (v.run_id, v.seq) == (registration.run_id, registration.seq)), None)
+            if made is not None:
+                return made
+            files = _files_after(known[0].files if known else (), registration)
+            connection.execute(
+                sa.insert(dataset_versions).values(
+                    environment_id=self._environment,
+                    dataset=registration.dataset,
+                    version=known[0].version + 1 if known else 1,
+                    table_name=registration.table,
+                    columns=[list(column) for column in registration.columns],
+                    files=[asdict(file) for file in files],
+                    run_id=registration.run_id,
+                    seq=registration.seq,
+                    created_at=self._database.now(),
+                )
+            )
+            return self._versions(connection, registration.dataset)[0]
+
+    def versions(self, dataset: str) -> Sequence[DatasetVersion]:
+        """All versions of a dataset, newest first; none where nobody registered it."""
+        with self._database.read() as connection:
+            return self._versions(connection, dataset)
+
+    def datasets(self) -> Sequence[DatasetVersion]:
+        """The newest version of every dataset, by name."""
+        table = dataset_versions
+        with self._database.read() as connection:
+            names = connection.scalars(
+                sa.select(table.c.dataset).where(table.c.environment_id == self._environment).distinct()
+            ).all()
+            return [self._versions(connection, name)[0] for name in sorted(names)]
+
+    def _versions(self, connection: sa.Connection, dataset: str) -> list[DatasetVersion]:
+        table = dataset_versions
+        statement = (
+            sa.select(table)
+            .where(table.c.environment_id == self._environment, table.c.dataset == dataset)
+            .order_by(table.c.version.desc())
+        )
+        return [
+            DatasetVersion(
+                dataset=row["dataset"],
+                version=row["version"],
+                table=row["table_name"],
+                columns=tuple((name, type_) for name, type_ in row["columns"]),
+                files=tuple(DatasetFile(**file) for file in row["files"]),
+                run_id=row["run_id"],
+                seq=row["seq"],
+                created_at=row["created_at"],
+            )
+            for row in connection.execute(statement).mappings()
+        ]
+
+
+def _files_after(before: Sequence[DatasetFile], registration: Registration) -> list[DatasetFile]:
+    """The files of the next version: those of other periods stay, those of this one are replaced or joined."""
+    if registration.mode == "append":
+        return [*before, *registration.files]
+    return [*(file for file in before if file.period != registration.period), *registration.files]
+
+
+class SqlProjectRegistry:
+    """The projects that were activated in one environment."""
+
+    def __init__(self, database: Database, environment_id: str) -> None:
+        self._database = database
+        self._environment = environment_id
+
+    def activate(self, *, project: str, digest: str, plan: str, definition: str, actor: str) -> ProjectVersion:
+        """Freeze a definition as the next version, the active one. The active digest again changes nothing."""
+        table = project_versions
+        with self._database.write(lock=f"project:{self._environment}:{project}") as connection:
+            known = self._versions(connection, project)
+            if known and known[0].status == "active" and known[0].digest == digest:
+                return known[0]
+            mine = (table.c.environment_id == self._environment) & (table.c.project == project)
+            connection.execute(sa.update(table).where(mine).values(status="inactive"))
+            connection.execute(
+                sa.insert(table).values(
+                    environment_id=self._environment,
+                    project=project,
+                    version=known[0].version + 1 if known else 1,
+                    status="active",
+                    digest=digest,
+                    plan=plan,
+                    definition=definition,
+                    activated_at=self._database.now(),
+                    activated_by=actor,
+                )
+            )
+            return self._versions(connection, project)[0]
+
+    def deactivate(self, project: str, actor: str) -> ProjectVersion:
+        """Make the active version inactive. UserError ProjectNotActive where there is none."""
+        table = project_versions
+        with self._database.write(lock=f"project:{self._environment}:{project}") as connection:
+            active = next((v for v in self._versions(connection, project) if v.status == "active"), None)
+            if active is None:
+                raise UserError(PROJECT_NOT_ACTIVE.anywhere(project=project))
+            mine = (table.c.environment_id == self._environment) & (table.c.project == project)
+            connection.execute(
+                sa.update(table)
+                .where(mine, table.c.version == active.version)
+                .values(status="inactive", activated_by=actor)
+            )
+            return next(v for v in self._versions(connection, project) if v.version == active.version)
+
+    def project_versions(self, project: str) -> Sequence[ProjectVersion]:
+        """All versions of a project, newest first."""
+        with self._database.read() as connection:
+            return self._versions(connection, project)
+
+    def active(self, project: str) -> ProjectVersion | None:
+        """The version that runs, or None."""
+        return next((version for version in self.project_versions(project) if version.status == "active"), None)
+
+    def _versions(self, connection: sa.Connection, project: str) -> list[ProjectVersion]:
+        table = project_versions
+        statement = (
+            sa.select(table)
+            .where(table.c.environment_id == self._environment, table.c.project == project)
+            .order_by(table.c.version.desc())
+        )
+        return [
+            ProjectVersion(
+                project=row.project,
+                version=row.version,
+                status=row.status,
+                digest=row.digest,
+                plan=row.plan,
+                definition=row.definition,
+                activated_at=row.activated_at,
+                activated_by=row.activated_by,
+            )
+            for row in connection.execute(statement)
+        ]

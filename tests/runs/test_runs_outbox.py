@@ -1,0 +1,250 @@
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from runs_workers import FakeExecutors, SetClock, Site
+from store_fixtures import OpenStores
+
+from clew.diagnostics import TransientFailure
+from clew.runs.events import AlertRaised
+from clew.runs.limits import DeliveryPolicy
+from clew.runs.outbox import Deliveries
+from clew.runs.sinks import FileSink, Sink, WebhookSink, signature
+from clew.runs.status import RunStatus
+from clew.runs.stores import OutboxEntry, RunStores
+
+
+@dataclass
+class Receiver:
+    """A real HTTP server on loopback that remembers what it got."""
+
+    url: str = ""
+    answers: list[int] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+
+    def documents(self) -> list[dict[str, object]]:
+        return [json.loads(body) for _, _, body in self.requests]
+
+
+@contextmanager
+def listening() -> Iterator[Receiver]:
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            receiver.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+            self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    receiver.url = f"http://127.0.0.1:{server.server_address[1]}/hooks/clew?team=gl"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with listening() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+def site_with(url: str, open_stores: OpenStores, clock: SetClock, sinks: dict[str, Sink], **policy: object) -> Site:
+    stores = open_stores(url, clock=clock, sinks=tuple(sinks))
+    delivery = DeliveryPolicy(jitter=0.0, **policy)  # type: ignore[arg-type]
+    return Site(stores, FakeExecutors(2), clock=clock, sinks=sinks, delivery=delivery)
+
+
+class Broken:
+    """A sink that never takes anything."""
+
+    def __init__(self) -> None:
+        self.offered = 0
+
+    def deliver(self, entry: OutboxEntry) -> None:
+        self.offered += 1
+        raise ConnectionRefusedError("nobody there")
+
+
+def test_a_webhook_gets_each_event_as_a_signed_cloud_event(
+    url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
+) -> None:
+    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url, secret=lambda: "s3cret")})
+    site.submit()
+    assert site.types() == ["RunQueued"]
+    assert site.dispatcher.deliver_due() == Deliveries(delivered=1)
+    ((path, headers, body),) = receiver.requests
+    assert path == "/hooks/clew?team=gl"
+    assert headers["content-type"].startswith("application/cloudevents+json")
+    expected = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+    assert headers["x-clew-signature"] == f"sha256={expected}" == signature("s3cret", body)
+    document = json.loads(body)
+    event = site.stores.reader.events("run-1")[0]
+    assert (document["specversion"], document["id"]) == ("1.0", event.event_id)
+    assert document["type"] == "clew.run.RunQueued"
+    assert (document["subject"], document["source"]) == ("run-1", "/clew/default/dev/gl-close")
+    assert document["datacontenttype"] == "application/json"
+    assert all(name.islower() and name.isalnum() for name in document)
+    assert (document["runseq"], document["data"]["run_seq"]) == (1, 1)
+    assert document["data"]["event_data"]["request_id"] == "r-1"
+    assert site.dispatcher.deliver_due() == Deliveries()
+
+
+def test_all_events_of_a_run_arrive_in_order(
+    sqlite_url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver, tmp_path: Path
+) -> None:
+    lines = tmp_path / "bus" / "events.jsonl"
+    sinks: dict[str, Sink] = {"hook": WebhookSink("hook", receiver.url), "log": FileSink("log", lines)}
+    site = site_with(sqlite_url, open_stores, clock, sinks)
+    site.submit()
+    site.drive()
+    while site.dispatcher.deliver_due().attempted:
+        pass
+    types = [f"clew.run.{name}" for name in site.types()]
+    assert [document["type"] for document in receiver.documents()] == types
+    assert [json.loads(line)["type"] for line in lines.read_text().splitlines()] == types
+    assert all("x-clew-signature" not in headers for _, headers, _ in receiver.requests)
+
+
+def test_a_failed_delivery_waits_longer_each_time(
+    url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
+) -> None:
+    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url)}, first_delay_s=10)
+    receiver.answers = [503, 500, 204]
+    site.submit()
+    assert site.dispatcher.deliver_due() == Deliveries(postponed=1)
+    clock.forward(9)
+    assert site.dispatcher.deliver_due() == Deliveries()
+    clock.forward(1)
+    assert site.dispatcher.deliver_due() == Deliveries(postponed=1)
+    clock.forward(19)
+    assert site.dispatcher.deliver_due() == Deliveries()
+    clock.forward(1)
+    assert site.dispatcher.deliver_due() == Deliveries(delivered=1)
+    assert len({document["id"] for document in receiver.documents()}) == 1
+
+
+def test_after_enough_failures_an_event_is_a_dead_letter_with_an_alert_and_can_be_replayed(
+    url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
+) -> None:
+    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url)}, attempts=3, first_delay_s=1)
+    receiver.answers = [410] * 6
+    site.submit()
+    for _ in range(6):
+        site.dispatcher.deliver_due()
+        clock.forward(100)
+    dead = site.stores.outbox.dead_letters()
+    assert [(letter.event_type, letter.attempts) for letter in dead] == [("RunQueued", 3), ("AlertRaised", 3)]
+    assert "410" in dead[0].error
+    assert site.types() == ["RunQueued", "AlertRaised"]
+    alert = site.stores.reader.events("run-1")[1].body
+    assert isinstance(alert, AlertRaised)
+    assert (alert.alert, alert.severity, alert.details["run_seq"]) == ("DEAD_LETTER", "P2", 1)
+
+    assert site.stores.outbox.replay() == 2
+    assert site.dispatcher.deliver_due() == Deliveries(delivered=2)
+    assert site.stores.outbox.dead_letters() == ()
+    assert [document["type"] for document in receiver.documents()[-2:]] == [
+        "clew.run.RunQueued",
+        "clew.run.AlertRaised",
+    ]
+
+
+def test_a_sink_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
+    sqlite_url: str, open_stores: OpenStores, clock: SetClock, tmp_path: Path
+) -> None:
+    broken, lines = Broken(), tmp_path / "events.jsonl"
+    sinks: dict[str, Sink] = {"hook": broken, "log": FileSink("log", lines)}
+    site = site_with(sqlite_url, open_stores, clock, sinks)
+    site.submit()
+    assert site.drive() is RunStatus.COMPLETED
+    for _ in range(36):
+        site.dispatcher.deliver_due()
+        clock.forward(100)
+    assert broken.offered > 0
+    assert len(lines.read_text().splitlines()) == len(site.types())
+    assert site.stores.outbox.dead_letters() == ()
+
+    with listening() as receiver:
+        recovered = Site(site.stores, site.executors, clock=clock, sinks={"hook": WebhookSink("hook", receiver.url)})
+        clock.forward(1000)
+        while recovered.dispatcher.deliver_due().attempted:
+            pass
+        arrived = sorted(document["runseq"] for document in receiver.documents())  # type: ignore[type-var]
+    assert arrived == list(range(1, len(site.types()) + 1))
+
+
+def test_a_sink_that_breaks_does_not_keep_events_from_the_others(
+    sqlite_url: str, open_stores: OpenStores, clock: SetClock, tmp_path: Path
+) -> None:
+    lines = tmp_path / "events.jsonl"
+    site = site_with(sqlite_url, open_stores, clock, {"broken": Broken(), "log": FileSink("log", lines)})
+    site.submit()
+    assert site.dispatcher.deliver_due() == Deliveries(delivered=1, postponed=1)
+
+
+def test_an_address_that_does_not_answer_is_a_failed_delivery(
+    sqlite_url: str, open_stores: OpenStores, clock: SetClock
+) -> None:
+    with listening() as gone:
+        address = gone.url
+    site = site_with(sqlite_url, open_stores, clock, {"hook": WebhookSink("hook", address, timeout_s=1)})
+    site.submit()
+    (entry,) = site.stores.outbox.take("hook", limit=1, hold_s=0)
+    with pytest.raises(TransientFailure) as failed:
+        WebhookSink("hook", address, timeout_s=1).deliver(entry)
+    assert failed.value.code == "DeliveryFailed"
+    with pytest.raises(ValueError, match="not an http address"):
+        WebhookSink("hook", "ftp://example.com/x")
+
+
+def test_a_file_that_cannot_be_written_is_a_failed_delivery(
+    sqlite_url: str, open_stores: OpenStores, clock: SetClock, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    site = site_with(sqlite_url, open_stores, clock, {"log": FileSink("log", blocked / "events.jsonl")})
+    site.submit()
+    assert site.dispatcher.deliver_due() == Deliveries(postponed=1)
+
+
+def test_the_worker_delivers_while_runs_go_on(sqlite_url: str, open_stores: OpenStores, receiver: Receiver) -> None:
+    stores: RunStores = open_stores(sqlite_url, sinks=("hook",))
+    site = Site(stores, FakeExecutors(), sinks={"hook": WebhookSink("hook", receiver.url)})
+    site.submit()
+    stop = threading.Event()
+    thread = threading.Thread(target=site.worker().run, args=(stop,))
+    thread.start()
+    arrived = threading.Event()
+    try:
+        for _ in range(3000):
+            if len(receiver.requests) >= 9:
+                break
+            arrived.wait(0.02)
+    finally:
+        stop.set()
+        thread.join(30)
+    assert {document["runseq"] for document in receiver.documents()} == set(range(1, 10))

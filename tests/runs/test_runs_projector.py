@@ -1,0 +1,163 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from runs_workers import FakeExecutors, SetClock, Site
+from store_fixtures import OpenStores
+
+from clew.runs.events import AlertRaised, StoredEvent
+from clew.runs.follower import RunFollower
+from clew.runs.projection import project_run
+from clew.runs.projector import Projector
+from clew.runs.snapshot import RunSnapshot
+from clew.runs.status import RunStatus
+from clew.runs.stores import RunStores
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def site(url: str, open_stores: OpenStores, clock: SetClock) -> Site:
+    made = Site(open_stores(url, clock=clock), FakeExecutors(), clock=clock)
+    made.submit()
+    return made
+
+
+def alerts(site: Site) -> list[AlertRaised]:
+    return [e.body for e in site.stores.reader.events("run-1") if isinstance(e.body, AlertRaised)]
+
+
+def test_a_projector_goes_on_from_its_watermark(site: Site) -> None:
+    reads: list[int] = []
+
+    class Watching:
+        def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
+            reads.append(after)
+            return site.stores.reader.events(run_id, after=after, limit=limit)
+
+    site.projector.catch_up("run-1")
+    site.drive()
+    reader: Any = Watching()
+    fresh = Projector(reader, site.stores.writer, site.stores.snapshots, clock=site.clock)
+    saved = site.stores.snapshots.load("run-1")
+    assert saved is not None
+    projected = fresh.catch_up("run-1")
+    assert reads[0] == saved.last_event_seq > 0
+    assert projected.snapshot == project_run("run-1", site.stores.reader.events("run-1"))
+
+
+def test_a_projector_that_dies_between_reading_and_saving_loses_nothing(site: Site) -> None:
+    class Dies(Exception):
+        pass
+
+    class Dying:
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def load(self, run_id: str) -> RunSnapshot | None:
+            snapshot: RunSnapshot | None = self.inner.load(run_id)
+            return snapshot
+
+        def save(self, snapshot: RunSnapshot) -> None:
+            raise Dies
+
+        def behind(self, limit: int) -> tuple[str, ...]:
+            runs: tuple[str, ...] = self.inner.behind(limit)
+            return runs
+
+    dying: Any = Dying(site.stores.snapshots)
+    with pytest.raises(Dies):
+        Projector(site.stores.reader, site.stores.writer, dying, clock=site.clock).catch_up("run-1")
+    assert site.stores.snapshots.behind(5) == ("run-1",)
+    assert site.projector.catch_up("run-1").snapshot.last_event_seq == 1
+    assert site.stores.snapshots.behind(5) == ()
+
+
+def test_the_lag_is_measured_and_above_five_seconds_an_alert_is_raised_once(site: Site, clock: SetClock) -> None:
+    clock.forward(1)
+    assert site.projector.catch_up("run-1").lag.total_seconds() == 1
+    assert alerts(site) == []
+    site.submit("r-2")
+    clock.forward(6)
+    assert site.projector.catch_up("run-2").lag.total_seconds() == 6
+    assert site.projector.catch_up("run-2").lag.total_seconds() == 0
+    (alert,) = [e.body for e in site.stores.reader.events("run-2") if isinstance(e.body, AlertRaised)]
+    assert (alert.alert, alert.severity, alert.details["lag_ms"]) == ("PROJECTOR_LAG_HIGH", "P2", 6000)
+
+
+class Holey:
+    """A reader that does not see some of the events yet."""
+
+    def __init__(self, inner: Any, *missing: int) -> None:
+        self.inner = inner
+        self.missing = set(missing)
+
+    def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEvent]:
+        events: Sequence[StoredEvent] = self.inner.events(run_id, after=after, limit=limit)
+        return tuple(event for event in events if event.run_seq not in self.missing)
+
+
+def test_a_gap_halts_the_projection_makes_it_stale_and_raises_an_alert(site: Site) -> None:
+    site.drive()
+    stores: RunStores = replace(site.stores)
+    delete_saved = stores.snapshots.load("run-1")
+    assert delete_saved is not None
+    site.submit("r-2")
+    site.drive("run-2")
+    holey: Any = Holey(stores.reader, 4)
+    memory: Any = Memory()
+    projector = Projector(holey, stores.writer, memory, clock=site.clock)
+    projected = projector.catch_up("run-1")
+    assert projected.is_stale
+    assert projected.snapshot.last_event_seq == 3
+    (alert,) = alerts(site)
+    assert (alert.alert, alert.severity) == ("PROJECTOR_GAP_DETECTED", "P1")
+    assert alert.details == {"expected_seq": 4, "found_seq": 5}
+    assert projector.catch_up("run-1").is_stale
+    assert len(alerts(site)) == 1
+    holey.missing.clear()
+    closed = projector.catch_up("run-1")
+    assert not closed.is_stale
+    assert closed.snapshot.status is RunStatus.COMPLETED
+
+
+class Memory:
+    """Snapshots that are kept nowhere else."""
+
+    def __init__(self) -> None:
+        self.saved: dict[str, RunSnapshot] = {}
+
+    def load(self, run_id: str) -> RunSnapshot | None:
+        return self.saved.get(run_id)
+
+    def save(self, snapshot: RunSnapshot) -> None:
+        self.saved[snapshot.run_id] = snapshot
+
+
+def test_a_stale_follower_catches_up_by_fetching_the_snapshot(site: Site) -> None:
+    site.drive()
+    events = site.stores.reader.events("run-1")
+    follower = RunFollower("run-1")
+    follower.feed(*events[:2], *events[5:7])
+    assert follower.is_stale
+    follower.resync(site.projector)
+    assert not follower.is_stale
+    assert follower.snapshot == project_run("run-1", events)
+
+
+def test_looking_at_a_run_saves_nothing_and_raises_no_alert(site: Site, clock: SetClock) -> None:
+    clock.forward(100)
+    assert site.projector.look("run-1").snapshot.status is RunStatus.PENDING
+    assert site.stores.snapshots.load("run-1") is None
+    assert alerts(site) == []
+
+
+def test_all_runs_that_are_behind_are_brought_up_to_date(site: Site) -> None:
+    for number in range(3):
+        site.submit(f"more {number}")
+    assert len(site.projector.catch_up_all()) == 4
+    assert site.projector.catch_up_all() == ()
