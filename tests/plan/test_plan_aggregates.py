@@ -58,7 +58,7 @@ OUTSIDE = [
     "type: update, arguments: {assignments: [{column: x, expression: 'amount / «SUM»(amount)'}]}",
     f"type: update, arguments: {{joins: [{{alias: t, dataset_id: targets, on: «AVG»(1) = 1}}], assignments: {X}}}",
     "type: output, selector: NOT («AVG»(amount) = 1), arguments: {destination: {location: {path: out.csv}}}",
-    "type: aggregate, selector: «SUM»(1) = 1, arguments: {group_by: [], aggregations: [{column: x, expression: SUM(1)}]}",
+    "type: aggregate, selector: «SUM»(1)=1, arguments: {group_by: [], aggregations: [{column: n, expression: SUM(1)}]}",
     "type: append, arguments: {source: {dataset_id: targets}, source_selector: «SUM»(amount) = 1}",
     "type: aggregate, arguments: {group_by: [], aggregations: [{column: x, expression: SUM(«MAX_AGG»(amount))}]}",
 ]

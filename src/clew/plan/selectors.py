@@ -44,12 +44,15 @@ class Selectors:
             self._expand(name)
 
     def parse(self, text: ExpressionText) -> Node | None:
-        """The tree of a text with all selectors in place; None where something was wrong and has been reported."""
+        """The tree of a text with all selectors in place; None where it cannot be read, which has been reported.
+
+        NULL stands for a selector about which something was reported, so that the rest can be checked.
+        """
         node = self._parse(text)
         return None if node is None else self._substituted(node)
 
     def expanded(self, name: str) -> Node | None:
-        """The tree of a selector that is visible here."""
+        """The tree of a selector that is visible here, None where something is wrong with it."""
         if name in self.texts:
             self._expand(name)
             return self._expanded[name]
@@ -86,19 +89,16 @@ class Selectors:
     def _is_open(self, name: str) -> bool:
         return name in self.texts and name not in self._expanded
 
-    def _substituted(self, node: Node) -> Node | None:
+    def _substituted(self, node: Node) -> Node:
         match node:
             case Literal() | Reference():
                 return node
             case SelectorReference():
-                return self._reference(node)
+                return self._reference(node) or Literal(None, node.region)
             case Call():
-                arguments = [self._substituted(argument) for argument in node.arguments]
-                known = tuple(argument for argument in arguments if argument is not None)
-                if len(known) < len(arguments):
-                    return None
-                is_same = all(new is old for new, old in zip(known, node.arguments, strict=True))
-                return node if is_same else Call(node.name, known, node.region, node.head)
+                arguments = tuple(self._substituted(argument) for argument in node.arguments)
+                is_same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
+                return node if is_same else Call(node.name, arguments, node.region, node.head)
 
     def _reference(self, reference: SelectorReference) -> Node | None:
         name, span = reference.name, reference.region.span

@@ -1,0 +1,81 @@
+"""Scenarios at compile time: their projects with their datasets."""
+
+from collections.abc import Callable
+
+from plan_workspaces import Checked
+
+from clew.plan import WorkspaceCompiler
+
+Check = Callable[..., Checked]
+
+
+def scenario(body: str) -> dict[str, str]:
+    head = """
+name: s
+periods: [{identifier: "1", level: all, start_date: 2026-01-01, end_date: 2026-01-31}]
+period: "1"
+"""
+    return {"scenarios/s.yaml": head + body}
+
+
+ON_X = "- {seq: 1, name: x, type: delete, selector: amount = 1}"
+
+
+def test_datasets_of_a_scenario_stand_in_for_those_of_the_workspace(check: Check) -> None:
+    found = check(
+        ON_X,
+        files=scenario("""
+datasets:
+  - {id: orders, main_table: {name: lines, columns: [{name: amount, type: integer}]}, rows: [{amount: 1}]}
+project: p
+expected_output: {rows: []}
+"""),
+    )
+    assert found.diagnostics == ()
+    [written] = found.loaded.workspace.scenarios
+    compiler = WorkspaceCompiler(found.loaded.workspace)
+    project = compiler.scenario_project(written)
+    assert project is not None
+    plan = compiler.project_with(project, compiler.scenario_datasets(written)).plan
+    assert plan is not None
+    assert (plan.input.table, plan.input.resolver_source) == ("lines", "inline")
+
+
+def test_all_unknown_datasets_of_a_scenario_are_reported(check: Check) -> None:
+    check(
+        ON_X,
+        files=scenario("""
+datasets: [{id: orders, rows: []}, {id: «custmers», rows: []}, {id: «nowhere», rows: []}]
+project: p
+expected_output: {rows: []}
+"""),
+    ).reports("UnknownDataset", "UnknownDataset")
+
+
+def test_the_error_that_a_scenario_expects_is_not_an_error(check: Check) -> None:
+    body = """
+datasets: [{id: orders, rows: []}]
+project:
+  input_dataset: orders
+  operations: [{seq: 1, name: x, type: delete, selector: %s = 1}]
+expected_error: {code: %s}
+"""
+    assert check("", files=scenario(body % ("nothing", "UnknownColumn"))).diagnostics == ()
+    check("", files=scenario(body % ("«nothing»", "UnknownDataset"))).reports("UnknownColumn")
+
+
+def test_a_scenario_may_borrow_a_registered_dataset(check: Check) -> None:
+    found = check(
+        """
+        - seq: 1
+          name: publish
+          type: output
+          arguments: {destination: {location: {path: made.parquet}}, register_as_dataset: made}
+        """,
+        files=scenario("""
+datasets: [{id: made, rows: []}]
+project: {input_dataset: made, operations: [{seq: 1, name: x, type: delete, selector: amount = 1}]}
+expected_output: {rows: []}
+"""),
+    )
+    assert found.diagnostics == ()
