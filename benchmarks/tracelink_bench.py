@@ -10,13 +10,13 @@ import tempfile
 import timeit
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter, process_time
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from benchmarks.figure import Figure
 
 from clew.tracelink import (
     Emitter,
@@ -37,16 +37,6 @@ CALLS = 50_000
 FRAMES = 200_000
 TRACE = 7_527_995_000_000_000_000
 PARENTS = (TRACE + 1, TRACE + 2, TRACE + 3)
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured number, and the bound that it is to keep where there is one."""
-
-    name: str
-    value: float
-    unit: str
-    at_most: float | None = None
 
 
 def measure() -> list[Figure]:

@@ -1,0 +1,76 @@
+"""Runs every benchmark, prints its figures, and writes them to benchmarks/RESULTS.md with the machine they are from.
+
+`make bench` runs all; `python -m benchmarks lang check` only those.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.figure import Figure
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+
+
+def main() -> None:
+    known = [path.stem.removesuffix("_bench") for path in sorted(HERE.glob("*_bench.py"))]
+    wanted = sys.argv[1:] or known
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
+    sections = [section(name) for name in wanted]
+    if wanted == known:
+        RESULTS.write_text("\n".join([*heading(), *sections]), encoding="utf-8")
+        print(f"written to {RESULTS.relative_to(HERE.parent)}")
+
+
+def section(name: str) -> str:
+    print(f"{name} ...", flush=True)
+    module = import_module(f"benchmarks.{name}_bench")
+    figures: list[Figure] = module.measure()
+    for figure in figures:
+        print(f"  {figure.name:<72} {value_of(figure):>16}  {bound_of(figure)}".rstrip(), flush=True)
+    about = (module.__doc__ or "").strip().partition("\n")[0]
+    rows = [f"| {figure.name} | {value_of(figure)} | {bound_of(figure)} |" for figure in figures]
+    return "\n".join([f"## {name}", "", about, "", "| | measured | bound |", "|---|---:|---|", *rows, ""])
+
+
+def value_of(figure: Figure) -> str:
+    return f"{figure.value:,.2f} {figure.unit}"
+
+
+def bound_of(figure: Figure) -> str:
+    if figure.at_most is None:
+        return ""
+    kept = "kept" if figure.value <= figure.at_most else "MISSED"
+    return f"at most {figure.at_most:,g}: {kept}"
+
+
+def heading() -> Iterator[str]:
+    yield "# Benchmarks\n"
+    yield "Written by `make bench`. Ratios travel between machines, times do not.\n"
+    yield f"- date: {datetime.now(UTC).date().isoformat()}"
+    yield f"- machine: {os.cpu_count()} cores, {memory()}, {platform.system()} {platform.machine()}"
+    yield f"- Python {platform.python_version()}, {java()}\n"
+
+
+def memory() -> str:
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return f"{pages * size / 2**30:.0f} GB of memory"
+
+
+def java() -> str:
+    try:
+        answer = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "no Java"
+    return answer.stderr.partition("\n")[0].replace('"', "")
+
+
+main()
