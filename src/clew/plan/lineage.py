@@ -1,11 +1,11 @@
 """Column-level lineage: from which columns of which datasets a column of the working dataset derives.
 
 Two kinds are told apart. A column *derives from* the columns whose values go into it; it is *influenced by* the columns
-that decide which rows it is set on: selectors, join conditions and group keys.
+that decide which rows it is set on or made of: selectors, join conditions, group keys, and what was deleted before.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clew.lang.typed import Expression, columns_of
 
@@ -50,6 +50,8 @@ class LineageState:
     working_table: str
     joined: Mapping[str, str] = field(default_factory=dict)
     """Join aliases and the datasets behind them."""
+    deletions: Origins = field(default_factory=Origins)
+    """What has decided so far which rows are deleted. Summaries depend on it: they are made of the rows that remain."""
 
     @staticmethod
     def loaded(dataset: str, table: str, columns: Iterable[str]) -> "LineageState":
@@ -68,14 +70,18 @@ class LineageState:
 
     def joining(self, aliases: Mapping[str, str]) -> "LineageState":
         """The state that the expressions of an operation with joins see."""
-        return LineageState(self.working, self.working_table, aliases)
+        return replace(self, joined=aliases)
+
+    def deleting(self, condition: Iterable[Expression]) -> "LineageState":
+        """The state after rows were deleted."""
+        return replace(self, deletions=self.deletions | self.of(condition).as_influence())
 
     def changed(self, changes: Mapping[str, Origins]) -> "LineageState":
         """The state after a step. A column keeps its former origins too, for the rows that the step left alone."""
         merged = dict(self.working)
         for column, origins in changes.items():
             merged[column] = merged.get(column, Origins()) | origins
-        return LineageState(merged, self.working_table)
+        return replace(self, working=merged, joined={})
 
     def summary(self, columns: Iterable[str]) -> tuple[ColumnLineage, ...]:
         """The lineage of these columns, sorted for people and digests."""

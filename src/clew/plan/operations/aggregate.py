@@ -68,7 +68,7 @@ def _state_after(
     values: Mapping[str, PlannedExpression | None],
 ) -> State:
     before = context.state.lineage
-    influence = before.of([selector.tree] if selector else []).as_influence()
+    influence = before.of([selector.tree] if selector else []).as_influence() | before.deletions
     for name in group_by:
         influence |= before.working.get(name, Origins()).as_influence()
     changes = {name: before.of([value.tree]) | influence for name, value in values.items() if value}

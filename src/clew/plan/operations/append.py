@@ -147,11 +147,12 @@ def _state_after(
     values: Mapping[str, PlannedExpression | None],
 ) -> State:
     lineage = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
-    influence = lineage.of([condition.tree] if condition else []).as_influence()
+    chosen = lineage.of([condition.tree] if condition else []).as_influence()
+    grouped = chosen
     for name in group_by:
-        influence |= lineage.working[name].as_influence()
+        grouped |= lineage.working[name].as_influence()
     changes = {
-        name: lineage.of([value.tree]) | influence
+        name: lineage.of([value.tree]) | (chosen if name in group_by else grouped)
         for name, value in values.items()
         if value and name not in SYSTEM_COLUMNS
     }

@@ -10,6 +10,7 @@ def plan_delete(context: Context, operation: Delete) -> Outcome:
     selector = context.expressions.selector(operation.selector, context.scope()) if operation.selector else None
     if operation.selector and selector is None:
         return Outcome(None, context.state)
+    lineage = context.state.lineage.deleting([selector.tree] if selector else [])
     step = DeleteStep(
         seq=context.placed.seq,
         id=context.id,
@@ -22,4 +23,4 @@ def plan_delete(context: Context, operation: Delete) -> Outcome:
         reads=reads([("selector", selector)]),
         adds=(),
     )
-    return Outcome(step, context.state)
+    return Outcome(step, context.state.changed((), lineage))
