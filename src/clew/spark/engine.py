@@ -28,7 +28,7 @@ LONGEST_CHAIN = 12
 """Narrow steps on top of each other before the state is written down. Longer chains outgrow the JIT compiler."""
 
 LONGEST_FILTERED_CHAIN = 6
-"""Up to here unchanged rows are left out of the changes; the filter copies every step, so it explodes in longer ones."""
+"""Up to here unchanged rows are left out of the changes: the filter copies every step, so it explodes beyond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,7 @@ def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]
     )
     written = write_part(rows, run.storage.root, f"{run.folder}/changes/{part.name}", part)
     found = observation.get
-    results = [
-        StepResult(step.seq, _narrow_counts(step, int(found[f"s{step.seq}"] or 0))) for step in steps
-    ]
+    results = [StepResult(step.seq, _narrow_counts(step, int(found[f"s{step.seq}"] or 0))) for step in steps]
     return [*results[:-1], replace(results[-1], parts=(written,))]
 
 

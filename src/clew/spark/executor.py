@@ -21,7 +21,6 @@ from clew.plan.steps import AppendStep, Step, UpdateStep
 from clew.runs.artifacts import ArtifactRef
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.failure import failure_of
 from clew.runs.plan_ref import PlannedStep
 from clew.runs.snapshot import RunSnapshot
 from clew.runs.status import StepStatus

@@ -19,7 +19,8 @@ from clew.diagnostics.codes.engine import (
 )
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
 from clew.lang.evaluation import Row, evaluator
-from clew.lang.typed import Expression, Value, columns_of
+from clew.lang.functions import FUNCTIONS, AggregateFunction
+from clew.lang.typed import Apply, Convert, Expression, Value, columns_of
 from clew.plan.plan import Plan
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.spark.names import joined_column
@@ -44,7 +45,13 @@ _VALUE_CONDITIONS = (
 )
 _GONE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_READ_FILE", "FILE_NOT_EXIST")
 _FULL = ("No space left on device", "Disk quota exceeded", "Permission denied", "Read-only file system", "not writable")
-_LOST = ("Connection refused", "connection was closed", "SparkContext was shut down", "UNAVAILABLE", "Job aborted because SparkContext")
+_LOST = (
+    "Connection refused",
+    "connection was closed",
+    "SparkContext was shut down",
+    "UNAVAILABLE",
+    "Job aborted because SparkContext",
+)
 
 
 def is_value_error(error: PySparkException) -> bool:
@@ -75,9 +82,7 @@ def _named(step: Step | None) -> str:
     return f'step {step.seq} "{step.name}"' if step else "loading"
 
 
-def culprit(
-    working: Working, step: Step, plan: Plan, storage: Storage, expressing: Expressing
-) -> UserError | None:
+def culprit(working: Working, step: Step, plan: Plan, storage: Storage, expressing: Expressing) -> UserError | None:
     """The first row whose values a step cannot handle, as an error; None where Python finds none."""
     joined = joined_for(step, storage) if isinstance(step, UpdateStep) else {}
     rows = working.rows
@@ -108,9 +113,6 @@ def _expressions(step: Step) -> Iterator[tuple[str, Expression]]:
 
 def _arguments(tree: Expression) -> Iterator[Expression]:
     """The parts of an aggregation that are evaluated row by row."""
-    from clew.lang.functions import FUNCTIONS, AggregateFunction
-    from clew.lang.typed import Apply, Convert
-
     match tree:
         case Apply(function, arguments) if isinstance(FUNCTIONS[function], AggregateFunction):
             yield from arguments
@@ -123,9 +125,7 @@ def _arguments(tree: Expression) -> Iterator[Expression]:
             return
 
 
-def _rows(
-    rows: DataFrame, tree: Expression, plan: Plan, expressing: Expressing
-) -> Iterator[tuple[Row, int]]:
+def _rows(rows: DataFrame, tree: Expression, plan: Plan, expressing: Expressing) -> Iterator[tuple[Row, int]]:
     """The rows as the Python evaluator sees them, with the natural key for the message."""
     table = expressing.table
     known = {column.name for column in plan.input.columns}
@@ -141,9 +141,7 @@ def _rows(
         yield Row(tables, expressing.today), int(values[ORDINAL])
 
 
-def _found(
-    diagnostic: Diagnostic, step: Step, what: str, plan: Plan, row: Row, row_id: str
-) -> UserError:
+def _found(diagnostic: Diagnostic, step: Step, what: str, plan: Plan, row: Row, row_id: str) -> UserError:
     own: Mapping[str, Value] = row.tables.get(plan.input.table, {})
     key = ", ".join(f"{name} {own[name]}" for name in plan.input.natural_key if name in own)
     which = f"row {key} ({row_id})" if key else f"row {row_id}"

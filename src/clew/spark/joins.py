@@ -33,7 +33,7 @@ class JoinKeys:
 
 
 def equality_keys(join: Join) -> JoinKeys | None:
-    """The keys of a join whose condition is a conjunction of equalities with the other side; None for any other join."""
+    """The keys of a join whose condition is equalities with the other side, joined by AND; None for any other join."""
     columns, own = list[str](), list[Expression]()
     for conjunct in _conjuncts(join.on.tree):
         tables = {table for table, _ in columns_of(conjunct)}
@@ -126,13 +126,13 @@ def _not_unique(
         .collect()
     )
     names = [column.name for column in join.dataset.columns]
-    differing = [
-        name for position, name in enumerate(names) if len({row[position] for row in doubled}) > 1
-    ] or names[:3]
+    differing = [name for position, name in enumerate(names) if len({row[position] for row in doubled}) > 1] or names[
+        :3
+    ]
     examples = " and ".join(
         "(" + ", ".join(f"{name} {row[names.index(name)]}" for name in differing[:4]) + ")" for row in doubled
     )
-    problem = f'{matches} rows of {join.alias} match one row on {join.on.text}, for example {examples}'
+    problem = f"{matches} rows of {join.alias} match one row on {join.on.text}, for example {examples}"
     return UserError(
         JOIN_NOT_UNIQUE.at(
             step.place,

@@ -69,9 +69,10 @@ def apply_update(
     rows = rows.withColumns(
         {
             new_column(step.seq, position): F.expr(
-                f"CASE WHEN {quoted(selected)} THEN {expressing.sql(assignment.value.tree)} ELSE {_old(step, position)} END"
+                f"CASE WHEN {quoted(selected)} THEN {expressing.sql(step.assignments[position].value.tree)} "
+                f"ELSE {_old(step, position)} END"
             )
-            for position, assignment in enumerate(step.assignments)
+            for position in range(len(step.assignments))
         }
     )
     rows = rows.withColumns(_changes(step))

@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from clew.spark.sql import quoted
 from clew.trace.identity import ROW_INDEX_BITS
 from clew.trace.layout import ORDINAL, PART_FILE, Part, PartFile
+from clew.trace.parts_json import part_to_json
 
 WRITE_OPTIONS = {
     "compression": "zstd",
@@ -39,7 +40,7 @@ def write_part(rows: DataFrame, root: Path, name: str, part: Part, first_ordinal
     staging.parent.mkdir(parents=True, exist_ok=True)
     rows.write.options(**WRITE_OPTIONS).parquet(str(staging))
     complete = replace(part, files=_describe(staging, name, first_ordinal))
-    (staging / PART_FILE).write_text(json.dumps(asdict(complete), sort_keys=True), encoding="utf-8")
+    (staging / PART_FILE).write_text(json.dumps(part_to_json(complete), sort_keys=True), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     staging.rename(folder)
     return complete

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.plan.steps import OutputStep
+from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
 from clew.spark.sql import quoted
-from clew.spark.names import row_id_sql
 
 _ONE_FILE_FORMATS = {"csv": "csv", "jsonl": "json", "json": "json", "parquet": "parquet"}
 """Formats of which one file can be published, with Spark's name for them."""

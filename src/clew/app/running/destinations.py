@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.model import DatabaseDatasource, FilesDatasource, Period, Workspace
+from clew.plan import Plan
 from clew.plan.resolution import fill_template
 from clew.plan.steps import OutputStep
-
-if TYPE_CHECKING:
-    from clew.spark.publishing import Target
+from clew.spark.publishing import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +19,16 @@ class Destinations:
     workspace: Workspace
     period: Period
     run_id: str
-    project: str
+    plan: Plan
     sandbox: Path | None
     """The sandbox of the environment, where the run is one of a draft."""
 
-    def target_of(self, step: OutputStep) -> "Target | None":
+    def target_of(self, step: OutputStep) -> Target | None:
         """The place of a step's files; None where they go to a table."""
-        from clew.spark.publishing import Target
-
         destination = step.destination
         if self.sandbox is not None:
             name = destination.path or f"{destination.table}"
-            folder = self.sandbox / self.project / self.run_id / str(step.seq)
+            folder = self.sandbox / self.plan.name / self.run_id / str(step.seq)
             path = folder / Path(self._filled(name)).name
             return Target(path, self._shown(path))
         if destination.table is not None:
@@ -58,7 +54,7 @@ class Destinations:
         return path
 
     def _filled(self, template: str) -> str:
-        return fill_template(template, self.period, table="", dataset=self.project)
+        return fill_template(template, self.plan.input, self.period)
 
     def _shown(self, path: Path) -> str:
         root = self.workspace.root.resolve()

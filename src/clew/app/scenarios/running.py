@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from clew.app.scenarios.inputs import InputWriter
 from clew.app.scenarios.matching import Mismatch, Row, compare
@@ -19,13 +19,14 @@ from clew.model import Period, PeriodTree, Scenario, Workspace
 from clew.plan import Plan, WorkspaceCompiler
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import OutputStep
+from clew.spark.direct import run_directly
+from clew.spark.engine import EngineRun
+from clew.spark.executor import datasets_of, pinned_rows
+from clew.spark.narrow import Expressing
+from clew.spark.publishing import Published, output_columns, output_rows
+from clew.spark.types import DataFrame, SparkSession
+from clew.spark.working import Storage
 from clew.trace.layout import Part
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from clew.spark.narrow import Expressing
-    from clew.spark.publishing import Published
 
 Status = Literal["pass", "fail", "error"]
 
@@ -73,10 +74,8 @@ class CollectingPublisher:
     run_id: str
     outputs: dict[int, tuple[Sequence[str], Sequence[Row]]] = field(default_factory=dict)
 
-    def publish(self, rows: "DataFrame", step: OutputStep, expressing: "Expressing") -> "Published":
+    def publish(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Published:
         """Collect the rows that the step selects."""
-        from clew.spark.publishing import Published, output_columns, output_rows
-
         chosen = output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
         collected = [record.asDict() for record in chosen.collect()]
         self.outputs[step.seq] = (step.columns, collected)
@@ -86,15 +85,16 @@ class CollectingPublisher:
 class NoRegistration:
     """Registers nothing: a scenario leaves no dataset behind."""
 
-    def register(self, rows: "DataFrame", step: OutputStep, expressing: "Expressing") -> int:
+    def register(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> int:
         """Pretend that this is the first version."""
+        del rows, step, expressing
         return 1
 
 
 class ScenarioRunner:
     """Runs the scenarios of a workspace in one Spark session and one temporary folder."""
 
-    def __init__(self, workspace: Workspace, spark: Callable[[], "SparkSession"]) -> None:
+    def __init__(self, workspace: Workspace, spark: Callable[[], SparkSession]) -> None:
         self._workspace = workspace
         self._compiler = WorkspaceCompiler(workspace)
         self._spark = spark
@@ -127,12 +127,6 @@ class ScenarioRunner:
         return ScenarioResult(scenario.name, scenario.file, status, seconds, tuple(mismatches), error)
 
     def _do(self, scenario: Scenario, root: Path) -> Outcome:
-        from clew.spark.direct import run_directly
-        from clew.spark.engine import EngineRun
-        from clew.spark.executor import datasets_of, pinned_rows
-        from clew.spark.narrow import Expressing
-        from clew.spark.working import Storage
-
         periods = PeriodTree(scenario.periods) if scenario.periods else self._workspace.periods
         period = self._period(scenario, periods)
         plan = self._plan(scenario)

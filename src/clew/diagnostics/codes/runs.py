@@ -130,6 +130,20 @@ DELIVERY_FAILED = Code(
     "check the receiver; `clew dlq` lists events that were given up",
 )
 
+AMBIGUOUS_RUN = Code(
+    "AmbiguousRun",
+    'several runs begin with "{run_id}": {candidates}',
+    "The beginning of a run id fits more than one run.",
+    "give more characters of the id",
+    Nature.USAGE,
+)
+PROJECT_NOT_ACTIVE = Code(
+    "ProjectNotActive",
+    'the project "{project}" has no active version',
+    "A project was to be deactivated, or to be run by its version, that is not active.",
+    "activate it with `clew activate`",
+)
+
 RUN_CODES = (
     RUN_NOT_FOUND,
     RUN_DELETED,
@@ -152,4 +166,6 @@ RUN_CODES = (
     INVALID_SECRET_REFERENCE,
     SECRET_NOT_FOUND,
     DELIVERY_FAILED,
+    AMBIGUOUS_RUN,
+    PROJECT_NOT_ACTIVE,
 )

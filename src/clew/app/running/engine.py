@@ -1,0 +1,174 @@
+"""Opens the Spark executor of a run: plan, session, inputs, destinations, registration."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.app.running.destinations import Destinations
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.plans import kept_plan
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
+from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD, UNKNOWN_RESOLVER
+from clew.model import Period, Workspace
+from clew.plan import require_capabilities
+from clew.plan.datasets import DatasetUse
+from clew.plan.resolution import resolve
+from clew.runs.clock import utc_now
+from clew.runs.executor import StepExecutor
+from clew.runs.registry import DatasetRegistry, DatasetVersion
+from clew.runs.request import RunRecord
+from clew.runs.secrets import SecretRef, SecretsResolver
+from clew.runs.snapshot import RunSnapshot
+from clew.spark.executor import SparkExecutor, SparkRun
+from clew.spark.loading import PinRequest, pin, pin_managed
+from clew.spark.publishing import FilePublisher
+from clew.spark.registering import StorageRegistrar
+from clew.spark.types import SparkSession
+from clew.trace.layout import PART_FILE, Part, PartFile
+from clew.trace.parts_json import part_to_json
+
+ENGINE_CAPABILITIES = frozenset(
+    {
+        "cap.clew.aggregate.v1",
+        "cap.clew.append.v1",
+        "cap.clew.delete.v1",
+        "cap.clew.output.v1",
+        "cap.clew.register_dataset.v1",
+        "cap.clew.runtime_join.v1",
+        "cap.clew.update.v1",
+        "cap.rfc.0003.debug_capture_postlude.v1",
+    }
+)
+"""What this engine can do."""
+
+DRAFT = "draft"
+"""The project version of a run that runs the file as it is, into the sandbox."""
+
+
+def period_of(workspace: Workspace, identifier: str) -> Period:
+    """A period of the workspace's calendars. UserError with near names where there is none."""
+    period = workspace.periods.period(identifier)
+    if period is None:
+        known = [each.identifier for each in workspace.periods.periods]
+        raise UserError(UNKNOWN_PERIOD.anywhere(name=identifier, hint=did_you_mean(identifier, known)))
+    return period
+
+
+@dataclass(frozen=True, slots=True)
+class SparkExecutors:
+    """Executors for the runs of one environment, on one Spark session that starts with the first."""
+
+    workspace: Workspace
+    environment: RunEnvironment
+    datasets: DatasetRegistry
+    secrets: SecretsResolver
+    spark: Callable[[], SparkSession]
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
+        """The executor of a run."""
+        del snapshot
+        request = run.request
+        plan = kept_plan(self.environment.storage_root, request.plan.digest or "")
+        require_capabilities(plan, ENGINE_CAPABILITIES)
+        period = period_of(self.workspace, request.period)
+        is_draft = request.project_version == DRAFT
+        destinations = Destinations(
+            self.workspace, period, run.run_id, plan, self.environment.sandbox_root if is_draft else None
+        )
+        spark = self.spark()
+        return SparkExecutor(
+            SparkRun(
+                spark=spark,
+                run_id=run.run_id,
+                plan=plan,
+                period=request.period,
+                storage_root=self.environment.storage_root,
+                inputs=Inputs(self, spark, run.run_id, period),
+                publisher=FilePublisher(run.run_id, destinations.target_of),
+                registrar=NoRegistrar()
+                if is_draft
+                else StorageRegistrar(run.run_id, plan, request.period, self.environment.storage_root, self.datasets),
+            )
+        )
+
+    def secret(self, reference: str) -> str:
+        """The value of a secret of the environment."""
+        return self.secrets.resolve([SecretRef.parse(reference)], self.environment.scope)[reference]
+
+
+class NoRegistrar:
+    """For drafts: their outputs are nobody's input."""
+
+    def register(self, rows: object, step: object, expressing: object) -> int:
+        """Register nothing."""
+        del rows, step, expressing
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Pins the datasets of a run."""
+
+    executors: SparkExecutors
+    spark: SparkSession
+    run_id: str
+    period: Period
+
+    def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        """Pin a dataset, from where its resolver says or from a version that a project registered."""
+        if use.resolver_id is None:
+            return self._managed(use, first_file_ordinal)
+        workspace = self.executors.workspace
+        resolver = workspace.resolver(use.resolver_id)
+        if resolver is None:
+            raise UserError(UNKNOWN_RESOLVER.anywhere(problem=f'no resolver "{use.resolver_id}"'))
+        sources = resolve(use, resolver, self.period, workspace.periods, today=utc_now().date())
+        request = PinRequest(
+            use=use,
+            sources=sources,
+            datasources={datasource.id: datasource for datasource in workspace.datasources},
+            workspace_root=workspace.root,
+            storage_root=self.executors.environment.storage_root,
+            run_id=self.run_id,
+            period=self.period,
+            periods=workspace.periods,
+            first_file_ordinal=first_file_ordinal,
+            secrets=self.executors.secret,
+        )
+        return pin(self.spark, request).part
+
+    def _managed(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        version = self._version(use)
+        files = [PartFile(file.path, file.rows, file.size, file.sha256) for file in version.files]
+        part = pin_managed(
+            use,
+            files,
+            version=version.version,
+            period=self.period,
+            periods=self.executors.workspace.periods,
+            first_file_ordinal=first_file_ordinal,
+        )
+        folder = self.executors.environment.storage_root / "runs" / self.run_id / "input" / use.key
+        _describe(folder, part)
+        return part
+
+    def _version(self, use: DatasetUse) -> DatasetVersion:
+        versions = self.executors.datasets.versions(use.dataset_id)
+        if use.pinned_version is not None:
+            versions = [version for version in versions if version.version == use.pinned_version]
+        if not versions:
+            pinned = f" version {use.pinned_version}" if use.pinned_version else ""
+            problem = f'no run has registered the dataset "{use.dataset_id}"{pinned} yet'
+            hint = "run the project that registers it first"
+            raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
+        return versions[0]
+
+
+def _describe(folder: Path, part: Part) -> None:
+    """Write the description of a part whose files lie elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True)
+    staging = folder / f"{PART_FILE}.staging"
+    staging.write_text(json.dumps(part_to_json(part), sort_keys=True), encoding="utf-8")
+    staging.replace(folder / PART_FILE)

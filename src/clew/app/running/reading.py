@@ -1,0 +1,179 @@
+"""What runs are, were and left behind, read without Spark. One read model for commands, pages and Python."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.plans import kept_plan
+from clew.app.running.state import State
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
+from clew.plan import Plan
+from clew.plan.steps import OutputStep
+from clew.runs.artifacts import ArtifactRef
+from clew.runs.events.envelope import StoredEvent
+from clew.runs.projector import Projector
+from clew.runs.request import RunFilter, RunRecord
+from clew.runs.snapshot import RunSnapshot, StepSnapshot
+from clew.trace.layout import Part
+from clew.trace.parts_json import part_from_json
+
+PART_KIND, OUTPUT_KIND, DATASET_KIND = "trace-part", "output", "dataset-version"
+LOAD_STEP = "load"
+_SHORT_ID = 8
+_MOST_LISTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run with where it stands."""
+
+    record: RunRecord
+    snapshot: RunSnapshot
+    plan: Plan | None
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `run --json` and `show --json`."""
+        request = self.record.request
+        return {
+            "run_id": self.record.run_id,
+            "status": self.snapshot.status.value,
+            "project": request.project_id,
+            "project_version": request.project_version,
+            "period": request.period,
+            "environment": request.environment_id,
+            "request_id": request.request_id,
+            "requested_by": request.requested_by,
+            "retry_of": request.retry_of,
+            "started_at": _iso(self.snapshot.started_at),
+            "completed_at": _iso(self.snapshot.completed_at),
+            "duration_ms": self.snapshot.total_duration_ms,
+            "last_completed_operation": _operation(self.snapshot.last_completed_step),
+            "rows_loaded": self._rows_loaded(),
+            "steps": [_step_json(step) for step in self.snapshot.steps if step.step_id != LOAD_STEP],
+            "outputs": self.outputs(),
+            "error": _error_json(self.snapshot),
+            "captures": [],
+        }
+
+    def outputs(self) -> list[dict[str, object]]:
+        """What the output steps have published."""
+        found = list[dict[str, object]]()
+        for step in self.snapshot.steps:
+            places = [artifact for artifact in step.artifacts if artifact.kind == OUTPUT_KIND]
+            for place in places:
+                kind, _, where = place.uri.partition(":")
+                output: dict[str, object] = {"seq": step.seq, kind: where, "rows": step.counts.get("rows_written", 0)}
+                output |= _dataset_of(step.artifacts)
+                found.append(output)
+        return found
+
+    def _rows_loaded(self) -> int | None:
+        load = self.snapshot.step(LOAD_STEP)
+        return load.counts.get("loaded") if load else None
+
+
+class RunReader:
+    """Reads the runs of an environment."""
+
+    def __init__(self, state: State, environment: RunEnvironment) -> None:
+        self._state = state
+        self._environment = environment
+        self._projector = Projector(
+            state.stores.reader, state.stores.writer, state.stores.snapshots, limits=environment.store_limits()
+        )
+
+    def find(self, name: str) -> RunRecord:
+        """A run by its id, or by the beginning of it. UserError RunNotFound, or AmbiguousRun where several fit."""
+        mine = RunFilter(environment_id=self._environment.name)
+        found = [
+            run for run in self._state.stores.catalog.runs(mine, limit=_MOST_LISTED) if run.run_id.startswith(name)
+        ]
+        if not found or not name:
+            raise UserError(RUN_NOT_FOUND.anywhere(run_id=name))
+        if len(found) > 1 and found[0].run_id != name:
+            candidates = ", ".join(run.run_id[:_SHORT_ID] for run in found[:5])
+            raise UserError(AMBIGUOUS_RUN.anywhere(run_id=name, candidates=candidates))
+        return found[0]
+
+    def runs(self, which: RunFilter, limit: int) -> tuple[RunRecord, ...]:
+        """Runs, newest first."""
+        return self._state.stores.catalog.runs(which, limit=limit)
+
+    def view(self, name: str) -> RunView:
+        """A run with where it stands now."""
+        record = self.find(name)
+        snapshot = self._projector.look(record.run_id).snapshot
+        digest = record.request.plan.digest
+        return RunView(record, snapshot, kept_plan(self._environment.storage_root, digest) if digest else None)
+
+    def events(self, name: str, after: int = 0) -> tuple[StoredEvent, ...]:
+        """The history of a run."""
+        return self._state.stores.reader.events(self.find(name).run_id, after=after)
+
+    def parts(self, snapshot: RunSnapshot) -> tuple[Part, ...]:
+        """What the steps of a run have written and committed."""
+        return committed_parts(self._environment.storage_root, snapshot)
+
+
+def committed_parts(root: Path, snapshot: RunSnapshot) -> tuple[Part, ...]:
+    """The parts that the events of a run name, read from their descriptions."""
+    parts = list[Part]()
+    for artifact in snapshot.artifacts:
+        if artifact.kind == PART_KIND:
+            path = root / artifact.uri.removeprefix("storage:")
+            parts.append(part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path)))
+    return tuple(parts)
+
+
+def output_of(plan: Plan, seq: int | None) -> OutputStep | None:
+    """An output step of a plan, the last one where none is named."""
+    outputs = [step for step in plan.steps if isinstance(step, OutputStep) and seq in {None, step.seq}]
+    return outputs[-1] if outputs else None
+
+
+def _step_json(step: StepSnapshot) -> dict[str, object]:
+    return {
+        "seq": step.seq,
+        "name": step.name,
+        "type": step.type,
+        "status": step.status.value,
+        "rows_updated": step.counts.get("rows_updated", 0),
+        "rows_created": step.counts.get("rows_created", 0),
+        "rows_deleted": step.counts.get("rows_deleted", 0),
+        "logical_attempt": step.logical_attempt_id,
+        "engine_attempt": step.engine_attempt_id,
+        "started_at": _iso(step.started_at),
+        "completed_at": _iso(step.completed_at),
+        "error": {"code": step.error.code, "message": step.error.message} if step.error else None,
+    }
+
+
+def _error_json(snapshot: RunSnapshot) -> dict[str, object] | None:
+    if snapshot.error is None:
+        return None
+    failed = snapshot.step(snapshot.failed_step) if snapshot.failed_step else None
+    return {
+        "code": snapshot.error.code,
+        "message": snapshot.error.message,
+        "retryable": snapshot.error.retryable,
+        "step": failed.seq if failed else None,
+    }
+
+
+def _dataset_of(artifacts: Sequence[ArtifactRef]) -> dict[str, object]:
+    for artifact in artifacts:
+        if artifact.kind == DATASET_KIND:
+            name, _, version = artifact.uri.removeprefix("dataset:").rpartition("@")
+            return {"dataset": name, "dataset_version": int(version)}
+    return {}
+
+
+def _operation(step_id: str | None) -> int | None:
+    return int(step_id) if step_id is not None and step_id.isdigit() else None
+
+
+def _iso(moment: object) -> str | None:
+    return moment.isoformat() if hasattr(moment, "isoformat") else None

@@ -1,0 +1,44 @@
+"""The state store of an environment, opened."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from clew.app.running.environment import RunEnvironment
+from clew.runs.registry import DatasetRegistry, ProjectRegistry
+from clew.runs.secrets import SecretsResolver
+from clew.runs.stores import RunStores
+from clew.store.migrations import MIGRATIONS, migrate
+from clew.store.opening import StoreOptions, open_database, run_stores
+from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that the state store of an environment keeps."""
+
+    stores: RunStores
+    datasets: DatasetRegistry
+    projects: ProjectRegistry
+    secrets: SecretsResolver
+
+
+@contextmanager
+def open_state(environment: RunEnvironment) -> Iterator[State]:
+    """Open the state store, upgrading its schema where it is older, and close it at the end."""
+    secrets = environment.secrets()
+    options = StoreOptions(
+        sinks=tuple(bus.id for bus in environment.settings.bus),
+        chained=environment.settings.store_limits.tamper_evidence,
+    )
+    database = open_database(environment.store_url(secrets), options)
+    try:
+        migrate(database, MIGRATIONS)
+        yield State(
+            stores=run_stores(database, options),
+            datasets=SqlDatasetRegistry(database, environment.name),
+            projects=SqlProjectRegistry(database, environment.name),
+            secrets=secrets,
+        )
+    finally:
+        database.close()
