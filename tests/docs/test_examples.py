@@ -1,0 +1,73 @@
+"""The examples in the documents are what Clew takes and what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import clew
+from clew.app.sample_workspace import write_sample
+from clew.diagnostics import render
+from clew.model.kinds import FILE_KINDS
+from clew.model.shapes import problems_in
+from clew.model.source import Source
+from clew.model.yaml_nodes import read_yaml
+
+ROOT = Path(__file__).parents[2]
+WORKSPACE = (ROOT / "docs" / "workspace.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+EXAMPLES = re.findall(r"^## (\S+)\n\n```yaml\n(.*?)```", WORKSPACE, re.DOTALL | re.MULTILINE)
+KIND_OF_HEADING = {"clew.yaml": "workspace"} | {f"{name.capitalize()}s": name for name in FILE_KINDS}
+
+
+def test_every_kind_of_file_has_an_example() -> None:
+    assert {KIND_OF_HEADING[heading] for heading, _ in EXAMPLES} == set(FILE_KINDS)
+
+
+@pytest.mark.parametrize(("heading", "text"), EXAMPLES, ids=[heading for heading, _ in EXAMPLES])
+def test_an_example_of_a_file_can_be_read(heading: str, text: str) -> None:
+    tree = read_yaml(Source("example.yaml", text))
+    assert tree.diagnostics == ()
+    assert tree.root is not None
+    assert list(problems_in(FILE_KINDS[KIND_OF_HEADING[heading]].shape.read(tree.root))) == []
+
+
+@pytest.mark.parametrize("folder", [kind.folder for kind in FILE_KINDS.values() if kind.folder])
+def test_every_folder_is_named(folder: str) -> None:
+    assert f"\n    {folder}/" in WORKSPACE
+
+
+def test_the_project_of_the_readme_compiles_and_its_mistake_is_reported_as_shown(tmp_path: Path) -> None:
+    [project] = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    [shown] = re.findall(r"A mistake looks like this:\n\n((?:    .*\n)+)", README)
+    write_sample(tmp_path / "ledger")
+    path = tmp_path / "ledger" / "projects" / "gl-close.yaml"
+    path.write_text(project, encoding="utf-8")
+    assert clew.open(tmp_path / "ledger").plan("gl-close").name == "gl-close"
+
+    path.write_text(project.replace("amount_local * fx.rate", "amount_lcoal * fx.rate"), encoding="utf-8")
+    workspace = clew.open(tmp_path / "ledger")
+    found = [each for each in workspace.check("gl-close").diagnostics if each.code == "UnknownColumn"]
+    assert render(found[0], workspace.source_of).splitlines() == [line[4:] for line in shown.splitlines()]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/workspace.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert ((ROOT / page).parent / target).is_file(), target
+
+
+def test_the_architecture_names_every_package() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = [path.name for path in (ROOT / "src" / "clew").iterdir() if (path / "__init__.py").is_file()]
+    for name in packages:
+        assert f"| `{name}` |" in page, name
+
+
+def test_the_architecture_names_every_dependency() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").lower()
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for name in re.findall(r'^    "([A-Za-z-]+)[\[>=]', pyproject, re.MULTILINE):
+        assert name.lower().removeprefix("types-") in page.replace("pytest with xdist", "pytest-xdist pytest"), name
