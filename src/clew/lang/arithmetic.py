@@ -1,6 +1,6 @@
 """Exact arithmetic on values, as both evaluators define it."""
 
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
@@ -14,6 +14,9 @@ _PRODUCT = Context(prec=39, rounding=ROUND_HALF_UP)
 
 _QUOTIENT_STEP = Decimal(1).scaleb(-39)
 """Spark divides to 39 digits behind the point before it rounds to the scale of the result."""
+
+_REMAINDER = Context(prec=39, rounding=ROUND_DOWN)
+"""Spark divides to 39 digits to find a remainder, and finds none where the whole quotient has more."""
 
 _ONE = Decimal(1)
 _QUANTA = tuple(_ONE.scaleb(-scale) for scale in range(MAX_PRECISION + 1))
@@ -67,6 +70,9 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
 
 def floor_remainder(a: Decimal, b: Decimal) -> Decimal:
     """What is left of a after whole b's; it has the sign of b, which is not zero."""
+    quotient = _EXACT.divide_int(a, b)
+    if _REMAINDER.plus(quotient) != quotient:
+        raise out_of_range(f"{b} goes more than 10^39 times into {a}, so that no remainder can be found")
     remainder = _EXACT.remainder(a, b)
     return _EXACT.add(remainder, b) if remainder and (remainder < 0) != (b < 0) else remainder
 

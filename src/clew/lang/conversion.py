@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import date, datetime
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, DecimalTuple
 
 from clew.lang.arithmetic import decimal_of_double, fit, fit_integer, out_of_range
 from clew.lang.typed import Value
@@ -13,7 +13,7 @@ from clew.lang.types import Kind, Type
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
-_MOST_DIGITS_READ = 200
+_INTEGER_DIGITS = 19
 
 
 def converts_unasked(source: Type, target: Type) -> bool:
@@ -66,10 +66,18 @@ def to_integer(value: Value) -> int:
             return fit_integer(int(decimal_of_double(value).to_integral_value(ROUND_HALF_UP)))
         case Decimal():
             return fit_integer(int(value.to_integral_value(ROUND_HALF_UP)))
-        case str() if _WHOLE_NUMBER.fullmatch(value.strip(" ")) and len(value) <= _MOST_DIGITS_READ:
-            return fit_integer(int(value))
+        case str() if _WHOLE_NUMBER.fullmatch(value.strip(" ")):
+            return _integer_of_digits(value.strip(" "))
         case _:
             raise _not_a("whole number", value)
+
+
+def _integer_of_digits(text: str) -> int:
+    """Python refuses to read very long numbers, even where most of their digits are leading zeros."""
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > _INTEGER_DIGITS:
+        raise out_of_range(f"{_shown(text)} does not fit integer (64 bits)")
+    return fit_integer(-int(digits or 0) if text.startswith("-") else int(digits or 0))
 
 
 def to_decimal(value: Value) -> Decimal:
@@ -81,7 +89,7 @@ def to_decimal(value: Value) -> Decimal:
             return Decimal(value)
         case float() if math.isfinite(value):
             return decimal_of_double(value)
-        case str() if _NUMBER.fullmatch(value.strip(" ")) and len(value) <= _MOST_DIGITS_READ:
+        case str() if _NUMBER.fullmatch(value.strip(" ")):
             return Decimal(value.strip(" "))
         case _:
             raise _not_a("number", value)
@@ -130,7 +138,11 @@ def _to_timestamp(value: Value) -> datetime:
 
 
 def _text_of_double(value: float) -> str:
-    """The text that the Java platform gives, since that is what Spark writes: 1.0E10 rather than 10000000000.0."""
+    """The text that the Java platform gives, since that is what Spark writes: 1.0E10 rather than 10000000000.0.
+
+    The digits are the fewest that read back as the same double, but at least two. (Before Java 19 there are sometimes
+    more, mostly from 2^53 on.)
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -138,10 +150,16 @@ def _text_of_double(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         digits = f"{decimal_of_double(value):f}"
         return digits if "." in digits else digits + ".0"
-    sign, digits_tuple, exponent = decimal_of_double(value).normalize().as_tuple()
+    shortest = decimal_of_double(value).normalize()
+    sign, digits_tuple, exponent = shortest.as_tuple() if len(shortest.as_tuple().digits) > 1 else _two_digits(value)
     digits = "".join(map(str, digits_tuple))
     power = int(exponent) + len(digits) - 1
     return f"{'-' if sign else ''}{digits[0]}.{digits[1:] or '0'}E{power}"
+
+
+def _two_digits(value: float) -> DecimalTuple:
+    """The smallest double is 4.9E-324, although 5E-324 reads back as it too."""
+    return Decimal(f"{value:.1e}").normalize().as_tuple()
 
 
 def _not_a(what: str, value: Value) -> Exception:

@@ -6,10 +6,10 @@ Decimal results follow one table, so that both evaluators agree to the last digi
     a + b, a - b       max(s1, s2) + max(p1 - s1, p2 - s2) + 1     max(s1, s2)
     a * b              p1 + p2 + 1                                 s1 + s2
     a / b              p1 - s1 + s2 + max(6, s1 + p2 + 1)          max(6, s1 + p2 + 1)
-    MOD(a, b)          p2 - s2 + max(s1, s2)                       max(s1, s2)
+    MOD(a, b)          p2 - s2 + max(s1, s2), plus 1 beyond 37     max(s1, s2)
     either of a, b     max(s1, s2) + max(p1 - s1, p2 - s2)         max(s1, s2)
     SUM(a)             min(p1 + 10, 38)                            s1
-    AVG(a)             p1 + 4                                      s1 + 4
+    AVG(a)             p1 + 4, or as SUM(a) / count beyond 38      s1 + 4
 
 A result that would need more than 38 digits keeps its integer digits and gives up digits of the scale, but never
 below 6 (or below the scale it had, where that is smaller). What is then lost is rounded half-up. SUM keeps its scale.
@@ -135,9 +135,14 @@ def quotient_of_decimals(a: Type, b: Type) -> Type:
 
 
 def remainder_of_decimals(a: Type, b: Type) -> Type:
-    """The type of MOD(a, b): the remainder has the sign of b and lies below it, so it has the integer digits of b."""
+    """The type of MOD(a, b): the remainder has the sign of b and lies below it, so it has the integer digits of b.
+
+    Spark adds b to a remainder that has the other sign, and a sum has one digit more. Where that digit costs one of the
+    scale, the remainder has the type of the sum, so that it is rounded once.
+    """
     scale = max(a.scale, b.scale)
-    return bounded(b.precision - b.scale + scale, scale)
+    precision = b.precision - b.scale + scale
+    return bounded(precision if precision < MAX_PRECISION else precision + 1, scale)
 
 
 def total_of_decimals(a: Type) -> Type:
@@ -147,7 +152,9 @@ def total_of_decimals(a: Type) -> Type:
 
 def mean_of_decimals(a: Type) -> Type:
     """The type of AVG(a)."""
-    return bounded(a.precision + 4, a.scale + 4)
+    if a.precision + 4 > MAX_PRECISION:
+        return quotient_of_decimals(total_of_decimals(a), INTEGER_AS_DECIMAL)
+    return decimal(a.precision + 4, a.scale + 4)
 
 
 def either_decimal(a: Type, b: Type) -> Type:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from clew.lang import letters
 from clew.lang.functions.declaration import Example, Family, Function, NullRule, Parameter
 from clew.lang.functions.inference import Infer, fixed, repeated
 from clew.lang.typed import Value
@@ -63,8 +64,8 @@ TEXT = (
         ('CONCAT("a", NULL)', "NULL"),
         infer=repeated(STRING, returns=STRING),
     ),
-    _function("UPPER", (_TEXT,), STRING, "The text in upper case.", str.upper, ('UPPER("größe")', '"GRÖSSE"')),
-    _function("LOWER", (_TEXT,), STRING, "The text in lower case.", str.lower, ('LOWER("ÄB")', '"äb"')),
+    _function("UPPER", (_TEXT,), STRING, "The text in upper case.", letters.upper, ('UPPER("größe")', '"GRÖSSE"')),
+    _function("LOWER", (_TEXT,), STRING, "The text in lower case.", letters.lower, ('LOWER("ÄB")', '"äb"')),
     _function(
         "TRIM",
         (_TEXT,),
