@@ -14,7 +14,8 @@ def page_of(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     yield f"plan {plan.name}: {plan.title}, version {plan.project_version}"
-    yield f"input {plan.input.dataset_id} as {plan.input.table}, {plan.input.temporal_mode}, {plan.input.resolver_source}"
+    source = plan.input
+    yield f"input {source.dataset_id} as {source.table}, {source.temporal_mode}, {source.resolver_source}"
     for selector in plan.selectors:
         yield f"selector {selector.path} {selector.name}: {selector.expression}"
     for step in plan.steps:

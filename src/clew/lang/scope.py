@@ -30,7 +30,8 @@ class Table:
 class Scope:
     """The tables that names resolve against; the first is the working table.
 
-    A working table without a name is one that could not be found, so that any table may be it.
+    A working table without a name is one that could not be found, so that any table may be it unless it is known to
+    be another.
     A bare name that starts with an underscore is a system column and means the working table, although every table
     has it.
     """
@@ -47,7 +48,7 @@ class Scope:
             return self._resolve_bare(reference)
         table = next((table for table in self.tables if table.name == reference.table), None)
         if table is None:
-            if not self.tables[0].name:
+            if not self.tables[0].name and self.table_elsewhere(reference.table) is None:
                 return ColumnValue(reference.table, reference.column, NULL)
             return self._unknown_table(reference)
         if reference.column not in table.columns:
