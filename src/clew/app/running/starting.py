@@ -67,7 +67,7 @@ class RunStarter:
             self.environment,
             self.state.datasets,
             self.state.secrets,
-            self._session,
+            self.session,
         )
         limits = self.environment.store_limits()
         driver = RunDriver(
@@ -89,7 +89,8 @@ class RunStarter:
         projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=limits)
         return Worker(stores, driver, projector, dispatcher, settings=settings)
 
-    def _session(self) -> SparkSession:
+    def session(self) -> SparkSession:
+        """The Spark session of this process, started by whoever asks first."""
         spark = self.environment.settings.spark
         config = {key: str(value) for key, value in spark.config.items()}
         jars = tuple(str(self.environment.root / jar) for jar in spark.jars)
