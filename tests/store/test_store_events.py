@@ -132,6 +132,17 @@ def test_what_changes_a_run_needs_a_token(stores: RunStores) -> None:
     assert seqs(stores) == [1, 2]
 
 
+def test_a_run_that_has_ended_takes_no_more_of_what_changes_it(stores: RunStores) -> None:
+    lease = new_run(stores)
+    stores.writer.append("run-1", [NewEvent(RunCompleted(), START)], token=lease.token)
+    with pytest.raises(EngineBug) as refused:
+        stores.writer.append("run-1", [NewEvent(RunFailed(FAILURE), START)], token=lease.token)
+    assert refused.value.code == "EventAfterTheEnd"
+    stores.writer.append("run-1", [NewEvent(RunCompleted(), START)], token=lease.token)
+    stores.writer.append("run-1", [alert(1)])
+    assert seqs(stores) == [1, 2, 3]
+
+
 def test_a_decision_on_an_outdated_state_is_refused(stores: RunStores) -> None:
     lease = new_run(stores)
     stores.writer.append("run-1", [alert(1)])

@@ -209,6 +209,8 @@ class RunDriver:
             _log.debug("run %s has moved on; its history is rotated later", live.run.run_id)
 
     def _record_failure(self, live: LiveRun, failure: Failure) -> None:
+        if live.snapshot.status.is_terminal:
+            return
         event = self._run_event(RunFailed(failure), attempt=live.snapshot.cycle)
         self._carefully("record the failure of", live, lambda: live.record(event))
 

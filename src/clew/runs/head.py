@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from clew.diagnostics import EngineBug
+from clew.diagnostics.codes.runs import EVENT_AFTER_THE_END
 from clew.runs.events.bodies import (
     RunApproved,
     RunCancelled,
@@ -25,6 +27,13 @@ from clew.runs.status import RunStatus
 
 FREE_EVENT_TYPES = frozenset({"SignalAccepted", "SignalRejected", "AlertRaised"})
 """What anybody may append to a run. Everything else changes its state, and needs the lease's fencing token."""
+
+_AFTER_THE_END = {
+    RunStatus.COMPLETED: frozenset({"RunRetried"}),
+    RunStatus.CANCELLED: frozenset({"RunRetried"}),
+    RunStatus.FAILED: frozenset({"RunRetried", "RunQueued", "RunResumed", "StepSkipped"}),
+}
+"""What may still happen to a run that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +58,9 @@ class Head:
 
 
 def head_after(head: Head, events: Iterable[NewEvent]) -> Head:
-    """The head once these events are stored."""
+    """The head once these events are stored. A run that has ended takes no more of them, except to be reopened."""
     for event in events:
+        _refuse_after_the_end(head, event)
         match event.body:
             case RunQueued(approval_required=required):
                 head = Head(RunStatus.PENDING, approval_pending=required)
@@ -75,3 +85,9 @@ def head_after(head: Head, events: Iterable[NewEvent]) -> Head:
             case _:
                 pass
     return head
+
+
+def _refuse_after_the_end(head: Head, event: NewEvent) -> None:
+    allowed = FREE_EVENT_TYPES | _AFTER_THE_END.get(head.status, frozenset())
+    if head.status.is_terminal and event.event_type not in allowed:
+        raise EngineBug(EVENT_AFTER_THE_END.anywhere(event_type=event.event_type, status=head.status))

@@ -34,19 +34,19 @@ class Heartbeat:
         self._reader = reader
         self._policy = policy
         self._lock = threading.Lock()
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[ActiveRun, _Watched] = {}
 
     @contextmanager
     def watching(self, active: ActiveRun) -> Iterator[None]:
         """Keep the lease of a run while it is driven."""
-        run_id = active.live.run.run_id
+        # By the driving, not by the run: a worker that was frozen may take its own run again while it still drives it.
         with self._lock:
-            self._watched[run_id] = _Watched(active.live.lease, active.cancel, active.live.snapshot.last_event_seq)
+            self._watched[active] = _Watched(active.live.lease, active.cancel, active.live.snapshot.last_event_seq)
         try:
             yield
         finally:
             with self._lock:
-                del self._watched[run_id]
+                del self._watched[active]
 
     def run(self, stop: threading.Event) -> None:
         """Beat until told to stop."""

@@ -39,6 +39,12 @@ UNFENCED_WRITE = Code(
     "An event that changes the state of a run was appended without a fencing token.",
     "report this with the events of the run",
 )
+EVENT_AFTER_THE_END = Code(
+    "EventAfterTheEnd",
+    "{event_type} cannot be written to a run that is {status}",
+    "An event came for a run that has ended. Nothing was stored.",
+    "report this with the events of the run",
+)
 OUT_OF_DATE = Code(
     "OutOfDate",
     'run "{run_id}" is at event {actual}, not at {expected}',
@@ -151,6 +157,7 @@ RUN_CODES = (
     OVERLOADED,
     LATE_WRITE,
     UNFENCED_WRITE,
+    EVENT_AFTER_THE_END,
     OUT_OF_DATE,
     PERIOD_BUSY,
     WRITE_BUDGET_EXCEEDED,

@@ -1,0 +1,201 @@
+"""Kills and freezes workers at random while they drive runs, and checks that nothing was lost or doubled.
+
+python tests/chaos/chaos.py --minutes 10 --runs 200 --workers 4 [--postgresql] [--seed N]
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
+sys.path[:0] = [str(TESTS / "runs"), str(TESTS / "store"), str(TESTS / "chaos")]
+
+from runs_crashes import WritingSteps  # noqa: E402
+from runs_workers import MANY, FakeExecutors, Site  # noqa: E402
+from store_postgres import postgres_server  # noqa: E402
+
+from clew.runs.events import StepCompleted, verify_chain  # noqa: E402
+from clew.runs.limits import LeasePolicy  # noqa: E402
+from clew.runs.projection import project_run  # noqa: E402
+from clew.runs.request import RunFilter  # noqa: E402
+from clew.runs.status import RunStatus  # noqa: E402
+from clew.runs.stores import RunStores  # noqa: E402
+from clew.runs.worker import stop_on_signals  # noqa: E402
+from clew.store import StoreOptions, open_run_stores  # noqa: E402
+
+LEASE = LeasePolicy(ttl_s=1.0, poll_s=0.1)
+STEPS = 4
+OPTIONS = StoreOptions(chained=True, busy_timeout_s=10)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much chaos."""
+
+    seconds: float
+    runs: int
+    workers: int
+    seed: int = 0
+    between_s: tuple[float, float] = (0.05, 0.6)
+
+
+@dataclass
+class Outcome:
+    """What was found afterwards."""
+
+    kills: int = 0
+    freezes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def work(url: str, folder: str) -> None:
+    """A worker, until it is killed or told to stop."""
+    with open_run_stores(url, OPTIONS) as stores, stop_on_signals() as stop:
+        executors = FakeExecutors(STEPS, WritingSteps(Path(folder)), fuse=2)
+        Site(stores, executors, policy=MANY, lease=LEASE).worker(name=str(os.getpid()), capacity=3).run(stop)
+
+
+class Herd:
+    """Worker processes. Each that is killed is replaced."""
+
+    def __init__(self, url: str, folder: Path, count: int) -> None:
+        self._url = url
+        self._folder = folder
+        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["clew.store", "clew.runs.worker", "runs_crashes", "chaos"])
+        self._processes: list[BaseProcess] = [self._start() for _ in range(count)]
+
+    def kill(self, chance: random.Random) -> None:
+        victim = chance.randrange(len(self._processes))
+        self._processes[victim].kill()
+        self._processes[victim].join()
+        self._processes[victim] = self._start()
+
+    def freeze(self, chance: random.Random, seconds: float) -> None:
+        pid = self._processes[chance.randrange(len(self._processes))].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        threading.Event().wait(seconds)
+        os.kill(pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join(60)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def _start(self) -> BaseProcess:
+        process = self._context.Process(target=work, args=(self._url, str(self._folder)))
+        process.start()
+        return process
+
+
+def wreak(url: str, folder: Path, plan: Plan) -> Outcome:
+    """Submit runs over the whole time, kill and freeze workers meanwhile, let the rest finish, and look."""
+    chance = random.Random(plan.seed)
+    outcome = Outcome()
+    with open_run_stores(url, OPTIONS) as stores:
+        site = Site(stores, FakeExecutors())
+        herd = Herd(url, folder, plan.workers)
+        try:
+            started = time.monotonic()
+            submitted = 0
+            while (elapsed := time.monotonic() - started) < plan.seconds or submitted < plan.runs:
+                due = plan.runs if elapsed >= plan.seconds else int(plan.runs * elapsed / plan.seconds) + 1
+                while submitted < min(due, plan.runs):
+                    submitted += 1
+                    site.submit(f"request {submitted}", period=f"p{submitted % (plan.runs // 2 + 1)}")
+                threading.Event().wait(chance.uniform(*plan.between_s))
+                if chance.random() < 0.15:
+                    herd.freeze(chance, LEASE.ttl_s * 1.5)
+                    outcome.freezes += 1
+                else:
+                    herd.kill(chance)
+                    outcome.kills += 1
+            _let_finish(stores, plan)
+        finally:
+            herd.stop()
+        outcome.problems = problems(stores, plan.runs)
+    return outcome
+
+
+def _let_finish(stores: RunStores, plan: Plan) -> None:
+    deadline = time.monotonic() + 60 + plan.runs
+    while time.monotonic() < deadline:
+        if len(stores.catalog.runs(RunFilter(status=RunStatus.COMPLETED), limit=plan.runs)) == plan.runs:
+            return
+        threading.Event().wait(0.1)
+
+
+def problems(stores: RunStores, expected_runs: int) -> list[str]:
+    """Everything that contradicts: every run completed, every event once, no gap, chain and files intact."""
+    found: list[str] = []
+    runs = stores.catalog.runs(RunFilter(), limit=expected_runs + 1)
+    if len(runs) != expected_runs:
+        found.append(f"{len(runs)} runs instead of {expected_runs}")
+    wanted = ["RunQueued", "RunStarted", *["StepStarted"] * STEPS, *["StepCompleted"] * STEPS, "RunCompleted"]
+    for run in runs:
+        events = stores.reader.events(run.run_id)
+        types = sorted(event.event_type for event in events if event.event_type != "AlertRaised")
+        if types != sorted(wanted):
+            found.append(f"{run.run_id}: {types}")
+        if [event.run_seq for event in events] != list(range(1, run.last_seq + 1)):
+            found.append(f"{run.run_id}: the numbers of its events have gaps")
+        if project_run(run.run_id, events).status is not RunStatus.COMPLETED:
+            found.append(f"{run.run_id}: {run.status}")
+        chain = verify_chain(stores.reader.raw_events(run.run_id), last_seq=run.last_seq, last_hash=run.last_hash)
+        found.extend(f"{run.run_id}: {broken.problem}" for broken in chain.breaks)
+        for event in events:
+            if isinstance(event.body, StepCompleted):
+                path = Path(event.body.artifacts[0].uri.removeprefix("file://"))
+                if path.read_text() != f"all of {event.step_id}":
+                    found.append(f"{run.run_id}: {path.name} was committed and is not whole")
+    return found
+
+
+@contextmanager
+def place(*, postgresql: bool) -> Iterator[tuple[str, Path]]:
+    """An empty database and a folder for what steps leave behind."""
+    with tempfile.TemporaryDirectory(prefix="chaos") as name:
+        folder = Path(name)
+        if postgresql:
+            with postgres_server() as server:
+                yield server.url, folder
+        else:
+            yield f"sqlite:///{folder / 'state.db'}", folder
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--postgresql", action="store_true")
+    given = parser.parse_args()
+    plan = Plan(given.minutes * 60, given.runs, given.workers, given.seed)
+    with place(postgresql=given.postgresql) as (url, folder):
+        outcome = wreak(url, folder, plan)
+    print(f"seed {plan.seed}: {outcome.kills} kills, {outcome.freezes} freezes, {plan.runs} runs")  # noqa: T201
+    for problem in outcome.problems:
+        print(problem)  # noqa: T201
+    return 1 if outcome.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
