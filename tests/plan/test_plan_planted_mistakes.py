@@ -19,7 +19,7 @@ MISTAKES = [
     (
         "projects/gl-close.yaml",
         """row_kind, expression: '"line"'}""",
-        """row_kind, expression: '«"line»'}""",
+        """row_kind, expression: '«"»line'}""",
         "SyntaxError",
     ),
     # A seq that is not positive.

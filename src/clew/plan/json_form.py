@@ -7,7 +7,6 @@ expression the nested lists of `clew.lang.typed`. Records of a closed union carr
 
 import dataclasses
 import types
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -27,15 +26,15 @@ def plan_to_json(plan: Plan) -> dict[str, object]:
     return data
 
 
-def plan_from_json(data: Mapping[str, object]) -> Plan:
+def plan_from_json(data: object) -> Plan:
     """The plan that `plan_to_json` wrote. Raises UserError where it is from a newer Clew, or no plan."""
-    written = data.get("format")
+    written = data.get("format") if isinstance(data, dict) else None
     if isinstance(written, int) and written > PLAN_FORMAT:
         problem = f"it has format {written}, this Clew reads up to {PLAN_FORMAT}"
         raise UserError(UNREADABLE_PLAN.anywhere(problem=problem))
     try:
         plan = _read(data, Plan)
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise UserError(UNREADABLE_PLAN.anywhere(problem=f"{type(error).__name__}: {error}")) from None
     assert isinstance(plan, Plan)  # noqa: S101 - _read gives what it was asked for
     return plan
