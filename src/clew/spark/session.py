@@ -1,7 +1,9 @@
 """The Spark session: one per process, quiet, and set so that expressions mean what the language says."""
 
+import logging
 import os
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -10,6 +12,7 @@ from typing import IO
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from clew.diagnostics import TransientFailure, UserError
@@ -39,6 +42,10 @@ _DEFAULTS: Mapping[str, str] = {
 }
 _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
 _LOG_LEVEL = "spark.log.level"
+_STARTING = threading.Lock()
+"""Two threads that ask for the session at once get the same one."""
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""In Python: they write every error of a query to stderr, before anybody could catch it."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
@@ -56,13 +63,22 @@ def spark_session(settings: SessionSettings) -> SparkSession:
     """The session of this process. One that exists already, as in a notebook, is used as it is."""
     if settings.master.startswith("sc://"):
         spark = _connected(settings)
-    elif (active := SparkSession.getActiveSession()) is not None:
-        spark = active
     else:
-        spark = _started(settings)
+        with _STARTING:
+            spark = _present() or _started(settings)
     for name, value in LANGUAGE_SETTINGS.items():
         spark.conf.set(name, value)
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     return spark
+
+
+def _present() -> SparkSession | None:
+    """The session that was started before, by whichever thread: Spark itself remembers only those of the same one."""
+    active = SparkSession.getActiveSession()
+    if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001 - nothing public tells
+        return active
+    return SparkSession.builder.getOrCreate()
 
 
 def _connected(settings: SessionSettings) -> SparkSession:
