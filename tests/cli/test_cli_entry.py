@@ -90,6 +90,18 @@ def test_a_reader_that_goes_away_causes_no_traceback(sample: Path) -> None:
     assert done.stderr == b""
 
 
+def test_a_place_that_takes_no_more_is_an_error_of_one_line(sample: Path) -> None:
+    for command in ("check", "plan gl-close --json", "plan nothing --json"):
+        line = f"{sys.executable} -m clew.cli {command} > /dev/full"
+        done = subprocess.run(["sh", "-c", line], cwd=sample, capture_output=True, timeout=60, check=False)
+        assert done.returncode in {1, 3}
+        assert done.stderr.splitlines()[:1] == [
+            b"error UnwritableOutput: the answer cannot be written: No space left on device"
+        ]
+        assert b"Traceback" not in done.stderr
+        assert b"Exception ignored" not in done.stderr
+
+
 def test_version(clew: Callable) -> None:
     answer = clew("--version")
     assert (answer.code, answer.out) == (0, f"clew {__version__}\n")

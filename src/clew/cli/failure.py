@@ -6,10 +6,11 @@ import traceback
 import typer
 
 from clew.cli.colour import error_text
+from clew.cli.output import write_json
 from clew.cli.session import Session
 from clew.diagnostics import ClewError, EngineBug, Nature, UserError
 from clew.diagnostics.codes import CATALOGUE
-from clew.diagnostics.codes.commands import INTERNAL_ERROR, WRONG_USAGE
+from clew.diagnostics.codes.commands import INTERNAL_ERROR, UNWRITABLE_OUTPUT, WRONG_USAGE
 
 DONE, FAILED, WRONG, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -21,12 +22,19 @@ def report(error: Exception, session: Session) -> int:
     if session.is_verbose:
         traceback.print_exception(error)
     known = _known(error)
-    if session.wants_json:
-        session.print_json(known.to_json())
+    if session.wants_json and known.code != UNWRITABLE_OUTPUT.name:
+        try:
+            write_json(known.to_json())
+        except ClewError as unwritable:
+            _print(unwritable, session)
     else:
-        for diagnostic in known.diagnostics:
-            sys.stderr.write(error_text(diagnostic, session.source_of, sys.stderr) + "\n")
+        _print(known, session)
     return _EXIT_CODES[CATALOGUE[known.code].nature]
+
+
+def _print(error: ClewError, session: Session) -> None:
+    for diagnostic in error.diagnostics:
+        sys.stderr.write(error_text(diagnostic, session.source_of, sys.stderr) + "\n")
 
 
 def _known(error: Exception) -> ClewError:

@@ -1,6 +1,5 @@
 """The entry point: finds the command, runs it, and turns whatever comes of it into an exit code."""
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,8 +12,9 @@ from clew.cli.commands.init import init
 from clew.cli.commands.plan import plan
 from clew.cli.commands.schema import schema
 from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
+from clew.cli.output import abandon, say, tolerate_any_text
 from clew.cli.plain_values import commands_of
-from clew.cli.session import Session, say, tolerate_any_text
+from clew.cli.session import Session
 
 _PLAIN_HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -60,14 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command of these arguments. Gives the exit code."""
     tolerate_any_text()
-    session = Session(arguments)
+    code = _run(arguments, Session(arguments))
     try:
-        code = _run(arguments, session)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of a pipe has gone. Nothing may be written any more, not even when Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+    except OSError:
+        abandon()
+        return code or FAILED
     return code
 
 

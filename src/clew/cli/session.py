@@ -1,8 +1,5 @@
 """One call of the command line: how it wants its answer, and the workspace that it works on."""
 
-import io
-import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,20 +37,3 @@ class Session:
     def source_of(self, file: str) -> str | None:
         """The text of a file of the workspace, as far as one is open."""
         return self._workspace.source_of(file) if self._workspace is not None else None
-
-    def print_json(self, document: object) -> None:
-        """The one document that a command with `--json` prints."""
-        is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=not is_utf8) + "\n")
-
-
-def say(line: str = "") -> None:
-    """Print a line of the answer."""
-    sys.stdout.write(line + "\n")
-
-
-def tolerate_any_text() -> None:
-    """Let characters that the terminal cannot show appear as their code instead of stopping the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")

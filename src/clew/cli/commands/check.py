@@ -9,7 +9,8 @@ import typer
 from clew.cli.colour import bad, error_text, good
 from clew.cli.failure import FAILED
 from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.session import Session, say
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
 from clew.cli.words import counted, enumerated
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def check(
     opened = session.open(workspace)
     found = opened.check(project)
     if session.wants_json:
-        session.print_json({"workspace": opened.name, "project": project, **found.to_json()})
+        write_json({"workspace": opened.name, "project": project, **found.to_json()})
     else:
         _print(found, session)
     if not found.is_ok:

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from clew.cli.options import JsonOption, VerboseOption
-from clew.cli.session import Session, say
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
 from clew.cli.words import counted
 
 
@@ -27,7 +28,7 @@ def init(
     session = context.ensure_object(Session)
     files = write_sample(folder)
     if session.wants_json:
-        session.print_json({"path": str(folder.absolute()), "files": [file.as_posix() for file in files]})
+        write_json({"path": str(folder.absolute()), "files": [file.as_posix() for file in files]})
         return
     here = folder == Path()
     say(f"{counted(len(files), 'file')} written{'' if here else f' to {folder}'}; README.md says what they are")

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.session import Session, say
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
 
 if TYPE_CHECKING:
     from clew.plan import Plan
@@ -31,7 +32,7 @@ def plan(
     session = context.ensure_object(Session)
     planned = session.open(workspace).plan(project)
     if session.wants_json:
-        session.print_json(_breakpoints_to_json(planned) if breakpoints else plan_to_json(planned))
+        write_json(_breakpoints_to_json(planned) if breakpoints else plan_to_json(planned))
         return
 
     from clew.cli.views.page import show

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from clew.cli.options import JsonOption, VerboseOption
-from clew.cli.session import Session, say
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
 
 
 def schema(
@@ -26,11 +27,11 @@ def schema(
 
     session = context.ensure_object(Session)
     if kind is not None:
-        session.print_json(schema_of(kind))
+        write_json(schema_of(kind))
         return
     places = {name: f"{file.folder}/*.yaml" if file.folder else WORKSPACE_FILE for name, file in FILE_KINDS.items()}
     if session.wants_json:
-        session.print_json({"kinds": [{"kind": name, "files": place} for name, place in places.items()]})
+        write_json({"kinds": [{"kind": name, "files": place} for name, place in places.items()]})
         return
     for name, place in places.items():
         say(f"{name:<12}{place}")

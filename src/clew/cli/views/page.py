@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clew.cli.colour import has_colours
+from clew.cli.output import write
 
 _WIDTH_OF_PIPES = 120
 """Columns where no terminal says how many it has."""
@@ -19,7 +20,7 @@ _WIDTH_OF_LABELS = 7
 
 def show(*parts: RenderableType) -> None:
     """Print parts below each other."""
-    sys.stdout.write(as_text(*parts))
+    write(as_text(*parts))
 
 
 def as_text(*parts: RenderableType) -> str:

@@ -9,6 +9,12 @@ WRONG_USAGE = Code(
     "`clew --help` lists the commands",
     Nature.USAGE,
 )
+UNWRITABLE_OUTPUT = Code(
+    "UnwritableOutput",
+    "the answer cannot be written: {reason}",
+    "Standard output leads to a place that takes no more, such as a full disk.",
+    "make room, or send the output somewhere else",
+)
 INTERNAL_ERROR = Code(
     "InternalError",
     "this is a bug in Clew: {problem}",
@@ -16,4 +22,4 @@ INTERNAL_ERROR = Code(
     "run the command again with --verbose, and report what it prints",
 )
 
-COMMAND_CODES = (WRONG_USAGE, INTERNAL_ERROR)
+COMMAND_CODES = (WRONG_USAGE, UNWRITABLE_OUTPUT, INTERNAL_ERROR)
