@@ -16,8 +16,6 @@ from clew.lang import typed
 from clew.lang.types import Type, parse_type
 from clew.plan.plan import PLAN_FORMAT, Plan
 
-_EXPRESSIONS = (typed.Constant, typed.ColumnValue, typed.Apply, typed.Convert)
-
 
 def plan_to_json(plan: Plan) -> dict[str, object]:
     """The plan as plain data for `json.dumps`."""
@@ -40,19 +38,28 @@ def plan_from_json(data: object) -> Plan:
     return plan
 
 
-def to_plain(value: object) -> object:
-    """Any value of a plan as plain data."""
+def to_plain(value: object, leave_out: frozenset[str] = frozenset()) -> object:
+    """Any value of a plan as plain data, records without the fields to leave out."""
     match value:
-        case _ if isinstance(value, _EXPRESSIONS):
-            return typed.to_json(value)
+        case None | str() | int():
+            return value
+        case tuple():
+            return [to_plain(item, leave_out) for item in value]
         case Type():
             return str(value)
-        case tuple():
-            return [to_plain(item) for item in value]
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case typed.Constant() | typed.ColumnValue() | typed.Apply() | typed.Convert():
+            return typed.to_json(value)
         case _:
-            return value
+            declared: type = type(value)
+            names = _field_names(declared)
+            return {name: to_plain(getattr(value, name), leave_out) for name in names if name not in leave_out}
+
+
+@cache
+def _field_names(record: type) -> tuple[str, ...]:
+    if not dataclasses.is_dataclass(record):
+        raise TypeError(f"a plan cannot hold a {record.__name__}")
+    return tuple(field.name for field in dataclasses.fields(record))
 
 
 def _read(data: object, hint: Any) -> object:  # noqa: ANN401 - a type hint can be anything

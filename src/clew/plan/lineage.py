@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from clew.lang.typed import Expression, columns_of
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class SourceColumn:
     """A column of a dataset as it is loaded."""
 
@@ -86,7 +86,11 @@ class LineageState:
     def summary(self, columns: Iterable[str]) -> tuple[ColumnLineage, ...]:
         """The lineage of these columns, sorted for people and digests."""
         return tuple(
-            ColumnLineage(name, tuple(sorted(origins.derives_from)), tuple(sorted(origins.influenced_by)))
+            ColumnLineage(name, _sorted(origins.derives_from), _sorted(origins.influenced_by))
             for name in columns
             for origins in (self.working.get(name, Origins()),)
         )
+
+
+def _sorted(sources: Iterable[SourceColumn]) -> tuple[SourceColumn, ...]:
+    return tuple(sorted(sources, key=lambda source: (source.dataset, source.column)))

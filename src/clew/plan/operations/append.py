@@ -1,6 +1,7 @@
 """Planning an append: rows of another dataset, or summaries of them, under the columns that exist."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.project import APPEND_COLUMN_MISMATCH
@@ -27,7 +28,7 @@ def plan_append(context: Context, operation: Append) -> Outcome:
         context.problems.report(INVALID_VALUE.at(operation.place_of_key("selector"), problem=problem, hint=hint))
     source = context.catalogue.use(arguments.source, context.problems)
     table = dataset_table(source, source.table) if source else Table("", {}, is_opaque=True)
-    scope = Scope((table,), table_elsewhere=_only_the_source)
+    scope = Scope((table,), table_elsewhere=partial(_only_the_source, context))
     condition = None
     if arguments.source_selector is not None:
         condition = context.expressions.selector(arguments.source_selector, scope, "in a source_selector")
@@ -70,8 +71,8 @@ def plan_append(context: Context, operation: Append) -> Outcome:
     return Outcome(step, state)
 
 
-def _only_the_source(_table: str) -> str:
-    return "only the rows of the source can be seen here"
+def _only_the_source(context: Context, table: str) -> str | None:
+    return "only the rows of the source can be seen here" if table == context.state.table else None
 
 
 def _raw(context: Context, operation: Append, table: Table) -> dict[str, PlannedExpression | None]:

@@ -1,11 +1,12 @@
 """Planning an output: columns, destination, and the dataset that it may become."""
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
-from clew.model import LocationDestination, Output, PathDestination, TableDestination
+from clew.model import LocationDestination, Output, PathDestination, Scalar, TableDestination
 from clew.plan.labels import is_label
 from clew.plan.operations.context import Context, Outcome, reads
 from clew.plan.steps import Destination, OutputStep
@@ -81,11 +82,10 @@ def _destination(written: TableDestination | PathDestination | LocationDestinati
             assert_never(written)
 
 
-def _options(options: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(options, dict):
-        return ()
-    return tuple(sorted((str(key), _option_text(value)) for key, value in options.items()))
+def _options(options: Mapping[str, Scalar]) -> tuple[tuple[str, str], ...]:
+    """Options as Spark takes them. One without a value is one that is not set."""
+    return tuple(sorted((name, _option_text(value)) for name, value in options.items() if value is not None))
 
 
-def _option_text(value: object) -> str:
+def _option_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,75 @@
+"""Outputs: where they go, what they write, and in which mode."""
+
+from collections.abc import Callable
+
+import pytest
+from plan_workspaces import Checked
+
+from clew.plan.steps import Destination, OutputStep
+
+Check = Callable[..., Checked]
+
+
+def writing(arguments: str) -> str:
+    return f"- {{seq: 1, name: out, type: output, arguments: {{{arguments}}}}}"
+
+
+def output_of(found: Checked) -> OutputStep:
+    [step] = found.plan.steps
+    assert isinstance(step, OutputStep)
+    return step
+
+
+@pytest.mark.parametrize(
+    ("destination", "expected"),
+    [
+        ("{datasource_id: files, path: 'a/{period}.csv'}", Destination("files", None, "a/{period}.csv", "csv", ())),
+        ("{datasource_id: files, table: t}", Destination("files", "t", None, None, ())),
+        ("{location: {path: out, format: delta}}", Destination(None, None, "out", "delta", ())),
+        (
+            "{location: {path: out.csv, options: {header: true, b: 2, a: x, unset: null}}}",
+            Destination(None, None, "out.csv", "csv", (("a", "x"), ("b", "2"), ("header", "true"))),
+        ),
+    ],
+)
+def test_a_destination_is_a_datasource_or_a_location(check: Check, destination: str, expected: Destination) -> None:
+    assert output_of(check(writing(f"destination: {destination}"))).destination == expected
+
+
+def test_all_columns_are_written_with_those_of_the_system_unless_some_are_named(check: Check) -> None:
+    everything = output_of(check(writing("destination: {location: {path: o}}"))).columns
+    assert everything[:2] == ("order_id", "customer_id")
+    assert everything[-3:] == ("_period", "_labels", "_row_id")
+    with_deleted = output_of(check(writing("destination: {location: {path: o}}, include_deleted: true")))
+    assert with_deleted.columns == (*everything, "_deleted")
+    named = output_of(check(writing("destination: {location: {path: o}}, columns: [amount, _row_id]")))
+    assert (named.columns, named.include_deleted) == (("amount", "_row_id"), False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mode"),
+    [
+        ("destination: {location: {path: o}}", "overwrite"),
+        ("destination: {location: {path: o}}, mode: append", "append"),
+        ("destination: {location: {path: o}, mode: append}", "append"),
+    ],
+)
+def test_an_output_replaces_unless_it_says_otherwise(check: Check, arguments: str, mode: str) -> None:
+    assert output_of(check(writing(arguments))).mode == mode
+
+
+def test_outputs_may_stand_anywhere_and_write_what_is_there_by_then(check: Check) -> None:
+    plan = check("""
+        - {seq: 1, name: early, type: output, arguments: {destination: {location: {path: a}}}}
+        - {seq: 2, name: add, type: update, arguments: {assignments: [{column: x, expression: amount}]}}
+        - {seq: 3, name: late, type: output, arguments: {destination: {location: {path: b}}}}
+    """).plan
+    early, late = (step for step in plan.steps if isinstance(step, OutputStep))
+    assert set(late.columns) - set(early.columns) == {"x"}
+
+
+def test_an_unknown_datasource_is_found_in_a_project_with_other_mistakes_too(check: Check) -> None:
+    check("""
+        - {seq: «0», name: x, type: delete}
+        - {seq: 2, name: out, type: output, arguments: {destination: {datasource_id: «fils», path: a}}}
+    """).reports("InvalidValue", "UnknownDatasource")
