@@ -61,7 +61,7 @@ id: typical
 status: active
 input_dataset: ledger
 operations:
-  - {seq: 10, name: Convert, type: update, selector: 'currency = "EUR"', arguments: {
+  - {seq: 10, name: Convert, type: update, selector: 'lines.currency = "EUR"', arguments: {
       joins: [{alias: rates, dataset_id: rates, on: rates.currency = lines.currency}],
       assignments: [{column: amount, expression: 'ROUND(lines.amount * rates.rate, 2)'}]}}
   - {seq: 20, name: Region, type: update, selector: 'MOD(id, 4) = 0', arguments: {

@@ -11,6 +11,7 @@ from clew.cli.commands.check import check
 from clew.cli.commands.init import init
 from clew.cli.commands.plan import plan
 from clew.cli.commands.schema import schema
+from clew.cli.commands.trace import trace
 from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
 from clew.cli.output import abandon, say, tolerate_any_text
 from clew.cli.plain_values import commands_of
@@ -33,7 +34,7 @@ def command_line() -> typer.Typer:
         context_settings=_PLAIN_HELP,
     )
     app.callback()(_before_commands)
-    for command in (init, check, plan, schema):
+    for command in (init, check, plan, schema, trace):
         app.command(context_settings=_PLAIN_HELP)(command)
     return app
 

@@ -27,11 +27,11 @@ class Session:
         """Seconds since the command started."""
         return time.perf_counter() - self._started
 
-    def open(self, folder: Path | None) -> "Workspace":
-        """The workspace of a folder, of the present one where none is given."""
+    def open(self, folder: Path | None, environment: str | None = None) -> "Workspace":
+        """The workspace of a folder, of the present one where none is given, in one of its environments."""
         from clew.app.workspace import open_workspace
 
-        self._workspace = open_workspace(folder or Path())
+        self._workspace = open_workspace(folder or Path(), environment)
         return self._workspace
 
     def source_of(self, file: str) -> str | None:

@@ -65,7 +65,15 @@ INVALID_PAGE = Code(
     Nature.USAGE,
 )
 
+RUN_NOT_FINISHED = Code(
+    "RunNotFinished",
+    "the run {run_id} is {status}: its trace can be read when it has ended",
+    "The trace of a run that is still going on was asked for.",
+    "wait until the run has ended; `clew show` tells how far it is",
+)
+
 TRACE_CODES = (
+    RUN_NOT_FINISHED,
     ROW_NOT_FOUND,
     STEP_OUT_OF_RANGE,
     AMBIGUOUS_ROW,

@@ -1,0 +1,138 @@
+"""Histories, states and records of rows on a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Group
+from rich.text import Text
+
+from clew.cli.views.page import grid, headed, plain
+from clew.lang.conversion import to_text
+from clew.lang.typed import Value
+from clew.plan import Plan
+from clew.trace.records import RowState, Source, StepSummary, TraceEntry
+from clew.trace.results import FoundRows, RowHistory, StepRecords
+
+_SYSTEM = ("_row_id", "_period", "_labels", "_deleted")
+_MOST_COLUMNS = 8
+
+
+def shown(value: Value) -> str:
+    """A value as people read it; NULL is not an empty text."""
+    return "NULL" if value is None else to_text(value)
+
+
+def history_page(history: RowHistory, plan: Plan) -> Group:
+    """The life of one row: where it came from, and what each step changed, old and new."""
+    if not history.entries:
+        return _nothing(history.diagnostic.message if history.diagnostic else "there is no such row")
+    lines = [line for entry in history.entries for line in _entry_lines(entry)]
+    changes = sum(1 for entry in history.entries if entry.change_type != "created")
+    last = plan.steps[-1].seq if plan.steps else 0
+    many = {0: "no changes", 1: "1 change"}.get(changes, f"{changes} changes")
+    return Group(
+        Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(_key(history, plan))),
+        grid(lines, fixed=3),
+        Text(f"{many}; the whole row: --at {last}", style="dim"),
+    )
+
+
+def _key(history: RowHistory, plan: Plan) -> str:
+    state = history.entries[-1].full_state
+    return "/".join(shown(state[name]) for name in plan.input.natural_key if state.get(name) is not None)
+
+
+def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:
+    seq = "load" if entry.operation_seq == 0 else str(entry.operation_seq)
+    if entry.change_type == "created":
+        what = source_in_words(entry.source) if entry.source else "created"
+        name = "" if entry.operation_seq == 0 else entry.step_name
+        yield [Text(f"  {seq}", style="cyan"), plain(name), Text(), plain(what)]
+        return
+    if entry.change_type == "deleted":
+        yield [Text(f"  {seq}", style="cyan"), plain(entry.step_name), Text(), Text("deleted", style="red")]
+        return
+    first = [Text(f"  {seq}", style="cyan"), plain(entry.step_name)]
+    for column, diff in entry.diff.items():
+        change = Text.assemble(plain(shown(diff.old), "red"), " -> ", plain(shown(diff.new), "green"))
+        yield [*first, plain(column), change]
+        first = [Text(), Text()]
+
+
+def source_in_words(source: Source) -> str:
+    """The place of a row outside Clew."""
+    version = f" version {source.version}" if source.version is not None else ""
+    if source.file is None:
+        return source.description or f"{source.dataset}{version}"
+    line = f" line {source.line:,}" if source.line is not None else ""
+    return f"{source.file}{line}"
+
+
+def state_page(state: RowState) -> Group:
+    """One row after a step, a column to a line."""
+    if state.state is None:
+        return _nothing(state.diagnostic.message if state.diagnostic else "there is no such row")
+    rows = [[plain(name, "cyan"), plain(shown(value))] for name, value in state.state.items()]
+    when = "as loaded" if state.at == 0 else f"after step {state.at}"
+    return Group(Text.assemble(("row ", "bold"), plain(state.row_id, "bold"), f"  {when}"), grid(rows))
+
+
+def found_page(found: FoundRows, plan: Plan) -> Group:
+    """Rows that a search found. A row id comes last: it is long, and for the next command."""
+    columns = _chosen([row.state for row in found.rows], plan)
+    rows = [[*(plain(shown(row.state.get(name))) for name in columns), plain(row.row_id)] for row in found.rows]
+    when = "as loaded" if found.at == 0 else f"after step {found.at}"
+    more = "; there are more: --limit, --after" if found.has_more else ""
+    count = f"{len(found.rows)} rows" if len(found.rows) != 1 else "1 row"
+    return Group(headed([*columns, "row id"], rows, fixed=0), Text(f"{count} {when}{more}", style="dim"))
+
+
+def _chosen(states: Sequence[Mapping[str, Value]], plan: Plan) -> list[str]:
+    """The columns that tell rows apart and say something, as many as fit a page."""
+    named = [name for state in states for name in state if name not in _SYSTEM]
+    names = list(dict.fromkeys([*(name for name in plan.input.natural_key if name in named), *named]))
+    telling = [name for name in names if any(state.get(name) is not None for state in states)]
+    return telling[:_MOST_COLUMNS]
+
+
+def step_page(records: StepRecords, plan: Plan) -> Group:
+    """Everything that a step did."""
+    step = next((each for each in plan.steps if each.seq == records.operation_seq), None)
+    title = f"step {records.operation_seq}" + (f" {step.name}" if step else "")
+    rows = list[list[Text]]()
+    for record in records.records:
+        before, after = record.before or {}, record.after or {}
+        if record.change_type == "updated":
+            changes = ", ".join(f"{name} {shown(before.get(name))} -> {shown(after[name])}" for name in after)
+        elif record.change_type == "created":
+            told = {name: value for name, value in after.items() if value not in {None, ""} and name != "_period"}
+            changes = ", ".join(f"{name} {shown(value)}" for name, value in told.items())
+        else:
+            changes = ""
+        rows.append([plain(record.row_id), plain(record.change_type), plain(changes)])
+    more = "there are more: --limit, --after" if records.has_more else f"{len(records.records)} rows"
+    return Group(plain(title, "bold"), headed(["row id", "change", "what"], rows, fixed=2), Text(more, style="dim"))
+
+
+def counts_page(summaries: Sequence[StepSummary]) -> Group:
+    """How much each step did."""
+    rows = [
+        [
+            plain(each.operation_seq, "cyan"),
+            plain(each.step_name),
+            plain(_count_in_words(each)),
+            plain(", ".join(f"{name} {count:,}" for name, count in (each.columns or {}).items())),
+        ]
+        for each in summaries
+    ]
+    return Group(headed(["seq", "step", "rows", "by column"], rows, fixed=2))
+
+
+def _count_in_words(each: StepSummary) -> str:
+    for count, word in ((each.updated, "changed"), (each.created, "created"), (each.deleted, "deleted")):
+        if count:
+            return f"{count:,} {word}"
+    return "" if each.step_type == "output" else "none"
+
+
+def _nothing(message: str) -> Group:
+    return Group(plain(message))
