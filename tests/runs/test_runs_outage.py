@@ -67,8 +67,6 @@ def test_a_run_survives_that_the_database_stops_and_starts_during_a_step() -> No
         step = site.snapshot().step("20")
         assert step is not None
         assert step.logical_attempt_id == 1
-        assert step.engine_attempt_id is not None
-        assert step.engine_attempt_id >= 2
 
 
 def test_a_worker_survives_the_loss_of_the_database() -> None:

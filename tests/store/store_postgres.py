@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_SETTINGS = "-c fsync=off -c full_page_writes=off -c max_connections=200 -c shared_buffers=32MB"
+QUICK = "-c fsync=off -c full_page_writes=off -c max_connections=200 -c shared_buffers=32MB"
+DURABLE = "-c max_connections=200 -c shared_buffers=32MB"
 
 
 def _installation() -> Path:
@@ -32,8 +33,9 @@ def _unprivileged() -> dict[str, Any]:
 class PostgresServer:
     """One server in one folder. `stop` and `start` may be called as often as a test likes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: str) -> None:
         self._folder = folder
+        self._settings = settings
         self._as = _unprivileged()
         if self._as:
             os.chown(folder, self._as["user"], self._as["group"])
@@ -49,7 +51,7 @@ class PostgresServer:
         return f"postgresql://postgres@/postgres?host={self._folder}"
 
     def start(self) -> None:
-        options = f"-h '' -k {self._folder} {_SETTINGS}"
+        options = f"-h '' -k {self._folder} {self._settings}"
         self._run("pg_ctl", "-w", "-D", self._data, "-l", str(self._folder / "log"), "-o", options, "start")
 
     def stop(self) -> None:
@@ -78,10 +80,10 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(settings: str = QUICK) -> Iterator[PostgresServer]:
     # Not under pytest's own folder: the path of a socket may have about a hundred characters only.
     with tempfile.TemporaryDirectory(prefix="clewpg", ignore_cleanup_errors=True) as name:
-        server = PostgresServer(Path(name))
+        server = PostgresServer(Path(name), settings)
         server.start()
         try:
             yield server

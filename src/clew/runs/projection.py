@@ -96,6 +96,8 @@ class _Reduction:
         self.steps = {step.step_id: step for step in snapshot.steps}
         self.artifacts = list(snapshot.artifacts)
         self.pending = {signal.signal_id: signal for signal in snapshot.pending_signals}
+        self.counters = snapshot.counters
+        self.last_completed = snapshot.last_completed_step
 
     def result(self) -> RunSnapshot:
         return replace(
@@ -104,6 +106,8 @@ class _Reduction:
             steps=tuple(self.steps.values()),
             artifacts=tuple(self.artifacts),
             pending_signals=tuple(self.pending.values()),
+            counters=self.counters,
+            last_completed_step=self.last_completed,
         )
 
     def apply(self, event: StoredEvent) -> None:
@@ -134,7 +138,7 @@ class _Reduction:
 
     def _apply_to_step(self, event: StoredEvent, body: StepStarted | StepCompleted | StepFailed | StepSkipped) -> None:
         step = self.steps.get(event.step_id) or StepSnapshot(event.step_id)
-        counters = self.snapshot.counters
+        counters = self.counters
         match body:
             case StepStarted():
                 step = StepSnapshot(
@@ -152,19 +156,17 @@ class _Reduction:
                     _ended(step, event, StepStatus.SUCCESS), artifacts=body.artifacts, counts=dict(body.counts)
                 )
                 self.artifacts.extend(body.artifacts)
-                counters = replace(counters, steps_succeeded=counters.steps_succeeded + 1)
-                self.snapshot = replace(self.snapshot, last_completed_step=event.step_id)
+                self.counters = replace(counters, steps_succeeded=counters.steps_succeeded + 1)
+                self.last_completed = event.step_id
             case StepFailed():
                 step = replace(_ended(step, event, StepStatus.FAILED), error=body.error)
-                counters = replace(counters, steps_failed=counters.steps_failed + 1)
+                self.counters = replace(counters, steps_failed=counters.steps_failed + 1)
             case StepSkipped():
                 step = replace(_ended(step, event, StepStatus.SKIPPED), skip_reason=body.reason, error=None)
-                counters = replace(counters, steps_skipped=counters.steps_skipped + 1)
+                self.counters = replace(counters, steps_skipped=counters.steps_skipped + 1)
             case _:
                 assert_never(body)
         self.steps[event.step_id] = step
-        if counters is not self.snapshot.counters:
-            self.snapshot = replace(self.snapshot, counters=counters)
 
     def _apply_to_run(
         self,
@@ -234,11 +236,10 @@ class _Reduction:
             self.steps[step.step_id] = StepSnapshot(
                 step.step_id, step.seq, step.name, step.type, logical_attempt_id=step.logical_attempt_id + 1
             )
-        counters = replace(self.snapshot.counters, resumes=self.snapshot.counters.resumes + 1)
+        self.counters = replace(self.counters, resumes=self.counters.resumes + 1)
         self.snapshot = replace(
             self.snapshot,
             status=RunStatus.RUNNING,
-            counters=counters,
             completed_at=None,
             total_duration_ms=None,
             error=None,
@@ -247,12 +248,12 @@ class _Reduction:
 
     def _continued(self, body: RunContinued) -> None:
         self.artifacts = list(body.artifacts)
+        self.counters = body.counters
         self.snapshot = replace(
             self.snapshot,
             status=RunStatus.RUNNING,
             plan=body.plan,
             cursor=body.cursor,
-            counters=body.counters,
             started_at=body.started_at,
         )
 

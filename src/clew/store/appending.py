@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.diagnostics import UserError
-from clew.diagnostics.codes.runs import RUN_NOT_FOUND, TOO_LARGE_FOR_HISTORY
+from clew.diagnostics import EngineBug, UserError
+from clew.diagnostics.codes.runs import RUN_NOT_FOUND, STORE_BROKEN_PROMISE, TOO_LARGE_FOR_HISTORY
 from clew.runs.events.chain import GENESIS, chain_hash
 from clew.runs.events.codec import canonical_json, encode
 from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
@@ -18,6 +18,7 @@ from clew.runs.status import RunStatus
 from clew.store.database import Database
 from clew.store.rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
 from clew.store.schema import outbox, run_events, runs
+from clew.store.types import Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +33,68 @@ class AppendOptions:
     max_event_bytes: int = 256_000
 
 
+_HEAD = (
+    *(runs.c.run_id, runs.c.project_id, runs.c.period, runs.c.plan_version, runs.c.status, runs.c.approval_pending),
+    *(runs.c.started_at, runs.c.completed_at, runs.c.last_seq, runs.c.last_signal_seq, runs.c.seen_signal_seq),
+    *(runs.c.token, runs.c.slot, runs.c.slot_held, runs.c.last_hash),
+)
+_MOMENT: sa.ColumnElement[object] = sa.bindparam("moment", type_=Moment)
+_SERVER_MOMENT: sa.ColumnElement[object] = sa.func.clock_timestamp(type_=Moment)
+
+
+def _lock_statement(now: sa.ColumnElement[object], *columns: Any) -> sa.Select[Any]:  # noqa: ANN401
+    return sa.select(*columns, now.label("now")).where(runs.c.run_id == sa.bindparam("wanted")).with_for_update()
+
+
+# Statements of the way that every event takes are built once: building them costs more than running them.
+_LOCK_RUN_BY_CLOCK = _lock_statement(_MOMENT, runs)
+_LOCK_RUN_BY_SERVER = _lock_statement(_SERVER_MOMENT, runs)
+_LOCK_HEAD_BY_CLOCK = _lock_statement(_MOMENT, *_HEAD)
+_LOCK_HEAD_BY_SERVER = _lock_statement(_SERVER_MOMENT, *_HEAD)
+_INSERT_EVENTS = sa.insert(run_events)
+_INSERT_OUTBOX = sa.insert(outbox)
+_MOVED = (
+    *("status", "approval_pending", "wants_worker", "started_at", "completed_at"),
+    *("last_seq", "last_signal_seq", "last_hash", "slot_held"),
+)
+_MOVE_HEAD = (
+    sa.update(runs)
+    .where(runs.c.run_id == sa.bindparam("wanted"))
+    .values({name: sa.bindparam(f"new_{name}", type_=runs.c[name].type) for name in _MOVED})
+)
+
+
 def locked_run(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:
-    """The run's row, which nobody else changes until the transaction ends, and the present moment as `now`.
+    """The run's row, which nobody else changes until the transaction ends, and the present moment as `now`."""
+    return _locked(connection, database, run_id, _LOCK_RUN_BY_CLOCK, _LOCK_RUN_BY_SERVER)
+
+
+def locked_head(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:
+    """The same for what appending needs of the row.
 
     This lock is what gives `run_seq` its order and makes the check of the token and the append one thing.
     """
-    statement = sa.select(runs, database.now().label("now")).where(runs.c.run_id == run_id).with_for_update()
-    row = connection.execute(statement).one_or_none()
+    return _locked(connection, database, run_id, _LOCK_HEAD_BY_CLOCK, _LOCK_HEAD_BY_SERVER)
+
+
+def _locked(
+    connection: sa.Connection, database: Database, run_id: str, by_clock: sa.Select[Any], by_server: sa.Select[Any]
+) -> sa.Row[Any]:
+    moment = database.clock_time()
+    if moment is None:
+        row = connection.execute(by_server, {"wanted": run_id}).one_or_none()
+    else:
+        row = connection.execute(by_clock, {"wanted": run_id, "moment": moment}).one_or_none()
     if row is None:
         raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
     return row
+
+
+class AlreadyStored(EngineBug):
+    """One of the events is there already, so appending has to look first. Where it has looked, a promise is broken."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(STORE_BROKEN_PROMISE.anywhere(reason=reason))
 
 
 def already_stored(connection: sa.Connection, run: sa.Row[Any], events: Sequence[NewEvent]) -> dict[str, StoredEvent]:
@@ -77,10 +130,17 @@ def append_to(
             stored[key] = StoredEvent(raw, event.body)
         results.append(stored[key])
     if raws:
-        connection.execute(sa.insert(run_events), [event_values(raw) for raw in raws])
+        _insert(connection, raws)
         _move_head(connection, run, fresh, raws, last_hash=previous if options.chained else run.last_hash)
         _fill_outbox(connection, raws, options.sinks)
     return tuple(results)
+
+
+def _insert(connection: sa.Connection, raws: Sequence[RawEvent]) -> None:
+    try:
+        connection.execute(_INSERT_EVENTS, [event_values(raw) for raw in raws] if raws[1:] else event_values(raws[0]))
+    except sa.exc.IntegrityError as error:
+        raise AlreadyStored(str(error.orig)) from error
 
 
 def _placed(event: NewEvent, run: sa.Row[Any], key: str, run_seq: int, options: AppendOptions) -> RawEvent:
@@ -129,7 +189,7 @@ def _move_head(
         "slot_held": _slot_held(head.status, run),
     }
     try:
-        connection.execute(sa.update(runs).where(runs.c.run_id == run.run_id).values(values))
+        connection.execute(_MOVE_HEAD, {"wanted": run.run_id, **{f"new_{k}": v for k, v in values.items()}})
     except sa.exc.IntegrityError as error:
         raise PeriodBusy(project=run.project_id, period=run.period) from error
 
@@ -148,4 +208,4 @@ def _fill_outbox(connection: sa.Connection, raws: Sequence[RawEvent], sinks: Seq
         for sink in sinks
     ]
     if rows:
-        connection.execute(sa.insert(outbox), rows)
+        connection.execute(_INSERT_OUTBOX, rows)

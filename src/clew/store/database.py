@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from typing import Protocol
 
 import sqlalchemy as sa
@@ -71,6 +72,10 @@ class Database:
         if callable(self._now):
             return sa.literal(self._now(), Moment)
         return self._now
+
+    def clock_time(self) -> datetime | None:
+        """The present moment by the clock of the caller, or None where the server's counts."""
+        return self._now() if callable(self._now) else None
 
     def close(self) -> None:
         """Give back all connections."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -10,7 +11,7 @@ from clew.diagnostics.codes.runs import UNFENCED_WRITE
 from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
 from clew.runs.head import FREE_EVENT_TYPES
 from clew.runs.refusals import LateWrite, OutOfDate
-from clew.store.appending import AppendOptions, already_stored, append_to, locked_run
+from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
 from clew.store.database import Database
 from clew.store.rows import EVENT_COLUMNS, raw_event
 from clew.store.schema import run_events
@@ -100,16 +101,30 @@ class SqlEventWriter:
         token: int | None = None,
         expected_seq: int | None = None,
     ) -> tuple[StoredEvent, ...]:
-        """Store all or none, in order, each at most once, if the token is the newest."""
+        """Store all or none, in order, each at most once, if the token is the newest.
+
+        Events that are there already are rare, so they are only looked for once the database has refused one.
+        """
         _check_fenced(events, token)
+        try:
+            with self._database.write() as connection:
+                run = self._checked_run(connection, run_id, token)
+                if expected_seq is None or expected_seq == run.last_seq:
+                    return append_to(connection, run, events, {}, self._options)
+        except AlreadyStored:
+            pass
         with self._database.write() as connection:
-            run = locked_run(connection, self._database, run_id)
-            if token is not None and token != run.token:
-                raise LateWrite(run_id=run_id, token=token, current=run.token)
+            run = self._checked_run(connection, run_id, token)
             stored = already_stored(connection, run, events)
             if expected_seq is not None and expected_seq != run.last_seq and len(stored) < len(events):
                 raise OutOfDate(run_id=run_id, expected=expected_seq, actual=run.last_seq)
             return append_to(connection, run, events, stored, self._options)
+
+    def _checked_run(self, connection: sa.Connection, run_id: str, token: int | None) -> sa.Row[Any]:
+        run = locked_head(connection, self._database, run_id)
+        if token is not None and token != run.token:
+            raise LateWrite(run_id=run_id, token=token, current=run.token)
+        return run
 
 
 def _check_fenced(events: Sequence[NewEvent], token: int | None) -> None:

@@ -1,14 +1,17 @@
 """PostgreSQL: a server that many machines share."""
 
 import hashlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import sqlalchemy as sa
 
 from clew.runs.events.codec import canonical_json
 
 _CONNECT_TIMEOUT_S = 5
+_RESTED_S = 1.0
 
 
 class PostgresqlTransactions:
@@ -27,8 +30,8 @@ class PostgresqlTransactions:
             json_serializer=canonical_json,
             pool_size=pool_size,
             max_overflow=24,
-            pool_pre_ping=True,
         )
+        _test_after_rest(self._engine)
         self._reader = self._engine.execution_options(postgresql_readonly=True)
 
     @property
@@ -56,3 +59,21 @@ class PostgresqlTransactions:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def _test_after_rest(engine: sa.Engine) -> None:
+    """Test a connection before use, unless it was in use a moment ago: a test is a round trip, and events are many."""
+
+    @sa.event.listens_for(engine, "checkin")
+    def _given_back(_connection: object, record: sa.pool.ConnectionPoolEntry) -> None:
+        record.info["given_back"] = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkout")
+    def _taken(connection: Any, record: sa.pool.ConnectionPoolEntry, _proxy: object) -> None:  # noqa: ANN401
+        rested = time.monotonic() - record.info.get("given_back", time.monotonic())
+        if rested < _RESTED_S:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise sa.exc.DisconnectionError from error
