@@ -7,7 +7,8 @@ expression the nested lists of `clew.lang.typed`. Records of a closed union carr
 
 import dataclasses
 import types
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from clew.diagnostics import UserError
@@ -31,10 +32,10 @@ def plan_from_json(data: object) -> Plan:
         problem = f"it has format {written}, this Clew reads up to {PLAN_FORMAT}"
         raise UserError(UNREADABLE_PLAN.anywhere(problem=problem))
     try:
-        plan = _read(data, Plan)
+        plan = _reader(Plan)(data)
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise UserError(UNREADABLE_PLAN.anywhere(problem=f"{type(error).__name__}: {error}")) from None
-    assert isinstance(plan, Plan)  # noqa: S101 - _read gives what it was asked for
+    assert isinstance(plan, Plan)  # noqa: S101 - a reader gives what it was made for
     return plan
 
 
@@ -62,65 +63,74 @@ def _field_names(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record))
 
 
-def _read(data: object, hint: Any) -> object:  # noqa: ANN401 - a type hint can be anything
+_Reader = Callable[[object], object]
+
+
+@cache
+def _reader(hint: Any) -> _Reader:  # noqa: ANN401 - a type hint can be anything
+    """What reads values of a type, worked out once for each type, since plans have them by the thousand."""
     if hint is Type:
-        return parse_type(_checked(data, str))
+        return lambda data: parse_type(_checked(data, str))
     if hint == typed.Expression:
-        return typed.from_json(data)
+        return typed.from_json
     origin = get_origin(hint)
     if origin is Literal:
-        if data not in get_args(hint):
-            raise ValueError(f"{data!r} is not one of {get_args(hint)}")
-        return data
+        return partial(_read_literal, get_args(hint))
     if origin is tuple:
-        return _read_tuple(_checked(data, list), get_args(hint))
+        return _tuple_reader(get_args(hint))
     if origin in {Union, types.UnionType}:
-        return _read_union(data, get_args(hint))
+        return _union_reader(get_args(hint))
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _read_record(_checked(data, dict), hint)
-    return _checked(data, hint)
+        return partial(_read_record, hint, {name: _reader(each) for name, each in get_type_hints(hint).items()})
+    return lambda data: _checked(data, hint)
 
 
-def _read_tuple(items: list[object], arguments: tuple[Any, ...]) -> tuple[object, ...]:
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_read(item, arguments[0]) for item in items)
-    return tuple(_read(item, argument) for item, argument in zip(items, arguments, strict=True))
+def _read_literal(values: tuple[object, ...], data: object) -> object:
+    if data not in values:
+        raise ValueError(f"{data!r} is not one of {values}")
+    return data
 
 
-def _read_union(data: object, alternatives: tuple[Any, ...]) -> object:
-    if data is None and type(None) in alternatives:
-        return None
+def _tuple_reader(arguments: tuple[Any, ...]) -> _Reader:
+    readers = [_reader(argument) for argument in arguments if argument is not Ellipsis]
+    if Ellipsis in arguments:
+        return lambda data: tuple(readers[0](item) for item in _checked(data, list))
+    return lambda data: tuple(read(item) for read, item in zip(readers, _checked(data, list), strict=True))
+
+
+def _union_reader(alternatives: tuple[Any, ...]) -> _Reader:
     real = [alternative for alternative in alternatives if alternative is not type(None)]
     if len(real) == 1:
-        return _read(data, real[0])
-    if isinstance(data, dict):
-        for alternative in real:
-            tag = _tag(alternative)
-            if tag is not None and data.get(tag[0]) == tag[1]:
-                return _read(data, alternative)
+        read = _reader(real[0])
+        return lambda data: None if data is None else read(data)
+    tagged = {_tag(alternative): _reader(alternative) for alternative in real}
+    return partial(_read_tagged, tagged)
+
+
+def _read_tagged(tagged: Mapping[tuple[str, object], _Reader], data: object) -> object:
+    for (name, value), read in tagged.items():
+        if isinstance(data, dict) and data.get(name) == value:
+            return read(data)
     raise ValueError(f"none of the alternatives fits {str(data)[:80]}")
 
 
-def _read_record(data: dict[str, object], declared: type) -> object:
-    hints = _hints(declared)
-    unknown = data.keys() - hints.keys()
+def _read_record(declared: type, readers: Mapping[str, _Reader], data: object) -> object:
+    written: dict[str, object] = _checked(data, dict)
+    unknown = written.keys() - readers.keys()
     if unknown:
         raise ValueError(f"{declared.__name__} has no {', '.join(sorted(unknown))}")
-    return declared(**{name: _read(data[name], hint) for name, hint in hints.items()})
+    return declared(**{name: read(written[name]) for name, read in readers.items()})
 
 
-@cache
-def _hints(declared: type) -> dict[str, Any]:
-    return get_type_hints(declared)
-
-
-@cache
-def _tag(declared: type) -> tuple[str, object] | None:
+def _tag(declared: type) -> tuple[str, object]:
     """The field of a record that can have one value only, and that value."""
-    for name, hint in _hints(declared).items():
-        if get_origin(hint) is Literal and len(get_args(hint)) == 1:
-            return name, get_args(hint)[0]
-    return None
+    hints = get_type_hints(declared)
+    [tag] = [
+        (name, get_args(hint)[0])
+        for name, hint in hints.items()
+        if get_origin(hint) is Literal and len(get_args(hint)) == 1
+    ]
+    return tag
 
 
 def _checked(data: object, expected: type) -> Any:  # noqa: ANN401 - checked right here
