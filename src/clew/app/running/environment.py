@@ -35,6 +35,11 @@ class RunEnvironment:
         return self.root / self.settings.sandbox_root
 
     @property
+    def is_embedded(self) -> bool:
+        """Whether the state store is a file of this machine, so that no worker elsewhere takes the runs."""
+        return self.settings.state_store.startswith(_SQLITE)
+
+    @property
     def scope(self) -> SecretScope:
         """For whom secrets are resolved."""
         return SecretScope(self.settings.tenant, self.name)

@@ -4,11 +4,11 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
+from clew.app.checking import find_project
 from clew.app.running.state import State
 from clew.app.workspace import Workspace
-from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import PROJECT_NOT_ACTIVE
-from clew.diagnostics.codes.workspace import UNKNOWN_PROJECT
 from clew.model import Project, Status
 from clew.plan import Plan, plan_from_json, plan_to_json
 from clew.runs.registry import ProjectVersion
@@ -38,21 +38,52 @@ class ProjectView:
         }
 
 
-def plan_to_run(workspace: Workspace, state: State, name: str) -> tuple[int | None, Plan]:
-    """The version and the plan that a run takes: the active version's, or the file's with None for a draft.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The definition of a project that a run takes."""
+
+    project: str
+    plan: Plan
+    version: int | None
+    """None for the file as a draft."""
+    is_first_run: bool = False
+    """Whether the version is made by this run: the file says that it is active, and nobody has activated it yet."""
+
+
+def plan_to_run(workspace: Workspace, state: State, name: str) -> Choice:
+    """What a run takes: the active version, or the file as a draft.
 
     A project whose file says that it is active and that nobody has activated yet is activated by its first run.
     """
+    choice = choose(workspace, state, name)
+    if choice.is_first_run:
+        activate(workspace, state, choice.project, actor="first run")
+    return choice
+
+
+def choose(workspace: Workspace, state: State, name: str) -> Choice:
+    """What a run would take. Changes nothing."""
     project = _project(workspace, name)
     active = state.projects.active(project.id)
     if active is not None:
-        return active.version, plan_from_json(json.loads(active.plan))
-    plan = workspace.plan(project.id)
-    if project.status is Status.ACTIVE and not state.projects.project_versions(project.id):
-        return activate(workspace, state, project.id, actor="first run").version, plan
-    if project.status is Status.INACTIVE:
+        return Choice(project.id, plan_from_json(json.loads(active.plan)), active.version)
+    versions = state.projects.project_versions(project.id)
+    if project.status is Status.INACTIVE or (versions and project.status is Status.ACTIVE):
         raise UserError(PROJECT_NOT_ACTIVE.at(project.place("status"), project=project.id))
-    return None, plan
+    plan = workspace.plan(project.id)
+    if project.status is Status.ACTIVE:
+        return Choice(project.id, plan, version=1, is_first_run=True)
+    return Choice(project.id, plan, None)
+
+
+def is_modified(workspace: Workspace, choice: Choice) -> bool:
+    """Whether the file says something else by now than the version that runs."""
+    if choice.version is None or choice.is_first_run:
+        return False
+    try:
+        return workspace.plan(choice.project).digest != choice.plan.digest
+    except UserError:
+        return True
 
 
 def activate(workspace: Workspace, state: State, name: str, actor: str) -> ProjectVersion:
@@ -93,8 +124,7 @@ def _view(workspace: Workspace, state: State, project: Project) -> ProjectView:
 
 
 def _project(workspace: Workspace, name: str) -> Project:
-    found = workspace.loaded.workspace.project(name)
+    found = find_project(workspace.loaded, name)
     if found is None:
-        hint = did_you_mean(name, [project.id for project in workspace.loaded.workspace.projects])
-        raise UserError(UNKNOWN_PROJECT.anywhere(name=name, hint=hint))
+        raise UserError(*workspace.check(name).diagnostics)
     return found

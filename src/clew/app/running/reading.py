@@ -8,7 +8,8 @@ from pathlib import Path
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.plans import kept_plan
 from clew.app.running.state import State
-from clew.diagnostics import UserError
+from clew.diagnostics import Diagnostic, Span, UserError
+from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
 from clew.plan import Plan
 from clew.plan.steps import OutputStep
@@ -54,7 +55,7 @@ class RunView:
             "rows_loaded": self._rows_loaded(),
             "steps": [_step_json(step) for step in self.snapshot.steps if step.step_id != LOAD_STEP],
             "outputs": self.outputs(),
-            "error": _error_json(self.snapshot),
+            "error": self._error_json(),
             "captures": [],
         }
 
@@ -69,6 +70,36 @@ class RunView:
                 output |= _dataset_of(step.artifacts)
                 found.append(output)
         return found
+
+    @property
+    def failure(self) -> Diagnostic | None:
+        """Why the run failed, at the place of the operation that did."""
+        error = self.snapshot.error
+        if error is None:
+            return None
+        code = CATALOGUE.get(error.code)
+        return Diagnostic(error.code, error.message, {}, self._failed_place(), code.remedy if code else None)
+
+    @property
+    def failed_step(self) -> StepSnapshot | None:
+        """The step at which the run failed; None where it failed before its first one."""
+        return self.snapshot.step(self.snapshot.failed_step) if self.snapshot.failed_step else None
+
+    def _failed_place(self) -> Span | None:
+        failed = self.failed_step
+        if failed is None or self.plan is None:
+            return None
+        return next((step.place for step in self.plan.steps if step.seq == failed.seq), None)
+
+    def _error_json(self) -> dict[str, object] | None:
+        failure = self.failure
+        if failure is None or self.snapshot.error is None:
+            return None
+        failed = self.failed_step
+        return failure.to_json() | {
+            "retryable": self.snapshot.error.retryable,
+            "step": failed.seq if failed else None,
+        }
 
     def _rows_loaded(self) -> int | None:
         load = self.snapshot.step(LOAD_STEP)
@@ -148,18 +179,6 @@ def _step_json(step: StepSnapshot) -> dict[str, object]:
         "started_at": _iso(step.started_at),
         "completed_at": _iso(step.completed_at),
         "error": {"code": step.error.code, "message": step.error.message} if step.error else None,
-    }
-
-
-def _error_json(snapshot: RunSnapshot) -> dict[str, object] | None:
-    if snapshot.error is None:
-        return None
-    failed = snapshot.step(snapshot.failed_step) if snapshot.failed_step else None
-    return {
-        "code": snapshot.error.code,
-        "message": snapshot.error.message,
-        "retryable": snapshot.error.retryable,
-        "step": failed.seq if failed else None,
     }
 
 

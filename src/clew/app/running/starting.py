@@ -1,23 +1,27 @@
 """Starting runs: from a project and a period to a run that is driven to its end."""
 
-import getpass
 import threading
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from clew.app.running.actor import actor_name
 from clew.app.running.engine import DRAFT, SparkExecutors, period_of
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.plans import keep_plan
 from clew.app.running.projects import plan_to_run
-from clew.app.running.state import State
+from clew.app.running.reporting import ReportingWriter
+from clew.app.running.state import State, queue_of
 from clew.app.workspace import Workspace
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import PERIOD_BUSY
 from clew.plan import Plan
 from clew.runs.driver import DriverSettings, RunDriver
+from clew.runs.events.envelope import StoredEvent
 from clew.runs.outbox import OutboxDispatcher
 from clew.runs.plan_ref import PlanRef
 from clew.runs.projector import Projector
-from clew.runs.request import RunRecord, RunRequest
-from clew.runs.run_queue import RunQueue
+from clew.runs.request import RunFilter, RunRecord, RunRequest
 from clew.runs.status import RunStatus
 from clew.runs.worker import Worker, WorkerSettings
 from clew.spark.session import SessionSettings, spark_session
@@ -35,7 +39,19 @@ class RunStarter:
     def submit(self, project: str, period: str, request_id: str | None = None) -> RunRecord:
         """Ask for a run of a project for a period. The same request id gives the same run."""
         period_of(self.workspace.loaded.workspace, period)
-        version, plan = plan_to_run(self.workspace, self.state, project)
+        choice = plan_to_run(self.workspace, self.state, project)
+        return self.submit_plan(choice.plan, period, version=choice.version, request_id=request_id)
+
+    def submit_plan(
+        self, plan: Plan, period: str, *, version: int | None = None, request_id: str | None = None
+    ) -> RunRecord:
+        """Ask for a run of a plan, as a version of its project or else as a draft.
+
+        Without a request id nobody asks a second time, so a project and period that are taken are refused at once.
+        """
+        period_of(self.workspace.loaded.workspace, period)
+        if request_id is None:
+            self._refuse_if_busy(plan.name, period)
         keep_plan(self.environment.storage_root, plan)
         request = RunRequest(
             project_id=plan.name,
@@ -47,7 +63,7 @@ class RunStarter:
             project_version=DRAFT if version is None else str(version),
             requested_by=actor_name(),
         )
-        submission = self.queue().submit(request)
+        submission = queue_of(self.state, self.environment).submit(request)
         submission.raise_if_rejected()
         return submission.run
 
@@ -55,13 +71,24 @@ class RunStarter:
         """Drive a run to its end in this thread, or until told to stop; None where a worker has it."""
         return self.worker().run_one(run_id, stop)
 
-    def queue(self) -> RunQueue:
-        """The queue of the environment."""
-        return RunQueue(self.state.stores.intake, lambda _environment: self.environment.queue_policy())
+    def _refuse_if_busy(self, project: str, period: str) -> None:
+        for status in (RunStatus.RUNNING, RunStatus.PAUSED):
+            which = RunFilter(
+                tenant_id=self.environment.settings.tenant,
+                environment_id=self.environment.name,
+                project_id=project,
+                period=period,
+                status=status,
+            )
+            for run in self.state.stores.catalog.runs(which, limit=1):
+                hint = f"run {run.run_id[:8]} is {status}; wait for it, cancel it, or let `clew worker` carry it on"
+                raise UserError(PERIOD_BUSY.anywhere(project=project, period=period, hint=hint))
 
-    def worker(self) -> Worker:
-        """A worker for the environment, in this process."""
+    def worker(self, on_event: Callable[[StoredEvent], None] | None = None) -> Worker:
+        """A worker for the environment, in this process. It tells `on_event` what it writes, from its own threads."""
         stores = self.state.stores
+        if on_event is not None:
+            stores = replace(stores, writer=ReportingWriter(stores.writer, on_event))
         executors = SparkExecutors(
             self.workspace.loaded.workspace,
             self.environment,
@@ -73,7 +100,7 @@ class RunStarter:
         driver = RunDriver(
             stores,
             executors,
-            self.queue(),
+            queue_of(self.state, self.environment),
             self.state.secrets,
             settings=DriverSettings(limits=limits, retry=self.environment.retry_policy()),
         )
@@ -95,21 +122,3 @@ class RunStarter:
         config = {key: str(value) for key, value in spark.config.items()}
         jars = tuple(str(self.environment.root / jar) for jar in spark.jars)
         return spark_session(SessionSettings(master=spark.master, config=config, jars=jars))
-
-
-def actor_name() -> str:
-    """Who is at the keyboard, for the record."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
-
-
-def work(starter: RunStarter, stop: threading.Event) -> None:
-    """Take runs from the queue until told to stop."""
-    starter.worker().run(stop)
-
-
-def plan_of(starter: RunStarter, project: str) -> Plan:
-    """The plan that a run of a project would execute now."""
-    return plan_to_run(starter.workspace, starter.state, project)[1]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from clew.app.running.environment import RunEnvironment
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
+from clew.runs.run_queue import RunQueue
 from clew.runs.secrets import SecretsResolver
 from clew.runs.stores import RunStores
 from clew.store.migrations import MIGRATIONS, migrate
@@ -21,6 +22,11 @@ class State:
     datasets: DatasetRegistry
     projects: ProjectRegistry
     secrets: SecretsResolver
+
+
+def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
+    """The queue that takes requests for runs of an environment."""
+    return RunQueue(state.stores.intake, lambda _environment: environment.queue_policy())
 
 
 @contextmanager
