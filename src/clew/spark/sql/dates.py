@@ -4,7 +4,7 @@ BETWEEN is not used: Spark calculates its operand ahead of the row's other expre
 """
 
 from clew.lang.types import DATE, STRING, Kind, Type
-from clew.spark.sql.call import Call, Entries, SqlOf, repeating
+from clew.spark.sql.call import Call, Entries, SqlOf, repeating, whole_constant
 from clew.spark.sql.conversions import converted
 from clew.spark.sql.literals import literal
 
@@ -42,10 +42,15 @@ def _difference(call: Call) -> str:
 
 
 def _addition(call: Call) -> str:
-    """Counts of more than seven digits are refused by the cast; Spark's own sum of days would wrap around."""
-    start, days = day(call.arguments[0], call.types[0]), call.arguments[1]
-    later = f"date_add({start}, CAST(CAST({days} AS DECIMAL(7,0)) AS INT))"
+    start, days = day(call.arguments[0], call.types[0]), whole_constant(call.apply.arguments[1])
+    count = str(days) if days is not None and abs(days) < 10**7 else _count_of_days(call.arguments[1])
+    later = f"date_add({start}, {count})"
     return repeating(lambda day: f"IF({day} < {_FIRST} OR {day} > {_LAST}, {_NO_SUCH_DAY}, {day})", later)
+
+
+def _count_of_days(days: str) -> str:
+    """More than seven digits are refused by the cast; Spark's own sum of days would wrap around."""
+    return f"CAST(CAST({days} AS DECIMAL(7,0)) AS INT)"
 
 
 DATES: Entries = {

@@ -1,9 +1,10 @@
 """Functions on numbers in Spark SQL."""
 
 from clew.lang.typed import Constant
-from clew.lang.types import Kind
-from clew.spark.sql.call import Call, Entries, SqlOf, calling, repeating, whole_constant
+from clew.lang.types import STRING, Kind, Type, decimal
+from clew.spark.sql.call import Call, Entries, SqlOf, repeating, whole_constant
 from clew.spark.sql.literals import cast, zero
+from clew.spark.sql.operators import is_wide
 
 _ALL_WHOLE = "4503599627370496D"
 """Doubles from here on have no digits behind the point."""
@@ -45,11 +46,25 @@ def _mod(call: Call) -> str:
 def _floor_remainder(call: Call, a: str, b: str) -> str:
     """Spark's remainder has the sign of a; adding b once gives the one that has the sign of b."""
     (left, right), remainder = call.types, f"({a} % {b})"
+    nothing = zero(_type_of_remainder(left, right))
     above, kept = f"{remainder} + {b}", remainder
     if call.type.kind is Kind.DECIMAL:
         above, kept = cast(above, call.type), cast(kept, call.type)
-    differs = f"{remainder} <> {zero(left)} AND ({a} < {zero(left)}) <> ({b} < {zero(right)})"
+    differs = f"{remainder} <> {nothing} AND ({a} < {zero(left)}) <> ({b} < {zero(right)})"
     return f"CASE WHEN {b} = {zero(right)} THEN NULL WHEN {differs} THEN {above} ELSE {kept} END"
+
+
+def _type_of_remainder(left: Type, right: Type) -> Type:
+    """The type that Spark gives it."""
+    if left.kind is not Kind.DECIMAL:
+        return left
+    scale = max(left.scale, right.scale)
+    return decimal(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+
+
+def _abs(call: Call) -> str:
+    number = call.arguments[0]
+    return cast(f"replace({cast(number, STRING)}, '-', '')", call.type) if is_wide(call.type) else f"abs({number})"
 
 
 def _extreme(function: str) -> SqlOf:
@@ -71,7 +86,7 @@ def _extreme(function: str) -> SqlOf:
 
 
 NUMBERS: Entries = {
-    "ABS": calling("abs"),
+    "ABS": _abs,
     "ROUND": _round,
     "FLOOR": _whole("floor"),
     "CEIL": _whole("ceil"),

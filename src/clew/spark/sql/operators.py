@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from clew.lang.types import (
     MAX_PRECISION,
+    STRING,
     Kind,
     Type,
     product_of_decimals,
@@ -15,6 +16,8 @@ from clew.spark.sql.literals import cast, zero
 
 _QUOTIENT_ALWAYS_FITS = MAX_PRECISION - 6
 """So many integer digits a quotient can have without ever being too large for its type."""
+
+_DIGITS_OF_NEGATION = 34
 
 
 def of_type(sql: str, natural: Type, wanted: Type) -> str:
@@ -43,6 +46,18 @@ def _quotient(call: Call) -> str:
         divisor = repeating(lambda b: f"IF({b} = {zero(right)}, NULL, {b})", b)
         sql = f"({a} / {divisor})"
     return of_type(sql, quotient_of_decimals(left, right), call.type)
+
+
+def is_wide(type_: Type) -> bool:
+    """Whether Spark rounds numbers of this type when it changes their sign, because it does so with 34 digits."""
+    return type_.kind is Kind.DECIMAL and type_.precision > _DIGITS_OF_NEGATION
+
+
+def _negation(call: Call) -> str:
+    number = call.arguments[0]
+    if not is_wide(call.type):
+        return f"(-{number})"
+    return cast(f"replace(concat('-', {cast(number, STRING)}), '--', '')", call.type)
 
 
 def compared(a: str, operator: str, b: str, left: Type, right: Type) -> str:
@@ -77,6 +92,6 @@ OPERATORS: Entries = {
     "-": _arithmetic("-", sum_of_decimals),
     "*": _arithmetic("*", product_of_decimals),
     "/": _quotient,
-    "NEGATE": lambda call: f"(-{call.arguments[0]})",
+    "NEGATE": _negation,
     **{operator: _comparison(operator) for operator in ("=", "<>", "<", "<=", ">", ">=")},
 }
