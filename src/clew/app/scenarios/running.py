@@ -13,6 +13,7 @@ from clew.app.scenarios.inputs import InputWriter
 from clew.app.scenarios.matching import Mismatch, Row, compare
 from clew.app.scenarios.tracing import trace_mismatches
 from clew.diagnostics import ClewError, Diagnostic, UserError, did_you_mean
+from clew.diagnostics.codes.commands import INTERNAL_ERROR
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.model import Period, PeriodTree, Scenario, Workspace
@@ -27,6 +28,7 @@ from clew.spark.publishing import Published, output_columns, output_rows
 from clew.spark.types import DataFrame, SparkSession
 from clew.spark.working import Storage
 from clew.trace.layout import Part
+from clew.trace.reader import RunTrace
 
 Status = Literal["pass", "fail", "error"]
 
@@ -114,7 +116,7 @@ class ScenarioRunner:
             if expected is not None:
                 mismatches = [Mismatch("error", "run", message=f"expected the error {expected}, but it completed")]
             else:
-                mismatches = [*_output_mismatches(scenario, outcome), *trace_mismatches(scenario, outcome)]
+                mismatches = [*_output_mismatches(scenario, outcome), *_trace_mismatches(scenario, outcome)]
         except ClewError as raised:
             codes = [diagnostic.code for diagnostic in raised.diagnostics]
             if expected is not None and expected not in codes:
@@ -122,6 +124,8 @@ class ScenarioRunner:
                 mismatches = [Mismatch("error", "run", message=message)]
             elif expected is None:
                 error = raised.diagnostic
+        except Exception as broken:  # noqa: BLE001 - the scenarios behind this one still want to be run
+            error = INTERNAL_ERROR.anywhere(problem=f"{type(broken).__name__}: {broken}")
         status: Status = "error" if error else "fail" if mismatches else "pass"
         seconds = time.perf_counter() - started
         return ScenarioResult(scenario.name, scenario.file, status, seconds, tuple(mismatches), error)
@@ -176,6 +180,18 @@ class ScenarioRunner:
             ordinal = sum(len(part.files) for part in parts)
             parts.append(writer.write(run_id, use, dataset, ordinal))
         return parts
+
+
+def _trace_mismatches(scenario: Scenario, outcome: Outcome) -> list[Mismatch]:
+    if not scenario.expected_trace:
+        return []
+    trace = RunTrace(
+        outcome.root, outcome.run_id, outcome.plan, outcome.parts, outcome.period, datetime.now(UTC).date()
+    )
+    try:
+        return trace_mismatches(scenario, trace)
+    finally:
+        trace.close()
 
 
 def _output_mismatches(scenario: Scenario, outcome: Outcome) -> list[Mismatch]:
