@@ -58,6 +58,15 @@ class RowIds:
         ordinal = value & _ORDINAL_MASK
         return ordinal if self._uuid(ordinal).int == value else None
 
+    @staticmethod
+    def is_row_id(text: str) -> bool:
+        """Whether a text is a row id of some run."""
+        try:
+            value = uuid.UUID(text)
+        except ValueError:
+            return False
+        return value.version == _VERSION_8 and value.variant == uuid.RFC_4122
+
     def _uuid(self, ordinal: int) -> uuid.UUID:
         run = self._run_bits
         high = ((run >> 12) << 16) | (_VERSION_8 << 12) | (run & 0xFFF)

@@ -2,9 +2,9 @@
 
     runs/<run>/input/<dataset>/      rows as they were loaded, pinned: the created state of every loaded row
     runs/<run>/created/<seq>/        rows that an aggregate or append created: their created state
-    runs/<run>/changes/<first>-<last>/   one wide row per row, for consecutive narrow steps: ordinal, and for each step a
-                                     mask of the columns it changed and their values after it; a segment that closes a
-                                     long chain also holds the state after its last step
+    runs/<run>/changes/<first>-<last>/   one wide row per row, for consecutive narrow steps: ordinal, and for each step
+                                     a mask of the columns it changed and their values after it; a segment that closes
+                                     a long chain also holds the state after its last step
 
 Every folder has a `part.json` beside its Parquet files. A part exists when an event of the run names it.
 A value before a step is the value after the last step that changed the column, else the created one.
@@ -22,6 +22,8 @@ PART_FILE = "part.json"
 ORDINAL = "__ordinal"
 SOURCE_FILE = "__source_file"
 SOURCE_LINE = "__source_line"
+ORIGIN = "__origin"
+"""In the files of a registered dataset: the ordinal that a row had in the run that registered it."""
 DELETED_MASK = 1
 """The mask of a deleting step."""
 

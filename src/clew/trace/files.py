@@ -1,0 +1,138 @@
+"""The files of a run, read with care: a file that is not as it was written is named, and nothing is read from it."""
+
+# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.trace import DAMAGED_TRACE
+from clew.trace.layout import ORDINAL, Part, PartFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_CHUNK = 1 << 20
+
+
+def damaged(file: PartFile, problem: str) -> UserError:
+    """The error that names a damaged file."""
+    return UserError(DAMAGED_TRACE.anywhere(file=file.path, problem=problem))
+
+
+class TraceFiles:
+    """Parquet files below a storage root. What their footers say is remembered, since files never change."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._footers: dict[str, pq.FileMetaData] = {}
+        self._ranges: dict[str, list[tuple[int, int] | None]] = {}
+
+    def path(self, file: PartFile) -> Path:
+        """Where a file lies."""
+        return self._root / file.path
+
+    def footer(self, file: PartFile) -> "pq.FileMetaData":
+        """The footer of a file that has the size and the rows that it was written with."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            size = self.path(file).stat().st_size
+        except OSError as error:
+            raise damaged(file, error.strerror or str(error)) from error
+        if size != file.size:
+            raise damaged(file, f"it has {size:,} bytes, {file.size:,} were written")
+        if file.path not in self._footers:
+            try:
+                footer = pq.read_metadata(self.path(file))
+            except (pa.ArrowException, OSError) as error:
+                raise damaged(file, str(error)) from error
+            if footer.num_rows != file.rows:
+                raise damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
+            self._footers[file.path] = footer
+        return self._footers[file.path]
+
+    def columns(self, file: PartFile) -> frozenset[str]:
+        """The columns that a file has."""
+        return frozenset(self.footer(file).schema.names)
+
+    def row(self, file: PartFile, position: int, columns: Sequence[str]) -> "pa.Table":
+        """The row at a position, as a table of one row."""
+        footer = self.footer(file)
+        for group in range(footer.num_row_groups):
+            rows = footer.row_group(group).num_rows
+            if position < rows:
+                return self._read(file, group, columns).slice(position, 1)
+            position -= rows
+        raise IndexError(position)
+
+    def row_with(self, file: PartFile, ordinal: int, columns: Sequence[str]) -> "pa.Table | None":
+        """The row of changes that has an ordinal. Only row groups that can hold it are read."""
+        import pyarrow.compute as pc
+
+        for group, bounds in enumerate(self._ordinals(file)):
+            if bounds is not None and not bounds[0] <= ordinal <= bounds[1]:
+                continue
+            found = pc.index(self._read(file, group, [ORDINAL])[ORDINAL], ordinal).as_py()
+            if found >= 0:
+                return self._read(file, group, columns).slice(found, 1)
+        return None
+
+    def _ordinals(self, file: PartFile) -> list[tuple[int, int] | None]:
+        """The least and the greatest ordinal in each row group, None where the file does not say."""
+        footer = self.footer(file)
+        if file.path not in self._ranges:
+            column = footer.schema.names.index(ORDINAL)
+            statistics = [footer.row_group(group).column(column).statistics for group in range(footer.num_row_groups)]
+            self._ranges[file.path] = [
+                (each.min, each.max) if each is not None and each.has_min_max else None for each in statistics
+            ]
+        return self._ranges[file.path]
+
+    def _read(self, file: PartFile, group: int, columns: Sequence[str]) -> "pa.Table":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self.path(file), metadata=self.footer(file), page_checksum_verification=True) as opened:
+                return opened.read_row_group(group, columns=list(columns))
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(file, str(error)) from error
+
+    def first_unreadable(self, files: Iterable[PartFile]) -> UserError | None:
+        """What is wrong with the first of these files that cannot be read as a whole."""
+        for file in files:
+            try:
+                footer = self.footer(file)
+                for group in range(footer.num_row_groups):
+                    self._read(file, group, footer.schema.names)
+            except UserError as error:
+                return error
+        return None
+
+    def verify(self, parts: Iterable[Part]) -> None:
+        """Compare every byte of the files of parts with what was written. Raises UserError for all that differ."""
+        problems = list[UserError]()
+        for file in {file.path: file for part in parts for file in part.files}.values():
+            try:
+                self.footer(file)
+                if self._sha256(file) != file.sha256:
+                    raise damaged(file, "its content is not what was written")
+            except UserError as error:
+                problems.append(error)
+        if problems:
+            raise UserError(*(error.diagnostic for error in problems))
+
+    def _sha256(self, file: PartFile) -> str:
+        digest = hashlib.sha256()
+        try:
+            with self.path(file).open("rb") as stream:
+                while chunk := stream.read(_CHUNK):
+                    digest.update(chunk)
+        except OSError as error:
+            raise damaged(file, error.strerror or str(error)) from error
+        return digest.hexdigest()

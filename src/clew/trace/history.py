@@ -1,0 +1,154 @@
+"""One row through all steps, read from the few row groups that hold it, without a query engine."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from clew.lang.typed import Value
+from clew.lang.types import INTEGER, STRING, Type
+from clew.plan.columns import SYSTEM_COLUMNS
+from clew.plan.steps import AppendStep
+from clew.trace.arrow_values import values_of
+from clew.trace.files import TraceFiles
+from clew.trace.layout import (
+    MASK_BITS,
+    SOURCE_FILE,
+    SOURCE_LINE,
+    Part,
+    PartFile,
+    TracedStep,
+    after_column,
+    mask_column,
+    mask_words,
+)
+from clew.trace.records import ChangeType, Diff, Source, State, TraceEntry
+from clew.trace.run_parts import RunParts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOADING = "load"
+
+
+class Histories:
+    """Reads histories of single rows."""
+
+    def __init__(self, run: RunParts, files: TraceFiles, period: str) -> None:
+        self._run = run
+        self._files = files
+        self._period = period
+
+    def entries(self, ordinal: int, until: int) -> list[TraceEntry]:
+        """What happened to a row, from its creation up to a step; nothing where there is no such row."""
+        place = self._run.place(ordinal)
+        if place is None:
+            return []
+        first = self._created(*place)
+        entries = [first] if first.operation_seq <= until else []
+        if entries:
+            entries += self._changed(ordinal, first.operation_seq, first.full_state, until)
+        return entries
+
+    def _created(self, part: Part, file: PartFile, position: int) -> TraceEntry:
+        seq = part.seq if part.kind == "created" else 0
+        columns = self._run.columns(seq)
+        stored = self._files.columns(file)
+        wanted = [name for name, _ in columns if name in stored]
+        sources = [name for name in (SOURCE_FILE, SOURCE_LINE) if name in stored]
+        row = self._files.row(file, position, [*wanted, *sources])
+        state = {name: _cell(row, name, type_) for name, type_ in columns}
+        state["_deleted"] = False
+        if seq == 0:
+            state["_labels"] = ""
+            state["_period"] = self._period if state["_period"] is None else state["_period"]
+        diff = {name: Diff(None, value) for name, value in state.items()}
+        step = self._run.step(seq) if seq else None
+        source = self._source(part, row) if step is None or _keeps_source(step) else None
+        return TraceEntry(seq, step.name if step else LOADING, "created", state, diff, source)
+
+    def _source(self, part: Part, row: "pa.Table") -> Source:
+        step = self._run.step(part.seq) if part.kind == "created" else None
+        pinned = self._run.pinned(step.source) if isinstance(step, AppendStep) else part
+        return source_of(pinned, _cell(row, SOURCE_FILE, STRING), _cell(row, SOURCE_LINE, INTEGER))
+
+    def _changed(self, ordinal: int, created: int, state: State, until: int) -> Iterator[TraceEntry]:
+        current = dict(state)
+        rows = dict[str, "pa.Table | None"]()
+        for part, traced in self._run.traced(created, until):
+            if part.name not in rows:
+                rows[part.name] = self._row_of_changes(part, ordinal)
+            row = rows[part.name]
+            if row is None or not is_changed(row, traced):
+                continue
+            step = self._run.step(traced.seq)
+            columns = self._run.columns(traced.seq)
+            current = {name: current.get(name) for name, _ in columns}
+            changes = changes_of(row, traced, dict(columns))
+            diff = {name: Diff(current[name], value) for name, value in changes.items()}
+            current |= changes
+            change_type: ChangeType = "deleted" if traced.kind == "delete" else "updated"
+            yield TraceEntry(traced.seq, step.name, change_type, dict(current), diff)
+
+    def _row_of_changes(self, part: Part, ordinal: int) -> "pa.Table | None":
+        columns = [name for step in part.steps for name in change_columns(step)]
+        for file in part.files:
+            found = self._files.row_with(file, ordinal, columns)
+            if found is not None:
+                return found
+        return None
+
+
+def source_of(part: Part, file: Value, line: Value) -> Source:
+    """Where a row of a pinned dataset came from."""
+    details = part.details or {}
+    version = details.get("version")
+    description = details.get("source")
+    return Source(
+        dataset=str(details.get("dataset") or part.name),
+        version=version if isinstance(version, int) else None,
+        file=None if file is None else str(file),
+        line=line if isinstance(line, int) else None,
+        description=None if description is None else str(description),
+    )
+
+
+def _keeps_source(step: object) -> bool:
+    return isinstance(step, AppendStep) and step.group_by is None
+
+
+def _cell(row: "pa.Table", name: str, type_: Type) -> Value:
+    return values_of(row[name], type_)[0] if name in row.column_names else None
+
+
+def change_columns(step: TracedStep) -> list[str]:
+    """The columns that a narrow step has in the file of its part."""
+    if step.kind == "delete":
+        return [mask_column(step.seq)]
+    masks = [mask_column(step.seq, word) for word in range(mask_words(len(step.columns)))]
+    return masks + [after_column(step.seq, position) for position in range(len(step.columns))]
+
+
+def mask_columns(step: TracedStep) -> list[str]:
+    """The masks among them."""
+    return [mask_column(step.seq, word) for word in range(mask_words(len(step.columns)))]
+
+
+def is_changed(row: "pa.Table", step: TracedStep) -> bool:
+    """Whether a step changed the row."""
+    return any(row[name][0].as_py() is not None for name in mask_columns(step))
+
+
+def changes_of(row: "pa.Table", step: TracedStep, types: Mapping[str, Type]) -> dict[str, Value]:
+    """The columns that a step changed in a row, with their values after it."""
+    if step.kind == "delete":
+        return {"_deleted": True}
+    masks: Sequence[int | None] = [row[name][0].as_py() for name in mask_columns(step)]
+    changed = [
+        position
+        for position in range(len(step.columns))
+        if (masks[position // MASK_BITS] or 0) >> (position % MASK_BITS) & 1
+    ]
+    known = {**SYSTEM_COLUMNS, **types}
+    return {
+        step.columns[position]: values_of(row[after_column(step.seq, position)], known[step.columns[position]])[0]
+        for position in changed
+    }

@@ -1,0 +1,172 @@
+"""The trace of one run, read without Spark.
+
+Looking up one row reads the few row groups that hold it; questions about many rows go to DuckDB. Everything that comes
+out is typed as the plan has it.
+"""
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from clew.diagnostics import Diagnostic, PlainText, UserError
+from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
+from clew.lang import Scope, Table, check_condition, parse
+from clew.lang.evaluation import Row
+from clew.lang.typed import Expression
+from clew.plan.columns import SYSTEM_COLUMNS
+from clew.plan.datasets import DatasetUse
+from clew.plan.plan import Plan
+from clew.trace.database import Database
+from clew.trace.files import TraceFiles
+from clew.trace.history import Histories
+from clew.trace.identity import RowIds
+from clew.trace.layout import Part
+from clew.trace.reading import Reading
+from clew.trace.records import RowState, StepSummary
+from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
+from clew.trace.row_sets import Cells, RowSet
+from clew.trace.run_parts import RunParts
+from clew.trace.step_records import Page, read_records, summaries
+from clew.trace.working_rows import pinned_rows, working_rows
+
+_MOST_ROWS = 100
+
+
+@dataclass(frozen=True)
+class RunTrace:
+    """What every step of a run did to every row."""
+
+    root: Path
+    """The storage root that the paths of parts are relative to."""
+    run_id: str
+    plan: Plan
+    parts: tuple[Part, ...]
+    """The parts that the history of the run names, in any order."""
+    period: str
+    today: date
+    """What TODAY() meant in the run."""
+    run: RunParts = field(init=False, repr=False, compare=False)
+    row_ids: RowIds = field(init=False, repr=False, compare=False)
+    _reading: Reading = field(init=False, repr=False, compare=False)
+    _histories: Histories = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        files = TraceFiles(self.root)
+        run = RunParts(self.plan, self.parts)
+        row_ids = RowIds(self.run_id)
+        object.__setattr__(self, "run", run)
+        object.__setattr__(self, "row_ids", row_ids)
+        object.__setattr__(self, "_reading", Reading(run, row_ids, self.period, files, Database(files)))
+        object.__setattr__(self, "_histories", Histories(run, files, self.period))
+
+    # One row
+
+    def history(self, row_id: str) -> RowHistory:
+        """What happened to a row, from loading or its creation to the last step that changed it."""
+        columns = self.run.columns(self.run.last)
+        ordinal = self.row_ids.ordinal(row_id)
+        entries = [] if ordinal is None else self._histories.entries(ordinal, self.run.last)
+        problem = None if entries else self._no_row(row_id)
+        return RowHistory(row_id, columns, tuple(entries), problem)
+
+    def state(self, row_id: str, at: int | None = None) -> RowState:
+        """A row as it was after a step; 0 is loading, None the last step."""
+        seq = self.run.checked_step(at)
+        ordinal = self.row_ids.ordinal(row_id)
+        entries = [] if ordinal is None else self._histories.entries(ordinal, seq)
+        if not entries:
+            return RowState(row_id, seq, None, self._no_row(row_id, seq))
+        last = entries[-1].full_state
+        return RowState(row_id, seq, {name: last.get(name) for name, _ in self.run.columns(seq)})
+
+    def _no_row(self, row_id: str, at: int | None = None) -> Diagnostic:
+        ordinal = self.row_ids.ordinal(row_id)
+        if ordinal is None:
+            is_row_id = RowIds.is_row_id(row_id)
+            problem = f"{row_id} is a row of another run" if is_row_id else f'"{row_id}" is no row id'
+            return ROW_NOT_FOUND.anywhere(problem=problem)
+        place = self.run.place(ordinal)
+        if place is None:
+            return ROW_NOT_FOUND.anywhere(problem=f"the run has no row {row_id}")
+        problem = f"row {row_id} was created in step {place[0].seq}, it did not exist yet after step {at}"
+        return ROW_NOT_FOUND.anywhere(problem=problem, hint=f"ask for step {place[0].seq} or a later one")
+
+    # Many rows
+
+    def search(
+        self,
+        where: str | Expression | None,
+        at: int | None = None,
+        limit: int = _MOST_ROWS,
+        after: str | None = None,
+    ) -> FoundRows:
+        """Rows by their values after a step, deleted ones among them; all rows where there is no condition.
+
+        Rows come in a fixed order, `limit` at a time; `after` is the last row id of the page before.
+        """
+        seq = self.run.checked_step(at)
+        page = self._page(limit, after)
+        columns = self.run.columns(seq)
+        rows = self.working(seq)
+        condition = self.condition(where, seq) if isinstance(where, str) else where
+        found = list[int]()
+        for ordinal, _ in rows.matching(condition, (), self.see, page.after):
+            found.append(ordinal)
+            if len(found) > limit:
+                break
+        states = rows.values(found[:limit], [name for name, _ in columns])
+        return FoundRows(
+            at=seq,
+            columns=columns,
+            rows=tuple(FoundRow(self.row_ids.row_id(ordinal), state) for ordinal, state in states),
+            has_more=len(found) > limit,
+        )
+
+    def step_rows(self, seq: int, limit: int = _MOST_ROWS, after: str | None = None) -> StepRecords:
+        """The records of a step: every row that it changed, created or deleted. An output has none."""
+        return read_records(self._reading, self.run.step(seq), self._page(limit, after))
+
+    def counts(self) -> tuple[StepSummary, ...]:
+        """How many rows each step changed, and in which columns."""
+        return summaries(self._reading)
+
+    def verify(self) -> None:
+        """Compare every byte of the run's files with what was written; UserError names all that differ."""
+        self._reading.files.verify(self.parts)
+
+    def close(self) -> None:
+        """Let go of the database, where one was needed. It is opened again when it is asked again."""
+        self._reading.database.close()
+
+    # For those who explain
+
+    def condition(self, where: str, at: int) -> Expression:
+        """A condition on the state after a step, checked."""
+        types = {name: type_ for name, type_ in self.run.columns(at) if name not in SYSTEM_COLUMNS}
+        scope = Scope((Table(self.plan.input.table, {**types, **SYSTEM_COLUMNS}),))
+        checked = check_condition(parse(PlainText(where, "<where>")), scope, "in a search")
+        if checked.expression is None:
+            raise UserError(*checked.diagnostics)
+        return checked.expression
+
+    def working(self, at: int) -> RowSet:
+        """The working dataset after a step."""
+        return working_rows(self._reading, at)
+
+    def pinned(self, use: DatasetUse) -> RowSet:
+        """A dataset as the run saw it."""
+        return pinned_rows(self._reading, use)
+
+    def see(self, ordinal: int, cells: Cells) -> Row:
+        """A row of the working dataset for the evaluator."""
+        return Row({self.plan.input.table: {**cells, "_row_id": self.row_ids.row_id(ordinal)}}, self.today)
+
+    def _page(self, limit: int, after: str | None) -> Page:
+        if limit < 1:
+            raise UserError(INVALID_PAGE.anywhere(problem=f"a page cannot have {limit} rows"))
+        if after is None:
+            return Page(limit)
+        ordinal = self.row_ids.ordinal(after)
+        if ordinal is None:
+            raise UserError(INVALID_PAGE.anywhere(problem=f'"{after}" is no row id of this run'))
+        return Page(limit, ordinal)

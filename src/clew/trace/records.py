@@ -1,0 +1,80 @@
+"""What a trace tells about rows, as values: entries of a history, states, records of a step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from clew.diagnostics import Diagnostic
+from clew.lang.typed import Value
+
+ChangeType = Literal["created", "updated", "deleted"]
+State = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a row of a pinned dataset came from."""
+
+    dataset: str
+    version: int | None = None
+    file: str | None = None
+    line: int | None = None
+    description: str | None = None
+    """What the engine noted about the source as a whole, such as a table of a database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A value before and after a step."""
+
+    old: Value
+    new: Value
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """What one step did to a row. Step 0 stands for loading."""
+
+    operation_seq: int
+    step_name: str
+    change_type: ChangeType
+    full_state: State
+    diff: Mapping[str, Diff]
+    source: Source | None = None
+    """For rows that were loaded or appended as they were: where they stood."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """What a step did to one row: the record that the specification of traces describes."""
+
+    row_id: str
+    operation_seq: int
+    change_type: ChangeType
+    before: State | None
+    """Values before of the columns that changed; None for a row that was created."""
+    after: State | None
+    """Values after of the columns that changed, all of a row that was created; None for one that was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowState:
+    """A row at a step. The state is None where there is no such row then, and the diagnostic says why."""
+
+    row_id: str
+    at: int
+    state: State | None
+    diagnostic: Diagnostic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepSummary:
+    """How many rows a step created, changed and deleted, and in how many of them it changed which column."""
+
+    operation_seq: int
+    step_name: str
+    step_type: str
+    updated: int = 0
+    created: int = 0
+    deleted: int = 0
+    columns: Mapping[str, int] | None = None

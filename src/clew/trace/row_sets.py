@@ -1,0 +1,184 @@
+"""Rows in files with the changes that lie over them: finding some by a condition, and their values.
+
+Rows are found in two moves. First the ordinals of the rows that may match, by conditions that DuckDB can judge in the
+files as they are; a column that steps have changed counts with its created and with all its changed values. Then the
+values of those rows, on which the evaluator in Python decides.
+"""
+
+# ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
+# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from clew.lang.evaluation import Row, evaluator
+from clew.lang.typed import Expression, Value, columns_of
+from clew.lang.types import INTEGER, Type
+from clew.trace.arrow_values import arrow_type, table_of, values_of
+from clew.trace.database import Database
+from clew.trace.files import TraceFiles
+from clew.trace.layout import ORDINAL, Part, PartFile, TracedStep, after_column
+from clew.trace.overlay import is_set, latest_value, layers_of, needed_columns
+from clew.trace.prefilter import conjuncts, translated
+from clew.trace.row_sources import Bounds, FileRows, FileSource, RowSource, StateSource
+from clew.trace.sql import Sql, joined, parquet, quoted, typed_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FIRST_CHUNK = 1_000
+_LARGEST_CHUNK = 100_000
+_WANTED = "__wanted"
+
+Cells = dict[str, Value]
+
+
+class RowSet:
+    """Rows with ordinals, and what steps have changed in them."""
+
+    def __init__(
+        self,
+        *,
+        files: TraceFiles,
+        database: Database,
+        types: Sequence[tuple[str, Type]],
+        origins: Sequence[FileRows],
+        state: Part | None = None,
+        changes: Sequence[tuple[Part, TracedStep]] = (),
+    ) -> None:
+        self._files = files
+        self._database = database
+        self._types = dict(types)
+        self._origins = origins
+        self._state = state
+        self._changes = [(part, step) for part, step in changes if part.files]
+
+    def matching(
+        self, condition: Expression | None, columns: Sequence[str], see: Callable[[int, Cells], Row], after: int = -1
+    ) -> Iterator[tuple[int, Cells]]:
+        """The rows for which a condition is true, by ordinal, with the values of some columns.
+
+        `see` makes a row for the evaluator out of an ordinal and values.
+        """
+        needed, decide = list(columns), None
+        if condition is not None:
+            named = {column for _, column in columns_of(condition) if column in self._types}
+            needed, decide = sorted({*columns, *named}), evaluator(condition)
+        for chunk in _chunks(self._candidates(condition, see(0, {}).today, after)):
+            for ordinal, cells in self.values(chunk, needed):
+                if decide is None or decide(see(ordinal, cells)) is True:
+                    yield ordinal, {name: cells[name] for name in columns}
+
+    def ordinals(self, after: int, limit: int) -> list[int]:
+        """The first rows behind an ordinal."""
+        found: list[int] = self._candidates(None, date.min, after).slice(0, limit).to_pylist()
+        return found
+
+    def values(self, ordinals: "pa.ChunkedArray | Sequence[int]", columns: Sequence[str]) -> list[tuple[int, Cells]]:
+        """The values of rows, by ordinal."""
+        table = self._table(ordinals, columns)
+        keys = table[ORDINAL].to_pylist()
+        cells = [values_of(table[name], self._types[name]) for name in columns]
+        rows = zip(*cells, strict=True) if columns else [()] * len(keys)
+        return [(key, dict(zip(columns, row, strict=True))) for key, row in zip(keys, rows, strict=True)]
+
+    def _candidates(self, condition: Expression | None, today: date, after: int) -> "pa.ChunkedArray":
+        """The ordinals, ascending, of rows that may match; no row that matches is missing."""
+        read = list[PartFile]()
+        filters = [Sql(f"{ORDINAL} > ?", (after,))]
+        columns = dict[str, Type]()
+        for conjunct in [] if condition is None else conjuncts(condition):
+            found = self._filter(conjunct, today, read)
+            if found is not None:
+                filters.append(found)
+                columns |= {name: self._types[name] for _, name in columns_of(conjunct)}
+        selects = list[Sql]()
+        for source in self._sources((after + 1, None)):
+            selects.append(f"SELECT {ORDINAL} FROM (" + source.select(columns) + ") WHERE " + joined(" AND ", filters))
+            read += source.read
+        if not selects:
+            return table_of([(ORDINAL, arrow_type(INTEGER), [])])[ORDINAL]
+        return self._database.query(joined(" UNION ALL ", selects) + f" ORDER BY {ORDINAL}", _distinct(read))[ORDINAL]
+
+    def _filter(self, conjunct: Expression, today: date, read: list[PartFile]) -> Sql | None:
+        """SQL over rows as they were created that keeps all rows for which a condition may be true."""
+        names = {name for _, name in columns_of(conjunct)}
+        if not names or not names <= self._types.keys() or "_deleted" in names:
+            return None
+        created = translated(conjunct, lambda column: Sql(quoted(column.column)), today)
+        changing = [(part, step) for part, step in self._changes if names & set(step.columns)]
+        if created is None or not changing:
+            return created
+        if len(names) > 1:
+            return None
+        [name] = names
+        selects = [self._changed(conjunct, name, part, step, today) for part, step in changing]
+        read += [file for part, _ in changing for file in part.files]
+        return "(" + created + f" OR {ORDINAL} IN (" + joined(" UNION ALL ", selects) + "))"
+
+    def _changed(self, conjunct: Expression, name: str, part: Part, step: TracedStep, today: date) -> Sql:
+        """The ordinals of rows that a step has given a value for which a condition is true."""
+        position = step.columns.index(name)
+        column = Sql(typed_column(after_column(step.seq, position), self._types[name]))
+        condition = translated(conjunct, lambda _column: column, today)
+        assert condition is not None  # noqa: S101 - it was translated over another column of the same type
+        table = parquet([self._files.path(file) for file in part.files])
+        return f"SELECT {ORDINAL} FROM " + table + f" WHERE {is_set(step, position)} AND " + condition
+
+    def _table(self, ordinals: "pa.ChunkedArray | Sequence[int]", columns: Sequence[str]) -> "pa.Table":
+        wanted = table_of([(ORDINAL, arrow_type(INTEGER), ordinals)])
+        types = {name: self._types[name] for name in columns}
+        bounds = _bounds(wanted)
+        read, selects = list[PartFile](), list[Sql]()
+        for source in self._sources(bounds):
+            inside = f"{ORDINAL} IN (SELECT {ORDINAL} FROM {_WANTED})"
+            selects.append("SELECT * FROM (" + source.select(types) + f") WHERE {inside}")
+            read += source.read
+        if not selects:
+            return table_of([(name, arrow_type(type_), []) for name, type_ in ((ORDINAL, INTEGER), *types.items())])
+        sql = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read)
+        return self._database.query(sql, _distinct(read), {_WANTED: wanted})
+
+    def _overlaid(self, rows: Sql, types: Mapping[str, Type], bounds: Bounds, read: list[PartFile]) -> Sql:
+        layers = layers_of(self._changes, types)
+        tables = list[Sql]()
+        for index, (part, steps) in enumerate(layers):
+            columns = sorted({name for step in steps for name in needed_columns(step, types)})
+            listed = ", ".join([ORDINAL, *map(quoted, columns)])
+            source = parquet([self._files.path(file) for file in part.files])
+            within = Sql(f" WHERE {ORDINAL} BETWEEN ? AND ?", bounds)
+            tables.append(f" LEFT JOIN (SELECT {listed} FROM " + source + within + f") AS c{index} USING ({ORDINAL})")
+            read += part.files
+        selected = [ORDINAL, *(f"{latest_value(name, types[name], layers)} AS {quoted(name)}" for name in types)]
+        begin, end = f") SELECT {', '.join(selected)} FROM created", f" ORDER BY {ORDINAL}"
+        return "WITH created AS (" + rows + begin + joined("", tables) + end
+
+    def _sources(self, bounds: Bounds) -> Iterator[RowSource]:
+        """Where rows with ordinals in a range are read from."""
+        if self._state is not None and self._state.files:
+            yield StateSource(self._files, self._state, bounds)
+        for origin in self._origins:
+            source = FileSource(self._files, origin, bounds)
+            if not source.is_outside:
+                yield source
+
+
+def _chunks(ordinals: "pa.ChunkedArray") -> Iterator["pa.ChunkedArray"]:
+    """Few rows first, since a page is often full with them, then more and more."""
+    size, start = _FIRST_CHUNK, 0
+    while start < len(ordinals):
+        yield ordinals.slice(start, size)
+        start += size
+        size = min(size * 10, _LARGEST_CHUNK)
+
+
+def _bounds(wanted: "pa.Table") -> tuple[int, int]:
+    import pyarrow.compute as pc
+
+    found = pc.min_max(wanted[ORDINAL]).as_py()
+    return (0, -1) if found["min"] is None else (found["min"], found["max"])
+
+
+def _distinct(files: Sequence[PartFile]) -> list[PartFile]:
+    return list({file.path: file for file in files}.values())

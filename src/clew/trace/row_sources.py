@@ -1,0 +1,113 @@
+"""Where rows are read from: files that give ordinals by position, and written states that hold them."""
+
+# ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from clew.lang.types import Type
+from clew.trace.files import TraceFiles
+from clew.trace.identity import ROW_INDEX_BITS, place_of
+from clew.trace.layout import ORDINAL, Part, PartFile
+from clew.trace.run_parts import STATE_COLUMNS
+from clew.trace.sql import Sql, joined, parquet, quoted, sql_type, typed_column
+
+_POSITION = "file_row_number"
+"""The column that DuckDB adds with the position of a row in its file."""
+
+Bounds = tuple[int, int | None]
+"""The least and the greatest ordinal that is asked for; None where there is no greatest."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of one file that have their ordinals from their positions."""
+
+    file: PartFile
+    columns: frozenset[str]
+    defaults: tuple[tuple[str, Sql], ...]
+    """Columns that the file may lack or leave empty, and what they are then."""
+
+
+@dataclass(frozen=True)
+class StateSource:
+    """The state after a step, as a part of changes holds it."""
+
+    files: TraceFiles
+    part: Part
+    bounds: Bounds
+
+    @property
+    def read(self) -> list[PartFile]:
+        """The files that a query over it reads."""
+        return list(self.part.files)
+
+    def select(self, types: Mapping[str, Type]) -> Sql:
+        """Ordinals and these columns of the rows in the range."""
+        columns = "".join(f", {self._column(name, type_)} AS {quoted(name)}" for name, type_ in types.items())
+        table = parquet([self.files.path(file) for file in self.part.files])
+        low, high = self.bounds
+        within = Sql(f" WHERE {ORDINAL} >= ?", (low,))
+        if high is not None:
+            within += Sql(f" AND {ORDINAL} <= ?", (high,))
+        return f"SELECT {ORDINAL}{columns} FROM " + table + within
+
+    def _column(self, name: str, type_: Type) -> str:
+        if name in {*dict(self.part.columns), *dict(STATE_COLUMNS)}:
+            return typed_column(name, type_)
+        return f"CAST(NULL AS {sql_type(type_)})"
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The rows of one file."""
+
+    files: TraceFiles
+    origin: FileRows
+    bounds: Bounds
+
+    @property
+    def read(self) -> list[PartFile]:
+        """The files that a query over it reads."""
+        return [self.origin.file]
+
+    @cached_property
+    def positions(self) -> tuple[int, int]:
+        """The first and the last position of the file in the range."""
+        number = self.origin.file.ordinal or 0
+        first, last = 0, self.origin.file.rows - 1
+        low, high = self.bounds
+        if place_of(low)[0] == number:
+            first = place_of(low)[1]
+        elif place_of(low)[0] > number:
+            first = last + 1
+        if high is not None:
+            if place_of(high)[0] == number:
+                last = min(last, place_of(high)[1])
+            elif place_of(high)[0] < number:
+                last = -1
+        return first, last
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the file has no row in the range."""
+        return self.positions[0] > self.positions[1]
+
+    def select(self, types: Mapping[str, Type]) -> Sql:
+        """Ordinals and these columns of the rows in the range."""
+        base = (self.origin.file.ordinal or 0) << ROW_INDEX_BITS
+        columns = [", " + self._column(name, type_) + f" AS {quoted(name)}" for name, type_ in types.items()]
+        table = parquet([self.files.path(self.origin.file)], f", {_POSITION} = true")
+        within = Sql(f" WHERE {_POSITION} BETWEEN ? AND ?", self.positions)
+        return f"SELECT {base} + {_POSITION} AS {ORDINAL}" + joined("", columns) + " FROM " + table + within
+
+    def _column(self, name: str, type_: Type) -> Sql:
+        default = dict(self.origin.defaults).get(name)
+        if name not in self.origin.columns:
+            return default or Sql(f"CAST(NULL AS {sql_type(type_)})")
+        stored = Sql(typed_column(name, type_))
+        return stored if default is None else "coalesce(" + stored + ", " + default + ")"
+
+
+RowSource = StateSource | FileSource

@@ -1,0 +1,110 @@
+"""The parts of one run in their roles: where its rows come from, and which part says what a step changed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from clew.diagnostics import EngineBug, UserError
+from clew.diagnostics.codes.trace import INCOMPLETE_TRACE, STEP_OUT_OF_RANGE, TRACE_INTEGRITY_ERROR
+from clew.lang.types import BOOLEAN, STRING, Type
+from clew.plan.datasets import DatasetUse
+from clew.plan.plan import Plan
+from clew.plan.steps import Step
+from clew.trace.identity import place_of
+from clew.trace.layout import Part, PartFile, TracedStep
+
+STATE_COLUMNS: tuple[tuple[str, Type], ...] = (("_period", STRING), ("_labels", STRING), ("_deleted", BOOLEAN))
+"""The system columns that the state of a row has behind its data columns."""
+
+
+@dataclass(frozen=True)
+class RunParts:
+    """What a run has committed, for a plan."""
+
+    plan: Plan
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        self._refuse_contradictions()
+
+    @cached_property
+    def loaded(self) -> Part:
+        """The rows that the working dataset began with."""
+        return self.pinned(self.plan.input)
+
+    @cached_property
+    def created(self) -> tuple[Part, ...]:
+        """The rows that steps created, in the order of the steps."""
+        return tuple(sorted((part for part in self.parts if part.kind == "created"), key=lambda part: part.seq))
+
+    @cached_property
+    def changes(self) -> tuple[Part, ...]:
+        """What steps changed, in the order of the steps."""
+        return tuple(sorted((part for part in self.parts if part.kind == "changes"), key=lambda part: part.seq))
+
+    def pinned(self, use: DatasetUse) -> Part:
+        """The rows of a dataset as the run saw them."""
+        for part in self.parts:
+            if part.kind == "input" and part.name == use.key:
+                return part
+        raise UserError(INCOMPLETE_TRACE.anywhere(problem=f"the run has pinned no dataset {use.key}"))
+
+    def place(self, ordinal: int) -> tuple[Part, PartFile, int] | None:
+        """The part, the file and the position where the row with an ordinal was loaded or created."""
+        number, position = place_of(ordinal)
+        for part in (self.loaded, *self.created):
+            for file in part.files:
+                if file.ordinal == number:
+                    return (part, file, position) if position < file.rows else None
+        return None
+
+    def traced(self, after: int, until: int) -> Iterator[tuple[Part, TracedStep]]:
+        """The narrow steps behind one step up to another, in order, with the part that has their changes."""
+        for part in self.changes:
+            for step in sorted(part.steps, key=lambda step: step.seq):
+                if after < step.seq <= until:
+                    yield part, step
+
+    def step(self, seq: int) -> Step:
+        """The step of the plan with a seq."""
+        for step in self.plan.steps:
+            if step.seq == seq:
+                return step
+        steps = ", ".join(str(step.seq) for step in self.plan.steps)
+        raise UserError(STEP_OUT_OF_RANGE.anywhere(seq=seq, steps=steps or "none"))
+
+    def checked_step(self, at: int | None) -> int:
+        """A step that rows have a state after: one of the plan, 0 for loading, None for the last."""
+        if at is None:
+            return self.last
+        return 0 if at == 0 else self.step(at).seq
+
+    @cached_property
+    def last(self) -> int:
+        """The last step of the plan."""
+        return max((step.seq for step in self.plan.steps), default=0)
+
+    def before(self, seq: int) -> int:
+        """The step before a step, 0 for loading."""
+        return max((step.seq for step in self.plan.steps if step.seq < seq), default=0)
+
+    def columns(self, seq: int) -> tuple[tuple[str, Type], ...]:
+        """The columns of a row's state after a step, system columns last."""
+        data = tuple((column.name, column.type) for column in self.plan.columns_after(seq))
+        return (*data, *STATE_COLUMNS)
+
+    def _refuse_contradictions(self) -> None:
+        origins = [part for part in self.parts if part.kind == "created"]
+        origins += [part for part in self.parts if part.kind == "input" and part.name == self.plan.input.key]
+        numbers = [file.ordinal for part in origins for file in part.files]
+        _refuse_repeated("two files have created the same rows, of file ordinal", numbers)
+        _refuse_repeated("more than one part has created rows in step", [part.seq for part in origins])
+        steps = [step.seq for part in self.parts if part.kind == "changes" for step in part.steps]
+        _refuse_repeated("more than one part has the changes of step", steps)
+
+
+def _refuse_repeated(problem: str, numbers: Sequence[int | None]) -> None:
+    repeated = sorted({number for number in numbers if number is not None and numbers.count(number) > 1})
+    if repeated or None in numbers:
+        shown = ", ".join(map(str, repeated)) or "none"
+        raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=f"{problem} {shown}"))

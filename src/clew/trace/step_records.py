@@ -1,0 +1,158 @@
+"""What a step did: its records, page by page, and how many there are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from clew.lang.types import Type
+from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+from clew.trace.arrow_values import values_of
+from clew.trace.history import mask_columns
+from clew.trace.layout import MASK_BITS, ORDINAL, Part, TracedStep, after_column
+from clew.trace.overlay import is_set
+from clew.trace.reading import Reading
+from clew.trace.records import State, StepRecord, StepSummary
+from clew.trace.results import StepRecords
+from clew.trace.run_parts import RunParts
+from clew.trace.sql import Sql, parquet, quoted, typed_column
+from clew.trace.working_rows import created_rows, working_rows
+
+# ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A number of rows behind one that was seen."""
+
+    limit: int
+    after: int = -1
+
+
+def read_records(reading: Reading, step: Step, page: Page) -> StepRecords:
+    """The records of a step."""
+    match step:
+        case OutputStep():
+            return StepRecords(step.seq, (), (), has_more=False)
+        case AggregateStep() | AppendStep():
+            return _created(reading, step, page)
+        case UpdateStep() | DeleteStep():
+            return _changed(reading, step, page)
+        case _:
+            assert_never(step)
+
+
+def _created(reading: Reading, step: Step, page: Page) -> StepRecords:
+    run, row_ids = reading.run, reading.row_ids
+    columns = run.columns(step.seq)
+    names = [name for name, _ in columns]
+    part = next((part for part in run.created if part.seq == step.seq), None)
+    found = list[StepRecord]()
+    if part is not None:
+        rows = created_rows(reading, part)
+        ordinals = rows.ordinals(page.after, page.limit + 1)
+        for ordinal, cells in rows.values(ordinals, names):
+            found.append(StepRecord(row_ids.row_id(ordinal), step.seq, "created", None, cells))
+    return StepRecords(step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit)
+
+
+def _changed(reading: Reading, step: UpdateStep | DeleteStep, page: Page) -> StepRecords:
+    run = reading.run
+    types = dict(run.columns(step.seq))
+    part, traced = _traced(run, step.seq)
+    changed = () if traced is None else traced.columns or ("_deleted",)
+    columns = tuple((name, types[name]) for name in changed)
+    if part is None or traced is None or not part.files:
+        return StepRecords(step.seq, columns, (), has_more=False)
+    after = _values_after(reading, part, traced, types, page)
+    known = [name for name in changed if name in dict(run.columns(run.before(step.seq)))]
+    old = dict(working_rows(reading, run.before(step.seq)).values(list(after), known))
+    found = [
+        _record(reading.row_ids.row_id(ordinal), traced, {name: old[ordinal].get(name) for name in new}, new)
+        for ordinal, new in after.items()
+    ]
+    return StepRecords(step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit)
+
+
+def _record(row_id: str, step: TracedStep, old: State, new: State) -> StepRecord:
+    if step.kind == "delete":
+        return StepRecord(row_id, step.seq, "deleted", old, None)
+    return StepRecord(row_id, step.seq, "updated", old, new)
+
+
+def _traced(run: RunParts, seq: int) -> tuple[Part | None, TracedStep | None]:
+    return next(((part, step) for part, step in run.traced(seq - 1, seq)), (None, None))
+
+
+def _values_after(
+    reading: Reading, part: Part, step: TracedStep, types: Mapping[str, Type], page: Page
+) -> dict[int, State]:
+    """The changed columns of the rows on a page, and one more row where there is one, by ordinal."""
+    masks = mask_columns(step)
+    values = [
+        f"{typed_column(after_column(step.seq, position), types[name])} AS {quoted(after_column(step.seq, position))}"
+        for position, name in enumerate(step.columns)
+    ]
+    listed = ", ".join([ORDINAL, *map(quoted, masks), *values])
+    is_changed = " OR ".join(f"{quoted(mask)} IS NOT NULL" for mask in masks)
+    sql = (
+        f"SELECT {listed} FROM "
+        + parquet([reading.files.path(file) for file in part.files])
+        + Sql(f" WHERE ({is_changed}) AND {ORDINAL} > ?", (page.after,))
+        + Sql(f" ORDER BY {ORDINAL} LIMIT ?", (page.limit + 1,))
+    )
+    table = reading.database.query(sql, part.files)
+    ordinals: list[int] = table[ORDINAL].to_pylist()
+    if step.kind == "delete":
+        return {ordinal: {"_deleted": True} for ordinal in ordinals}
+    words = [table[mask].to_pylist() for mask in masks]
+    cells = [
+        values_of(table[after_column(step.seq, position)], types[name]) for position, name in enumerate(step.columns)
+    ]
+    return {
+        ordinal: {
+            name: cells[position][row]
+            for position, name in enumerate(step.columns)
+            if (words[position // MASK_BITS][row] or 0) >> (position % MASK_BITS) & 1
+        }
+        for row, ordinal in enumerate(ordinals)
+    }
+
+
+def summaries(reading: Reading) -> tuple[StepSummary, ...]:
+    """How many rows each step of the plan changed, and in how many of them which column."""
+    run = reading.run
+    changed = {seq: counts for part in run.changes for seq, counts in _counts(reading, part).items()}
+    created = {part.seq: sum(file.rows for file in part.files) for part in run.created}
+    return tuple(_summary(step, changed.get(step.seq), created.get(step.seq, 0)) for step in run.plan.steps)
+
+
+def _summary(step: Step, changed: tuple[int, Mapping[str, int]] | None, created: int) -> StepSummary:
+    rows, columns = changed or (0, {})
+    match step:
+        case UpdateStep():
+            return StepSummary(step.seq, step.name, step.type, updated=rows, columns=columns)
+        case DeleteStep():
+            return StepSummary(step.seq, step.name, step.type, deleted=rows, columns={"_deleted": rows})
+        case AggregateStep() | AppendStep():
+            return StepSummary(step.seq, step.name, step.type, created=created)
+        case OutputStep():
+            return StepSummary(step.seq, step.name, step.type)
+        case _:
+            assert_never(step)
+
+
+def _counts(reading: Reading, part: Part) -> dict[int, tuple[int, dict[str, int]]]:
+    """For each step of a part how many rows it changed, and by column. One pass over the masks."""
+    wanted = list[str]()
+    for step in part.steps:
+        is_changed = " OR ".join(f"{quoted(mask)} IS NOT NULL" for mask in mask_columns(step))
+        wanted += [is_changed, *(is_set(step, position) for position in range(len(step.columns)))]
+    if not part.files:
+        numbers: Sequence[int] = [0] * len(wanted)
+    else:
+        sql = f"SELECT {', '.join(f'count(*) FILTER (WHERE {each})' for each in wanted)} FROM "
+        source = parquet([reading.files.path(file) for file in part.files])
+        table = reading.database.query(sql + source, part.files)
+        numbers = [int(column[0].as_py()) for column in table.columns]
+    remaining = iter(numbers)
+    return {step.seq: (next(remaining), {name: next(remaining) for name in step.columns}) for step in part.steps}

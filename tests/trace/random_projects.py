@@ -1,0 +1,195 @@
+"""Random projects over random tables, as the files of a workspace."""
+
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from recorded_interpretation import Recorded
+
+from clew.model import load_workspace
+from clew.plan import Plan, compile_workspace
+
+PERIOD = "2026-01"
+_WORDS = ["EUR", "USD", "ß", "naïve", "", "x", '"', "名前"]
+_NUMBERS = [Decimal("0.00"), Decimal("1.50"), Decimal("-3.25"), Decimal("99.99"), Decimal("1000.00")]
+COLUMNS = {
+    "k": "integer",
+    "amount": "decimal(12,2)",
+    "currency": "string",
+    "flag": "boolean",
+    "day": "date",
+    "at": "timestamp",
+    "share": "double",
+}
+DATASETS: dict[str, dict[str, Any]] = {
+    "main": {"columns": COLUMNS, "mode": "period", "table": "t", "key": ["k"]},
+    "dim": {"columns": {"code": "string", "rate": "decimal(18,6)", "label": "string"}, "mode": "none", "table": "dim"},
+    "extra": {
+        "columns": {"k": "integer", "amount": "decimal(12,2)", "currency": "string"},
+        "mode": "none",
+        "table": "x",
+    },
+}
+
+_CONDITIONS = [
+    "amount > 1",
+    'currency = "EUR"',
+    'currency IN ("USD", "x") AND amount IS NOT NULL',
+    "flag",
+    "NOT flag OR k < 3",
+    'day >= DATE("2026-01-15")',
+    "share > 0.5",
+    "amount IS NULL",
+    "k < 0",
+    'LEN(currency) > 2 AND _labels <> "a"',
+    'CONTAINS(_labels, "a")',
+    "MOD(k, 2) = 0",
+    "TRUE",
+]
+_ASSIGNMENTS = [
+    ("amount", "ROUND(amount * 1.1, 2)"),
+    ("amount", "NULL"),
+    ("amount", "IF(flag, 5.00, amount)"),
+    ("currency", 'CONCAT(currency, "+")'),
+    ("currency", '"EUR"'),
+    ("flag", "k > 2"),
+    ("day", "DATEADD(day, k)"),
+    ("share", "share / 2"),
+    ("k", "k + 1"),
+    ("_labels", 'CONCAT(_labels, "a")'),
+    ("doubled", "amount * 2"),
+    ("doubled", "TO_DECIMAL(k, 14, 2)"),
+    ("note", 'COALESCE(currency, "none")'),
+    ("today", "TODAY()"),
+]
+_JOINED_ASSIGNMENTS = [
+    ("rate", "dim.rate"),
+    ("amount", "ROUND(amount * COALESCE(dim.rate, 1), 2)"),
+    ("note", "dim.label"),
+    ("currency", "COALESCE(dim.label, t.currency)"),
+]
+
+
+@st.composite
+def projects(draw: st.DrawFn, most_steps: int = 7) -> dict[str, Any]:
+    operations = list[dict[str, Any]]()
+    seq = 0
+    for _ in range(draw(st.integers(1, most_steps))):
+        seq += draw(st.integers(1, 9))
+        operations.append({"seq": seq, "name": f"step {seq}", **draw(_operations())})
+    return {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main", "operations": operations}
+
+
+@st.composite
+def _operations(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["update"] * 5 + ["delete", "delete", "aggregate", "append", "output"]))
+    selector = draw(st.none() | st.sampled_from(_CONDITIONS))
+    chosen = {} if selector is None else {"selector": selector}
+    match kind:
+        case "update":
+            joins = draw(st.booleans())
+            pool = _ASSIGNMENTS + (_JOINED_ASSIGNMENTS * 2 if joins else [])
+            assignments = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3, unique_by=lambda each: each[0]))
+            listed = [{"column": column, "expression": text} for column, text in assignments]
+            join = {"joins": [{"alias": "dim", "dataset_id": "dim", "on": "dim.code = t.currency"}]} if joins else {}
+            return {"type": "update", **chosen, "arguments": {**join, "assignments": listed}}
+        case "delete":
+            return {"type": "delete", "selector": selector or "amount > 50"}
+        case "aggregate":
+            group_by = draw(st.sampled_from([["currency"], ["currency", "flag"], ["_period"], ["day", "k"]]))
+            aggregations = [
+                {"column": "total", "expression": "SUM(amount)"},
+                {"column": "rows", "expression": "COUNT_ALL()"},
+                {"column": "most", "expression": "MAX_AGG(at)"},
+            ]
+            return {"type": "aggregate", **chosen, "arguments": {"group_by": group_by, "aggregations": aggregations}}
+        case "append":
+            condition = draw(st.none() | st.sampled_from(["x.amount > 1", 'x.currency = "EUR"']))
+            arguments: dict[str, Any] = {"source": {"dataset_id": "extra"}}
+            if condition is not None:
+                arguments["source_selector"] = condition
+            if draw(st.booleans()):
+                totals = [{"column": "amount", "expression": "SUM(amount)"}]
+                arguments["aggregation"] = {"group_by": ["x.currency"], "aggregations": totals}
+            return {"type": "append", "arguments": arguments}
+        case _:
+            location = {"format": "parquet", "path": "out"}
+            columns = ["k", "amount", "currency", "_labels"]
+            return {
+                "type": "output",
+                **chosen,
+                "arguments": {"destination": {"location": location}, "columns": columns},
+            }
+
+
+def _cells(type_: str) -> st.SearchStrategy[Any]:
+    values: dict[str, st.SearchStrategy[Any]] = {
+        "integer": st.integers(-3, 9),
+        "decimal(12,2)": st.sampled_from(_NUMBERS),
+        "decimal(18,6)": st.sampled_from([Decimal("1.092000"), Decimal("0.500000")]),
+        "string": st.sampled_from(_WORDS),
+        "boolean": st.booleans(),
+        "date": st.dates(date(2025, 12, 1), date(2026, 2, 28)),
+        "timestamp": st.datetimes(datetime(2025, 1, 1), datetime(2026, 12, 31)),  # noqa: DTZ001
+        "double": st.floats(0, 1),
+    }
+    return st.none() | values[type_] | values[type_] | values[type_]
+
+
+@st.composite
+def tables(draw: st.DrawFn, most_rows: int = 12) -> dict[str, list[dict[str, Any]]]:
+    def rows(columns: dict[str, str]) -> list[dict[str, Any]]:
+        return draw(st.lists(st.fixed_dictionaries({n: _cells(t) for n, t in columns.items()}), max_size=most_rows))
+
+    main = [{**row, "_period": PERIOD} for row in rows(COLUMNS)]
+    codes = draw(st.lists(st.sampled_from(_WORDS), unique=True))
+    dim = [{**row, "code": code} for row, code in zip(rows(DATASETS["dim"]["columns"]), codes, strict=False)]
+    return {"main": main, "dim": dim, "extra": rows(DATASETS["extra"]["columns"])}
+
+
+def write_workspace(folder: Path, project: dict[str, Any], datasets: dict[str, dict[str, Any]] = DATASETS) -> None:
+    """JSON is YAML."""
+    period = {"identifier": PERIOD, "level": "month", "start_date": "2026-01-01", "end_date": "2026-01-31"}
+    files: dict[str, object] = {
+        "clew.yaml": {"name": "w", "default_environment": "dev", "environments": {"dev": {"mode": "dev"}}},
+        "calendars/c.yaml": {"id": "c", "levels": ["month"], "periods": [period]},
+        "datasources/f.yaml": {"id": "f", "type": "files", "options": {"root": "."}},
+        "resolvers/r.yaml": {
+            "id": "r",
+            "name": "r",
+            "version": 1,
+            "status": "active",
+            "is_default": True,
+            "rules": [{"name": "a", "strategy": {"type": "path", "datasource_id": "f", "path": "{table}.csv"}}],
+        },
+        "projects/p.yaml": project,
+    }
+    for name, dataset in datasets.items():
+        columns = [{"name": column, "type": type_} for column, type_ in dataset["columns"].items()]
+        table = {"name": dataset["table"], "temporal_mode": dataset["mode"], "columns": columns}
+        files[f"datasets/{name}.yaml"] = {
+            "id": name,
+            "name": name,
+            "version": 1,
+            "status": "active",
+            "natural_key": dataset.get("key", []),
+            "main_table": table,
+        }
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(json.dumps(content, default=str), encoding="utf-8")
+
+
+def compiled(folder: Path, project: dict[str, Any], datasets: dict[str, dict[str, Any]] = DATASETS) -> Plan | None:
+    """The plan of a project, None where the random project makes no sense."""
+    write_workspace(folder, project, datasets)
+    loaded = load_workspace(folder)
+    assert not loaded.diagnostics, loaded.diagnostics
+    return compile_workspace(loaded.workspace).plans.get("p")
+
+
+def interpreted(plan: Plan, data: dict[str, list[dict[str, Any]]], today: date) -> Recorded:
+    return Recorded(plan, data, PERIOD, today).run()
