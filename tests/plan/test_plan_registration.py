@@ -104,6 +104,16 @@ def test_projects_that_wait_for_each_other_are_reported_once(check: Check) -> No
     assert list(found.plans) == ["p"]
 
 
+def test_a_long_chain_of_projects_compiles_from_either_end(check: Check) -> None:
+    def link(number: int) -> str:
+        source = f"d{number + 1}" if number < 200 else "orders"
+        return project_text(registering(f"d{number}"), input_dataset=source).replace("id: p", f"id: p{number}")
+
+    found = check("", files={f"projects/p{number:03}.yaml": link(number) for number in range(201)})
+    assert found.diagnostics == ()
+    assert len(found.plans) == 202
+
+
 def test_a_project_cannot_start_from_its_own_output(check: Check) -> None:
     found = check(registering("«made»"), input_dataset="made")
     found.reports("RegistrationConflict")

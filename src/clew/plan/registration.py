@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from clew.diagnostics import Span
 from clew.lang.conversion import assignable
 from clew.lang.types import STRING
-from clew.model import Dataset, Output, Project
+from clew.model import Append, Dataset, Output, Project, Update
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetColumn, DatasetUse, Privacy
 from clew.plan.expansion import Expansion, PlacedOperation
@@ -36,6 +36,19 @@ def registrations(expansions: Iterable[tuple[Project, Expansion]]) -> dict[str, 
                 name = placed.operation.arguments.register_as_dataset
                 found.setdefault(name, []).append(Registration(project, placed))
     return found
+
+
+def datasets_named_by(project: Project, expansion: Expansion) -> Iterator[str]:
+    """The ids or names of all datasets that a project takes rows from."""
+    yield project.input_dataset.dataset_id
+    for placed in expansion.operations:
+        match placed.operation:
+            case Update(arguments=arguments):
+                yield from (join.dataset_id for join in arguments.joins)
+            case Append(arguments=arguments):
+                yield arguments.source.dataset_id
+            case _:
+                pass
 
 
 def registered_use(plan: Plan, name: str) -> DatasetUse:

@@ -1,6 +1,6 @@
 """Compiling a whole workspace: every project, every resolver rule, every scenario."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order, raise_if_any
@@ -16,7 +16,7 @@ from clew.plan.expansion import Expansion, FragmentLibrary, expand
 from clew.plan.plan import Plan
 from clew.plan.postlude_jobs import SinkKnowledge
 from clew.plan.problems import Problems
-from clew.plan.registration import registered_use, registration_mismatches, registrations
+from clew.plan.registration import datasets_named_by, registered_use, registration_mismatches, registrations
 
 RULE_SCOPE = Scope(
     (
@@ -66,32 +66,50 @@ class WorkspaceCompiler:
         self._sinks = _sinks_of(workspace)
         self._done: dict[str, Compilation] = {}
         """By file, since two projects may have one id, which the loader reports."""
-        self._under_way: list[str] = []
+        self._under_way: list[Project] = []
+        self._expansions = {project.file: self._expanded(project) for project in workspace.projects}
         self._salvaged_projects = [
             (each.definition, each.is_whole) for each in workspace.salvaged if isinstance(each.definition, Project)
         ]
-        self._registering = registrations((project, self._expanded(project)) for project in workspace.projects)
+        self._registering = registrations((project, self._expansions[project.file]) for project in workspace.projects)
         self._lost = self._find_lost()
 
     def project(self, project: Project) -> Compilation:
         """The plan of a project of the workspace."""
         if project.file not in self._done:
-            self._under_way.append(project.id)
-            compilation = compile_project(project, self._surroundings(project, {}))
-            overrides = self._override_problems(project)
+            self._compile_with_sources(project)
+        return self._done[project.file]
+
+    def _compile_with_sources(self, project: Project) -> None:
+        """Compile a project, and before it those whose output it takes, with a list, since chains can be long."""
+        self._under_way = [project]
+        while self._under_way:
+            current = self._under_way[-1]
+            begun = {*self._done, *(each.file for each in self._under_way)}
+            source = next((each for each in self._sources_of(current) if each.file not in begun), None)
+            if source is not None:
+                self._under_way.append(source)
+                continue
+            compilation = compile_project(current, self._surroundings(current, {}))
+            overrides = self._override_problems(current)
             if overrides:
                 compilation = Compilation(None, in_order([*compilation.diagnostics, *overrides]))
-            self._done[project.file] = compilation
+            self._done[current.file] = compilation
             self._under_way.pop()
-        return self._done[project.file]
+
+    def _sources_of(self, project: Project) -> Iterator[Project]:
+        """The projects that register what a project takes."""
+        for name in datasets_named_by(project, self._expansions[project.file]):
+            if name in self._registering and name not in self._datasets:
+                yield self._registering[name][0].project
 
     def problems_of_the_rest(self) -> list[Diagnostic]:
         """What is wrong with the readable parts of broken projects, and with fragments that no project uses."""
         found = list[Diagnostic]()
         for project, is_whole in self._salvaged_projects:
             found += compile_project(project, self._surroundings(project, {}), is_whole=is_whole).diagnostics
-        projects = [*self._workspace.projects, *(project for project, _ in self._salvaged_projects)]
-        used = {name for project in projects for name in self._expanded(project).fragments}
+        expansions = [*self._expansions.values(), *(self._expanded(project) for project, _ in self._salvaged_projects)]
+        used = {name for expansion in expansions for name in expansion.fragments}
         unused = [fragment for fragment in self._workspace.fragments if fragment.id not in used]
         salvaged = [each.definition for each in self._workspace.salvaged if isinstance(each.definition, Fragment)]
         for fragment in (*unused, *salvaged):
@@ -202,8 +220,10 @@ class WorkspaceCompiler:
         if placings is None:
             return UNKNOWABLE if self._lost is None or name in self._lost else None
         first = placings[0]
-        if first.project.id in self._under_way:
-            circle = " -> ".join((*self._under_way[self._under_way.index(first.project.id) :], first.project.id))
+        waiting = [each.file for each in self._under_way]
+        if first.project.file in waiting:
+            begin = waiting.index(first.project.file)
+            circle = " -> ".join([*(each.id for each in self._under_way[begin:]), first.project.id])
             problem = f'the dataset "{name}" comes from a circle of projects: {circle}'
             return REGISTRATION_CONFLICT.at(first.span, problem=problem, hint="define it under datasets/")
         plan = self.project(first.project).plan
