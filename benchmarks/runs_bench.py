@@ -26,6 +26,7 @@ from clew.runs.events import NewEvent, RawEvent, StepCompleted, StepStarted, Sto
 from clew.runs.events.codec import canonical_json, encode
 from clew.runs.keys import idempotency_key
 from clew.runs.leases import Lease
+from clew.runs.limits import LeasePolicy
 from clew.runs.plan_ref import PlanRef
 from clew.runs.projection import project_run
 from clew.runs.queue import Accepted
@@ -42,6 +43,7 @@ PROJECTED = 100_000
 LISTED = 10_000
 RUNS = int(os.environ.get("CLEW_BENCH_RUNS", "1000"))
 WORKERS = 4
+EVENTS_OF_A_RUN = 5
 MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
 PATIENT = StoreOptions(busy_timeout_s=60)
 
@@ -252,7 +254,7 @@ def work(url: str, barrier: Barrier) -> None:
     from runs_workers import FakeExecutors, Site
 
     with open_run_stores(url, PATIENT) as stores:
-        site = Site(stores, FakeExecutors(1))
+        site = Site(stores, FakeExecutors(1), lease=LeasePolicy())
         stop = threading.Event()
         worker = threading.Thread(target=site.worker(name=str(os.getpid()), capacity=4).run, args=(stop,))
         barrier.wait()
@@ -290,8 +292,13 @@ def queueing(url: str) -> list[Figure]:
             for run in stores.catalog.runs(RunFilter(status=RunStatus.COMPLETED), limit=RUNS + 1)
         )
         left = RUNS - len(stores.catalog.runs(RunFilter(status=RunStatus.COMPLETED), limit=RUNS + 1))
+    bare = median(insert_alone(Bare(url, "SQLite"), round_) for round_ in range(ROUNDS)) / APPENDS
     return [
         Figure(f"submit {RUNS:,} runs", RUNS / submitted, "runs/s"),
+        ratio(
+            f"a run in a queue of {RUNS:,}, {WORKERS} workers, against bare INSERTs of its {EVENTS_OF_A_RUN} events",
+            [(driven / RUNS, EVENTS_OF_A_RUN * bare)],
+        ),
         Figure(f"drive {RUNS:,} runs of one trivial step, {WORKERS} workers", RUNS / driven, "runs/s"),
         Figure("runs started twice", float(doubled), "runs", at_most=0),
         Figure("runs left behind", float(left), "runs", at_most=0),

@@ -64,8 +64,12 @@ class Database:
         """A transaction that commits at its end, alone in its lock if one is named."""
         with driver_errors(self.place), self._transactions.write() as connection:
             if lock is not None:
-                self._transactions.lock(connection, lock)
+                self.lock(connection, lock)
             yield connection
+
+    def lock(self, connection: sa.Connection, name: str) -> None:
+        """Let nobody else into a transaction with the same lock until this one ends."""
+        self._transactions.lock(connection, name)
 
     def now(self) -> sa.ColumnElement[object]:
         """The present moment, for use in a statement."""

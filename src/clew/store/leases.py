@@ -30,6 +30,8 @@ class SqlLeases:
 
     def claim(self, environment_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | None:
         """Take the run that has waited longest and may go on now."""
+        if not self._anybody_waits(environment_id):
+            return None
         try:
             with self._database.write(lock=f"queue:{environment_id}") as connection:
                 has_room = load_of(connection, environment_id).running < max_running
@@ -77,6 +79,13 @@ class SqlLeases:
                 "slot_held": run.slot if head.status.is_under_way else None,
             }
             connection.execute(sa.update(runs).where(runs.c.run_id == lease.run_id).values(values))
+
+    def _anybody_waits(self, environment_id: str) -> bool:
+        """Whether it is worth to ask for the lock; idle workers ask this all the time."""
+        free = runs.c.lease_expires_at.is_(None) | (runs.c.lease_expires_at <= self._database.now())
+        with self._database.read() as connection:
+            waiting = sa.select(runs.c.run_id).where(_WAITING, runs.c.environment_id == environment_id, free)
+            return connection.execute(waiting.limit(1)).first() is not None
 
     def _next(self, environment_id: str, *, has_room: bool) -> sa.Select[Any]:
         now = self._database.now()

@@ -1,12 +1,12 @@
 """SQLite: one file, many readers, one writer at a time."""
 
+import random
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -21,6 +21,7 @@ _WRITER_PRAGMAS = (
     "PRAGMA foreign_keys=ON",
 )
 _READER_PRAGMAS = ("PRAGMA query_only=ON",)
+_LOOK_AGAIN_S = (0.0002, 0.002)
 
 
 class SqliteTransactions:
@@ -35,8 +36,8 @@ class SqliteTransactions:
         self._path = path
         self._writing = threading.Lock()
         self._patience_s = busy_timeout_s
-        self._writer = _engine(path, busy_timeout_s, begin="BEGIN IMMEDIATE", pragmas=_WRITER_PRAGMAS)
-        self._reader = _engine(path, busy_timeout_s, begin="BEGIN", pragmas=_READER_PRAGMAS)
+        self._writer = _engine(path, begin=_BeginWriting(busy_timeout_s), timeout_s=0.0, pragmas=_WRITER_PRAGMAS)
+        self._reader = _engine(path, begin=_begin_reading, timeout_s=busy_timeout_s, pragmas=_READER_PRAGMAS)
         self._switch_to_wal()
 
     @property
@@ -69,11 +70,8 @@ class SqliteTransactions:
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
-                with driver_errors(self.place), self._writer.connect() as connection:
-                    driver_connection = connection.connection.driver_connection
-                    assert isinstance(driver_connection, sqlite3.Connection)  # noqa: S101 -- for the type checker
-                    with _as_sqlalchemy_would():
-                        driver_connection.execute("PRAGMA journal_mode=WAL")
+                with driver_errors(self.place), self._writer.connect() as connection, _as_sqlalchemy_would():
+                    _driver(connection).execute("PRAGMA journal_mode=WAL")
                     return
             except TransientFailure:
                 if time.monotonic() > deadline:
@@ -90,10 +88,48 @@ def _as_sqlalchemy_would() -> Iterator[None]:
         raise sa.exc.DBAPIError(None, None, error) from error
 
 
-def _engine(path: Path, busy_timeout_s: float, *, begin: str, pragmas: tuple[str, ...]) -> sa.Engine:
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    driver_connection = connection.connection.driver_connection
+    assert isinstance(driver_connection, sqlite3.Connection)  # noqa: S101 -- for the type checker
+    return driver_connection
+
+
+class _BeginWriting:
+    """Waits for the write lock in short steps of random length.
+
+    SQLite's own waiting grows to a tenth of a second between looks, so that of several busy processes the one that has
+    waited longest looks least often.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+
+    def __call__(self, connection: sa.Connection) -> None:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                _driver(connection).execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                    raise sa.exc.DBAPIError(None, None, error) from error
+                time.sleep(random.uniform(*_LOOK_AGAIN_S))  # noqa: S311 -- spreads lookers, guards nothing
+            except sqlite3.Error as error:
+                raise sa.exc.DBAPIError(None, None, error) from error
+            else:
+                return
+
+
+def _begin_reading(connection: sa.Connection) -> None:
+    with _as_sqlalchemy_would():
+        _driver(connection).execute("BEGIN")
+
+
+def _engine(
+    path: Path, *, begin: Callable[[sa.Connection], None], timeout_s: float, pragmas: tuple[str, ...]
+) -> sa.Engine:
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": busy_timeout_s, "check_same_thread": False},
+        connect_args={"timeout": timeout_s, "check_same_thread": False},
         json_serializer=canonical_json,
         pool_size=8,
         max_overflow=24,
@@ -105,8 +141,5 @@ def _engine(path: Path, busy_timeout_s: float, *, begin: str, pragmas: tuple[str
         for pragma in pragmas:
             connection.execute(pragma)
 
-    @sa.event.listens_for(engine, "begin")
-    def _begun(connection: sa.Connection) -> Any:  # noqa: ANN401
-        connection.exec_driver_sql(begin)
-
+    sa.event.listen(engine, "begin", begin)
     return engine

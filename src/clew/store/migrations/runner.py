@@ -10,6 +10,8 @@ from clew.store.database import Database
 from clew.store.migrations.migration import Migration
 
 _VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY)"
+_PATIENCE = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'"
+"""A migration may take longer than an event may."""
 
 
 def migrate(database: Database, migrations: Sequence[Migration]) -> int:
@@ -17,7 +19,10 @@ def migrate(database: Database, migrations: Sequence[Migration]) -> int:
     newest = migrations[-1].version
     found = _present_version(database)
     if found < newest:
-        with database.write(lock="schema") as connection:
+        with database.write() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(_PATIENCE)
+            database.lock(connection, "schema")
             connection.exec_driver_sql(_VERSION_TABLE)
             found = _version(connection)
             for step in migrations:
