@@ -1,7 +1,11 @@
 """The workspace object: what `clew.open` gives."""
 
+# ruff: noqa: PLC0415 - runs need databases and Spark, which a check should not wait for
+
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.app.checking import Check, check_project, check_workspace
 from clew.app.planning import plan_project
@@ -9,6 +13,10 @@ from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
 from clew.model import Environment, LoadedWorkspace, find_workspace, load_workspace
 from clew.plan import Plan
+
+if TYPE_CHECKING:
+    from clew.app.running.environment import RunEnvironment
+    from clew.app.scenarios.testing import ScenarioTests
 
 
 def open_workspace(path: str | Path = ".", environment: str | None = None) -> "Workspace":
@@ -53,6 +61,13 @@ class Workspace:
             raise UserError(UNKNOWN_ENVIRONMENT.anywhere(name=self.environment_name, hint=hint))
         return known[self.environment_name]
 
+    @property
+    def run_environment(self) -> "RunEnvironment":
+        """The environment as runs take it: paths, addresses, policies."""
+        from clew.app.running.environment import RunEnvironment
+
+        return RunEnvironment(self.environment_name, self.environment, self.root)
+
     def check(self, project: str | None = None) -> Check:
         """Everything that is wrong with the workspace, or with what has a say in one project."""
         return check_workspace(self.loaded) if project is None else check_project(self.loaded, project)
@@ -60,6 +75,14 @@ class Workspace:
     def plan(self, project: str) -> Plan:
         """The plan of a project by id or name. UserError with everything that stands in its way."""
         return plan_project(self.loaded, project)
+
+    def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
+        """The scenarios of these files and folders, all of the workspace where none are given, ready to be run."""
+        from clew.app.running.session import session_of
+        from clew.app.scenarios.testing import ScenarioTests
+
+        environment = self.run_environment
+        return ScenarioTests(self.loaded, paths, lambda: session_of(environment))
 
     def source_of(self, file: str) -> str | None:
         """The text of a file of the workspace, for excerpts in messages."""

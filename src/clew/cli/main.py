@@ -1,7 +1,7 @@
 """The entry point: finds the command, runs it, and turns whatever comes of it into an exit code."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -10,7 +10,11 @@ from clew import __version__
 from clew.cli.commands.check import check
 from clew.cli.commands.init import init
 from clew.cli.commands.plan import plan
+from clew.cli.commands.run import run_project
+from clew.cli.commands.runs import runs
 from clew.cli.commands.schema import schema
+from clew.cli.commands.show import show
+from clew.cli.commands.test import run_scenarios
 from clew.cli.commands.trace import trace
 from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
 from clew.cli.output import abandon, say, tolerate_any_text
@@ -19,9 +23,22 @@ from clew.cli.session import Session
 
 _PLAIN_HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
+_COMMANDS: Mapping[str, Callable[..., None]] = {
+    "init": init,
+    "check": check,
+    "plan": plan,
+    "test": run_scenarios,
+    "run": run_project,
+    "runs": runs,
+    "show": show,
+    "trace": trace,
+    "schema": schema,
+}
+"""In the order in which one meets them."""
+
 
 def command_line() -> typer.Typer:
-    """All commands, in the order in which one meets them."""
+    """All commands."""
     app = typer.Typer(
         name="clew",
         help=(
@@ -34,8 +51,8 @@ def command_line() -> typer.Typer:
         context_settings=_PLAIN_HELP,
     )
     app.callback()(_before_commands)
-    for command in (init, check, plan, schema, trace):
-        app.command(context_settings=_PLAIN_HELP)(command)
+    for name, command in _COMMANDS.items():
+        app.command(name, context_settings=_PLAIN_HELP)(command)
     return app
 
 

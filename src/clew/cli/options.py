@@ -11,6 +11,13 @@ WorkspaceOption = Annotated[
         "--workspace", "-w", metavar="DIR", help="The workspace; the one around the present folder if left out."
     ),
 ]
+EnvironmentOption = Annotated[
+    str | None,
+    typer.Option("--env", metavar="NAME", help="The environment; the usual one if left out."),
+]
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="The id of a run, or the beginning of it.", show_default=False)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 """Read by the session from the arguments; declared so that the command takes it and its help shows it."""
 

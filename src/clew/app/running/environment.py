@@ -35,9 +35,10 @@ class RunEnvironment:
         return self.root / self.settings.sandbox_root
 
     @property
-    def is_embedded(self) -> bool:
-        """Whether the state store is a file of this machine, so that no worker elsewhere takes the runs."""
-        return self.settings.state_store.startswith(_SQLITE)
+    def embedded_store(self) -> Path | None:
+        """The file of the state store, where it is one; then no worker elsewhere takes the runs."""
+        url = self.settings.state_store
+        return self.root / url.removeprefix(_SQLITE) if url.startswith(_SQLITE) else None
 
     @property
     def scope(self) -> SecretScope:
@@ -54,11 +55,11 @@ class RunEnvironment:
 
     def store_url(self, secrets: SecretsResolver) -> str:
         """The address of the state store, with the password put in where one is referred to."""
-        url = self.settings.state_store
-        if url.startswith(_SQLITE):
-            path = self.root / url.removeprefix(_SQLITE)
+        path = self.embedded_store
+        if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             return f"{_SQLITE}{path}"
+        url = self.settings.state_store
         reference = self.settings.state_store_credential_ref
         if reference is None:
             return url

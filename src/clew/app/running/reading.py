@@ -149,6 +149,25 @@ class RunReader:
         return committed_parts(self._environment.storage_root, snapshot)
 
 
+def record_to_json(run: RunRecord) -> dict[str, object]:
+    """A run as `runs --json` lists it."""
+    request = run.request
+    return {
+        "run_id": run.run_id,
+        "status": run.status.value,
+        "project": request.project_id,
+        "project_version": request.project_version,
+        "period": request.period,
+        "environment": request.environment_id,
+        "request_id": request.request_id,
+        "requested_by": request.requested_by,
+        "retry_of": request.retry_of,
+        "created_at": _iso(run.created_at),
+        "started_at": _iso(run.started_at),
+        "completed_at": _iso(run.completed_at),
+    }
+
+
 def committed_parts(root: Path, snapshot: RunSnapshot) -> tuple[Part, ...]:
     """The parts that the events of a run name, read from their descriptions."""
     parts = list[Part]()
@@ -157,6 +176,24 @@ def committed_parts(root: Path, snapshot: RunSnapshot) -> tuple[Part, ...]:
             path = root / artifact.uri.removeprefix("storage:")
             parts.append(part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path)))
     return tuple(parts)
+
+
+def input_part(root: Path, artifacts: Sequence[ArtifactRef], name: str) -> Part | None:
+    """The description of a pinned dataset among what the loading step left behind."""
+    for artifact in artifacts:
+        path = root / artifact.uri.removeprefix("storage:")
+        if artifact.kind == PART_KIND and path.parent.name == name and path.is_file():
+            return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+    return None
+
+
+def sources_of(part: Part) -> str:
+    """Where a pinned dataset was read from: the file, or how many there were, or the version that Clew keeps."""
+    details = part.details or {}
+    if details.get("format") == "managed":
+        return f"dataset {details.get('dataset')} v{details.get('version')}"
+    sources = str(details.get("sources") or "").split("; ")
+    return sources[0] if len(sources) == 1 else f"{details.get('format')}, {len(sources)} files"
 
 
 def output_of(plan: Plan, seq: int | None) -> OutputStep | None:

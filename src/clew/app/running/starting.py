@@ -11,6 +11,7 @@ from clew.app.running.environment import RunEnvironment
 from clew.app.running.plans import keep_plan
 from clew.app.running.projects import plan_to_run
 from clew.app.running.reporting import ReportingWriter
+from clew.app.running.session import session_of
 from clew.app.running.state import State, queue_of
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
@@ -24,7 +25,6 @@ from clew.runs.projector import Projector
 from clew.runs.request import RunFilter, RunRecord, RunRequest
 from clew.runs.status import RunStatus
 from clew.runs.worker import Worker, WorkerSettings
-from clew.spark.session import SessionSettings, spark_session
 from clew.spark.types import SparkSession
 
 
@@ -118,7 +118,4 @@ class RunStarter:
 
     def session(self) -> SparkSession:
         """The Spark session of this process, started by whoever asks first."""
-        spark = self.environment.settings.spark
-        config = {key: str(value) for key, value in spark.config.items()}
-        jars = tuple(str(self.environment.root / jar) for jar in spark.jars)
-        return spark_session(SessionSettings(master=spark.master, config=config, jars=jars))
+        return session_of(self.environment)

@@ -149,6 +149,19 @@ PROJECT_NOT_ACTIVE = Code(
     "A project was to be deactivated, or to be run by its version, that is not active.",
     "activate it with `clew activate`",
 )
+RUN_HELD = Code(
+    "RunHeld",
+    'another worker has the run "{run_id}"',
+    "Somebody else drives the run at this moment, or did so until a few seconds ago.",
+    "wait for it to end",
+)
+RUN_NEEDED = Code(
+    "RunNeeded",
+    'the dataset "{dataset}" needs the run "{run_id}": version {version} has rows of it',
+    "A run was to be deleted whose rows are part of a dataset that other projects read. Without the run, the way of "
+    "these rows cannot be followed any more.",
+    "run the project again for the period and delete this run then, or delete it with --force; the rows stay",
+)
 
 RUN_CODES = (
     RUN_NOT_FOUND,
@@ -175,4 +188,6 @@ RUN_CODES = (
     DELIVERY_FAILED,
     AMBIGUOUS_RUN,
     PROJECT_NOT_ACTIVE,
+    RUN_HELD,
+    RUN_NEEDED,
 )

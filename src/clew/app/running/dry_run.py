@@ -1,0 +1,98 @@
+"""Everything that a run reads, found, read and checked, with nothing kept: no run, no version, no output."""
+
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clew.app.running.engine import ENGINE_CAPABILITIES, Inputs, SparkExecutors, period_of
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.projects import choose
+from clew.app.running.reading import sources_of
+from clew.app.running.session import session_of
+from clew.app.running.state import State, open_state
+from clew.app.workspace import Workspace
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
+from clew.model import Environment
+from clew.plan import Plan, require_capabilities
+from clew.spark.executor import datasets_of
+from clew.trace.layout import Part
+
+
+@dataclass(frozen=True, slots=True)
+class DryRead:
+    """A dataset that a run would read."""
+
+    dataset: str
+    rows: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a run would take and read."""
+
+    project: str
+    version: int | None
+    period: str
+    plan: Plan
+    datasets: tuple[DryRead, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `run --dry-run --json`."""
+        return {
+            "dry_run": True,
+            "project": self.project,
+            "project_version": "draft" if self.version is None else str(self.version),
+            "period": self.period,
+            "digest": self.plan.digest,
+            "datasets": [{"dataset": each.dataset, "rows": each.rows, "source": each.source} for each in self.datasets],
+            "steps": [{"seq": step.seq, "name": step.name, "type": step.type} for step in self.plan.steps],
+            "written": [],
+        }
+
+
+def dry_run(workspace: Workspace, project: str, period: str) -> DryRun:
+    """Do what a run does before its first step. UserError for whatever would stop it there."""
+    environment = workspace.run_environment
+    definitions = workspace.loaded.workspace
+    with tempfile.TemporaryDirectory(prefix="clew-dry-run-") as folder, _state(environment, Path(folder)) as state:
+        run_period = period_of(definitions, period)
+        choice = choose(workspace, state, project)
+        require_capabilities(choice.plan, ENGINE_CAPABILITIES)
+        elsewhere = _with(environment, replace(environment.settings, storage_root=folder))
+        executors = SparkExecutors(
+            definitions, elsewhere, state.datasets, state.secrets, lambda: session_of(environment)
+        )
+        inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", run_period)
+        found = list[DryRead]()
+        for use in datasets_of(choice.plan):
+            part = inputs.pin(use, 0)
+            if use.resolver_id is None:
+                _require_files(part, environment.storage_root)
+            found.append(DryRead(use.dataset_id, sum(file.rows for file in part.files), sources_of(part)))
+    return DryRun(choice.project, choice.version, period, choice.plan, tuple(found))
+
+
+@contextmanager
+def _state(environment: RunEnvironment, folder: Path) -> Iterator[State]:
+    """The state store, or an empty one for the time being where there is none yet: looking must not make it."""
+    path = environment.embedded_store
+    is_missing = path is not None and not path.exists()
+    for_now = replace(environment.settings, state_store=f"sqlite:///{folder / 'state.db'}")
+    with open_state(_with(environment, for_now) if is_missing else environment) as state:
+        yield state
+
+
+def _with(environment: RunEnvironment, settings: Environment) -> RunEnvironment:
+    return replace(environment, settings=settings)
+
+
+def _require_files(part: Part, root: Path) -> None:
+    for file in part.files:
+        if not (root / file.path).is_file():
+            problem = f'a file of the dataset "{part.name}" is gone: {file.path}'
+            raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem))

@@ -1,0 +1,84 @@
+"""`clew run`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+from clew.cli.words import counted
+
+if TYPE_CHECKING:
+    from clew.app.workspace import Workspace
+    from clew.cli.run_site import RunSite
+
+
+def run_project(
+    context: typer.Context,
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")],
+    period: Annotated[str, typer.Option("--period", "-p", metavar="PERIOD", help="A period of the calendars.")],
+    environment: EnvironmentOption = None,
+    request_id: Annotated[
+        str | None,
+        typer.Option("--request-id", metavar="ID", help="Names the request: the same one again gives the same run."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Find, read and check all data, and write nothing.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Run a project for a period, and wait for it.
+
+    Runs the active version; a draft runs as it is and writes to the sandbox only. Ctrl-C cancels the run in order, a
+    second one leaves at once. The exit code is 0 only where the run has completed.
+    """
+    session = context.ensure_object(Session)
+    if dry_run:
+        _dry_run(session.open(workspace, environment), project, period, session)
+        return
+
+    from clew.cli.driving import drive
+    from clew.cli.run_site import open_site
+
+    with open_site(session, workspace, environment) as site:
+        run_id = _submit(site, project, period, request_id, session)
+        raise typer.Exit(drive(site, run_id, session))
+
+
+def _dry_run(workspace: "Workspace", project: str, period: str, session: Session) -> None:
+    from clew.app.running.dry_run import dry_run
+    from clew.cli.views.page import grid, plain, show
+
+    found = dry_run(workspace, project, period)
+    if session.wants_json:
+        write_json(found.to_json())
+        return
+    version = "draft" if found.version is None else f"v{found.version}"
+    say(f"{found.project} {version}, period {period}, dry run (environment {workspace.environment_name})")
+    show(
+        grid(
+            (
+                [plain("  "), plain(each.dataset), plain(f"{each.rows:>9,} rows"), plain(each.source)]
+                for each in found.datasets
+            ),
+            fixed=3,
+        )
+    )
+    say(f"everything is there and as it should be; {counted(len(found.plan.steps), 'step')} would follow")
+    say("nothing was written")
+    say(f"next: clew run {project} --period {period}")
+
+
+def _submit(site: "RunSite", project: str, period: str, request_id: str | None, session: Session) -> str:
+    from clew.app.running.projects import choose, is_modified
+    from clew.app.running.starting import RunStarter
+
+    choice = choose(site.workspace, site.state, project)
+    if not session.wants_json and is_modified(site.workspace, choice):
+        activate = site.command(f"activate {choice.project}")
+        say(f"note: the file has changed since version {choice.version}, which runs; `{activate}` makes a new one")
+    starter = RunStarter(site.workspace, site.environment, site.state)
+    return starter.submit(project, period, request_id).run_id

@@ -1,0 +1,85 @@
+"""`clew test`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.colour import bad, good
+from clew.cli.failure import FAILED
+from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+from clew.cli.words import counted
+
+if TYPE_CHECKING:
+    from clew.app.scenarios.running import ScenarioResult
+    from clew.app.scenarios.testing import ScenarioTests, TestReport
+
+
+def run_scenarios(
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Files or folders of scenarios; scenarios/ if left out."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML too.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Run scenarios: rows in, a project, and what has to come out.
+
+    All of them share one Spark session. Nothing they do touches the data or the runs of the workspace.
+    """
+    session = context.ensure_object(Session)
+    tests = session.open(workspace).scenario_tests([path.absolute() for path in paths or []])
+    report = tests.run() if session.wants_json else _run(tests)
+    if junit is not None:
+        _write_junit(report, junit)
+    if session.wants_json:
+        write_json(report.to_json())
+    elif report.results:
+        say(_summary(report))
+    else:
+        say("no scenarios; scenarios/*.yaml are where they belong")
+    if not report.is_ok:
+        raise typer.Exit(FAILED)
+
+
+def _run(tests: "ScenarioTests") -> "TestReport":
+    """Run them with a moving line on a terminal; those that fail are shown as they do."""
+    from clew.cli.views.scenario_results import result_lines, scenario_progress
+
+    with scenario_progress(tests.count) as progress:
+
+        def watch(result: "ScenarioResult") -> None:
+            for line in result_lines(result, tests.source_of):
+                progress.tell(line)
+            progress.advance(result.name)
+
+        return tests.run(watch)
+
+
+def _summary(report: "TestReport") -> str:
+    words = [
+        good(f"{report.count('pass')} passed") if report.is_ok else f"{report.count('pass')} passed",
+        *([bad(f"{report.count('fail')} failed")] if report.count("fail") else []),
+        *([bad(counted(report.count("error"), "error"))] if report.count("error") else []),
+    ]
+    spark = f" after Spark started in {report.spark_seconds:.1f} s" if report.spark_seconds else ""
+    return f"{counted(len(report.results), 'scenario')}: {', '.join(words)} ({report.seconds:.1f} s{spark})"
+
+
+def _write_junit(report: "TestReport", file: Path) -> None:
+    from clew.app.scenarios.junit import junit_xml
+    from clew.diagnostics import UserError
+    from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(junit_xml(report, "clew"), encoding="utf-8")
+    except OSError as error:
+        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=f"{file}: {error.strerror or error}")) from error

@@ -1,0 +1,49 @@
+"""What commands about runs work on: a workspace in one environment, its state store, and its runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.reading import RunReader
+from clew.app.running.state import State, open_state
+from clew.app.workspace import Workspace
+from clew.cli.session import Session
+
+SHORT_ID = 8
+"""Characters of a run id that are shown, and that are enough to name a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSite:
+    """An environment of a workspace, opened."""
+
+    workspace: Workspace
+    environment: RunEnvironment
+    state: State
+
+    @property
+    def reader(self) -> RunReader:
+        """Reads the runs of the environment."""
+        return RunReader(self.state, self.environment)
+
+    def command(self, text: str) -> str:
+        """A command that somebody may type next, for the same environment."""
+        usual = self.workspace.loaded.workspace.settings.usual_environment
+        named = "" if self.environment.name == usual else f" --env {self.environment.name}"
+        return f"clew {text}{named}"
+
+
+@contextmanager
+def open_site(session: Session, folder: Path | None, environment: str | None) -> Iterator[RunSite]:
+    """Open the environment of a workspace, and close its state store at the end."""
+    workspace = session.open(folder, environment)
+    opened = workspace.run_environment
+    with open_state(opened) as state:
+        yield RunSite(workspace, opened, state)
+
+
+def short(run_id: str) -> str:
+    """A run id as commands show it."""
+    return run_id[:SHORT_ID]

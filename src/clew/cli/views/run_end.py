@@ -1,0 +1,111 @@
+"""How a run ended, what it left behind, and how to go on."""
+
+import sys
+from datetime import timedelta
+
+from clew.app.running.reading import LOAD_STEP, RunView, committed_parts
+from clew.cli.colour import bad, error_text, good
+from clew.cli.moments import duration, size
+from clew.cli.run_site import RunSite, short
+from clew.cli.views.page import plain
+from clew.plan.steps import OutputStep
+from clew.runs.status import RunStatus, StepStatus
+
+
+def end_lines(view: RunView, site: RunSite) -> list[str]:
+    """The lines below the steps."""
+    match view.snapshot.status:
+        case RunStatus.COMPLETED:
+            return _completed(view, site)
+        case RunStatus.FAILED:
+            return _failed(view, site)
+        case RunStatus.CANCELLED:
+            name = short(view.record.run_id)
+            return [
+                f"The run is {bad('CANCELLED')}; {published(view)}.",
+                f"next: {site.command(f'signal {name} RETRY_RUN')}",
+            ]
+        case RunStatus.PAUSED:
+            resume = site.command(f"signal {short(view.record.run_id)} RESUME")
+            return [f"The run is PAUSED; {published(view)}.", f"next: {resume}"]
+        case RunStatus.PENDING | RunStatus.APPROVED | RunStatus.RUNNING:
+            return _waiting(view, site)
+
+
+def _completed(view: RunView, site: RunSite) -> list[str]:
+    took = duration(taken(view))
+    trace = sum(
+        file.size
+        for part in committed_parts(site.environment.storage_root, view.snapshot)
+        if part.kind != "input"
+        for file in part.files
+    )
+    return [
+        f"{good('completed')} in {took}; trace {size(trace)}",
+        f"next: {site.command(f'trace {short(view.record.run_id)}')}",
+    ]
+
+
+def _failed(view: RunView, site: RunSite) -> list[str]:
+    name, failed = short(view.record.run_id), view.failed_step
+    lines = failure_lines(view, site)
+    if failed is None:
+        lines.append(f"The run is {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
+        return [*lines, f"  {site.command(f'signal {name} RETRY_RUN')}"]
+    lines.append(f"The run is {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
+    return [*lines, f"  {site.command(f'signal {name} RETRY_STEP --step {failed.seq}')}"]
+
+
+def failure_lines(view: RunView, site: RunSite) -> list[str]:
+    """What went wrong, with the place in the project."""
+    failure = view.failure
+    if failure is None:
+        return []
+    text = error_text(failure, site.workspace.source_of, sys.stdout)
+    failed = view.failed_step
+    if failed is None:
+        return [text]
+    return [f'{at(failed.step_id)} "{plain(failed.name)}" failed:', text]
+
+
+def _waiting(view: RunView, site: RunSite) -> list[str]:
+    name = short(view.record.run_id)
+    if view.record.approval_pending:
+        return [
+            "The run waits for approval; nothing has been read or written.",
+            f"next: {site.command(f'signal {name} APPROVE')}",
+        ]
+    request = view.record.request
+    again = f"run {request.project_id} --period {request.period} --request-id {request.request_id}"
+    return [
+        f"The run is {view.snapshot.status}: another run of the project and period is in the way, or a worker let go.",
+        f"next: {site.command('worker')}, or the same request again: {site.command(again)}",
+    ]
+
+
+def published(view: RunView) -> str:
+    """What the output steps have and have not published."""
+    done = [step for step in view.snapshot.steps if step.type == "output" and step.status is StepStatus.SUCCESS]
+    seqs = {step.seq for step in done}
+    planned = view.plan.steps if view.plan is not None else ()
+    missing = [step.seq for step in planned if isinstance(step, OutputStep) and step.seq not in seqs]
+    if not done:
+        return "nothing was published"
+    told = f"published by then: {_steps([step.seq for step in done])}"
+    return f"{told}; not published: {_steps(missing)}" if missing else told
+
+
+def _steps(seqs: list[int]) -> str:
+    return f"step{'' if len(seqs) == 1 else 's'} {', '.join(map(str, seqs))}"
+
+
+def at(step_id: str) -> str:
+    """A step in a sentence."""
+    return "loading" if step_id == LOAD_STEP else f"step {step_id}"
+
+
+def taken(view: RunView) -> timedelta | None:
+    """How long the run took, pauses included."""
+    if view.snapshot.total_duration_ms is None:
+        return None
+    return timedelta(milliseconds=view.snapshot.total_duration_ms)
