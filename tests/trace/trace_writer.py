@@ -92,7 +92,7 @@ class Writer:
         table = _table(columns, types).append_column("__source_file", pa.array(files, pa.string()))
         table = table.append_column("__source_line", pa.array(range(2, len(rows) + 2), pa.int64()))
         names = tuple((name, str(type_)) for name, type_ in types.items())
-        details = {"dataset": use.dataset_id, "version": 1, "source": f"{use.table}.csv"}
+        details = {"dataset": use.dataset_id, "version": 1, "sources": f"{use.table}.csv"}
         numbered = self._files(f"input/{use.key}", table, numbered=True)
         if use.key == self.recorded.plan.input.key:
             self.ordinals += _ordinals(numbered)

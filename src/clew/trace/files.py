@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _CHUNK = 1 << 20
+_ALWAYS_VERIFIED = 1 << 20
+"""Bytes of a file up to which its content is compared with what was written whenever it is first read: it takes a
+millisecond. In larger files the checksums of pages guard the lookup of rows, and `verify` everything."""
 
 
 def damaged(file: PartFile, problem: str) -> UserError:
@@ -53,6 +56,8 @@ class TraceFiles:
                 raise damaged(file, str(error)) from error
             if footer.num_rows != file.rows:
                 raise damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
+            if file.size <= _ALWAYS_VERIFIED:
+                self._require_content(file)
             self._footers[file.path] = footer
         return self._footers[file.path]
 
@@ -120,14 +125,13 @@ class TraceFiles:
         for file in {file.path: file for part in parts for file in part.files}.values():
             try:
                 self.footer(file)
-                if self._sha256(file) != file.sha256:
-                    raise damaged(file, "its content is not what was written")
+                self._require_content(file)
             except UserError as error:
                 problems.append(error)
         if problems:
             raise UserError(*(error.diagnostic for error in problems))
 
-    def _sha256(self, file: PartFile) -> str:
+    def _require_content(self, file: PartFile) -> None:
         digest = hashlib.sha256()
         try:
             with self.path(file).open("rb") as stream:
@@ -135,4 +139,5 @@ class TraceFiles:
                     digest.update(chunk)
         except OSError as error:
             raise damaged(file, error.strerror or str(error)) from error
-        return digest.hexdigest()
+        if digest.hexdigest() != file.sha256:
+            raise damaged(file, "its content is not what was written")

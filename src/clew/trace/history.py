@@ -21,7 +21,7 @@ from clew.trace.layout import (
     mask_words,
 )
 from clew.trace.records import ChangeType, Diff, Source, State, TraceEntry
-from clew.trace.run_parts import RunParts
+from clew.trace.run_parts import RunParts, periods_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,12 +43,11 @@ class Histories:
         if place is None:
             return []
         first = self._created(*place)
-        entries = [first] if first.operation_seq <= until else []
-        if entries:
-            entries += self._changed(ordinal, first.operation_seq, first.full_state, until)
-        return entries
+        if first is None or first.operation_seq > until:
+            return []
+        return [first, *self._changed(ordinal, first.operation_seq, first.full_state, until)]
 
-    def _created(self, part: Part, file: PartFile, position: int) -> TraceEntry:
+    def _created(self, part: Part, file: PartFile, position: int) -> TraceEntry | None:
         seq = part.seq if part.kind == "created" else 0
         columns = self._run.columns(seq)
         stored = self._files.columns(file)
@@ -58,6 +57,9 @@ class Histories:
         state = {name: _cell(row, name, type_) for name, type_ in columns}
         state["_deleted"] = False
         if seq == 0:
+            periods = periods_of(part, self._run.plan.input)
+            if periods is not None and state["_period"] not in periods:
+                return None
             state["_labels"] = ""
             state["_period"] = self._period if state["_period"] is None else state["_period"]
         diff = {name: Diff(None, value) for name, value in state.items()}
@@ -101,7 +103,7 @@ def source_of(part: Part, file: Value, line: Value) -> Source:
     """Where a row of a pinned dataset came from."""
     details = part.details or {}
     version = details.get("version")
-    description = details.get("source")
+    description = details.get("sources")
     return Source(
         dataset=str(details.get("dataset") or part.name),
         version=version if isinstance(version, int) else None,

@@ -86,7 +86,7 @@ class RunTrace:
             problem = f"{row_id} is a row of another run" if is_row_id else f'"{row_id}" is no row id'
             return ROW_NOT_FOUND.anywhere(problem=problem)
         place = self.run.place(ordinal)
-        if place is None:
+        if place is None or at is None or place[0].kind == "input":
             return ROW_NOT_FOUND.anywhere(problem=f"the run has no row {row_id}")
         problem = f"row {row_id} was created in step {place[0].seq}, it did not exist yet after step {at}"
         return ROW_NOT_FOUND.anywhere(problem=problem, hint=f"ask for step {place[0].seq} or a later one")

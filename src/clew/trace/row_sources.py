@@ -28,6 +28,8 @@ class FileRows:
     columns: frozenset[str]
     defaults: tuple[tuple[str, Sql], ...]
     """Columns that the file may lack or leave empty, and what they are then."""
+    periods: frozenset[str] | None = None
+    """The periods whose rows count; None where all do."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class FileSource:
         columns = [", " + self._column(name, type_) + f" AS {quoted(name)}" for name, type_ in types.items()]
         table = parquet([self.files.path(self.origin.file)], f", {_POSITION} = true")
         within = Sql(f" WHERE {_POSITION} BETWEEN ? AND ?", self.positions)
+        if self.origin.periods is not None:
+            within += Sql(f" AND list_contains(?, {quoted('_period')})", (sorted(self.origin.periods),))
         return f"SELECT {base} + {_POSITION} AS {ORDINAL}" + joined("", columns) + " FROM " + table + within
 
     def _column(self, name: str, type_: Type) -> Sql:

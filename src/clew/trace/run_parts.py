@@ -44,8 +44,9 @@ class RunParts:
 
     def pinned(self, use: DatasetUse) -> Part:
         """The rows of a dataset as the run saw them."""
-        for part in self.parts:
-            if part.kind == "input" and part.name == use.key:
+        found = [part for part in self.parts if part.kind == "input" and part.name in {use.key, use.dataset_id}]
+        for part in sorted(found, key=lambda part: part.name != use.key):
+            if part.name == use.key or (part.details or {}).get("version") == use.pinned_version:
                 return part
         raise UserError(INCOMPLETE_TRACE.anywhere(problem=f"the run has pinned no dataset {use.key}"))
 
@@ -101,6 +102,14 @@ class RunParts:
         _refuse_repeated("more than one part has created rows in step", [part.seq for part in origins])
         steps = [step.seq for part in self.parts if part.kind == "changes" for step in part.steps]
         _refuse_repeated("more than one part has the changes of step", steps)
+
+
+def periods_of(part: Part, use: DatasetUse) -> frozenset[str] | None:
+    """The periods whose rows of a pinned dataset the run saw; None where its files hold no others."""
+    listed = (part.details or {}).get("periods")
+    if use.temporal_mode != "period" or not isinstance(listed, str):
+        return None
+    return frozenset(listed.split(", "))
 
 
 def _refuse_repeated(problem: str, numbers: Sequence[int | None]) -> None:

@@ -8,6 +8,7 @@ from clew.trace.layout import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part
 from clew.trace.reading import Reading
 from clew.trace.row_sets import RowSet
 from clew.trace.row_sources import FileRows
+from clew.trace.run_parts import periods_of
 from clew.trace.sql import Sql
 
 
@@ -25,7 +26,8 @@ def working_rows(reading: Reading, at: int) -> RowSet:
     if state is None:
         data = {column.name for column in run.plan.input.columns} | {"_period"}
         system = (("_period", Sql("?", (reading.period,))), ("_labels", Sql("''")), ("_deleted", Sql("FALSE")))
-        origins += [FileRows(file, files.columns(file) & data, system) for file in run.loaded.files]
+        periods = periods_of(run.loaded, run.plan.input)
+        origins += [FileRows(file, files.columns(file) & data, system, periods) for file in run.loaded.files]
     for part in run.created:
         if start < part.seq <= at:
             origins += [FileRows(file, files.columns(file), (("_deleted", Sql("FALSE")),)) for file in part.files]
@@ -59,5 +61,5 @@ def pinned_rows(reading: Reading, use: DatasetUse) -> RowSet:
         files=files,
         database=reading.database,
         types=list(types.items()),
-        origins=[FileRows(file, files.columns(file), ()) for file in numbered],
+        origins=[FileRows(file, files.columns(file), (), periods_of(part, use)) for file in numbered],
     )
