@@ -8,14 +8,21 @@ import typer
 
 from clew import __version__
 from clew.cli.commands.check import check
+from clew.cli.commands.datasets import datasets
+from clew.cli.commands.dlq import dlq
+from clew.cli.commands.events import events
 from clew.cli.commands.init import init
 from clew.cli.commands.plan import plan
+from clew.cli.commands.projects import activate, deactivate, projects
+from clew.cli.commands.rm import rm
 from clew.cli.commands.run import run_project
 from clew.cli.commands.runs import runs
 from clew.cli.commands.schema import schema
 from clew.cli.commands.show import show
+from clew.cli.commands.signal import signal
 from clew.cli.commands.test import run_scenarios
 from clew.cli.commands.trace import trace
+from clew.cli.commands.worker import worker
 from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
 from clew.cli.output import abandon, say, tolerate_any_text
 from clew.cli.plain_values import commands_of
@@ -31,7 +38,16 @@ _COMMANDS: Mapping[str, Callable[..., None]] = {
     "run": run_project,
     "runs": runs,
     "show": show,
+    "events": events,
+    "signal": signal,
+    "rm": rm,
     "trace": trace,
+    "projects": projects,
+    "activate": activate,
+    "deactivate": deactivate,
+    "datasets": datasets,
+    "worker": worker,
+    "dlq": dlq,
     "schema": schema,
 }
 """In the order in which one meets them."""

@@ -93,10 +93,10 @@ class Worker:
         claim = self._stores.leases.acquire(run_id, owner=self._settings.name, ttl_s=lease.ttl_s)
         if claim is None:
             return None
-        begun = self._driver.begin(claim)
-        if begun.active is None:
-            return self._stores.catalog.run(run_id).status
         with self._background():
+            begun = self._driver.begin(claim)
+            if begun.active is None:
+                return self._stores.catalog.run(run_id).status
             return self._driver.drive(begun.active, self._heartbeat, stop)
 
     def tick(self) -> tuple[StartReport, ...]:

@@ -3,6 +3,7 @@
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from clew.app.running.actor import actor_name
@@ -14,7 +15,7 @@ from clew.app.running.reporting import ReportingWriter
 from clew.app.running.session import session_of
 from clew.app.running.state import State, queue_of
 from clew.app.workspace import Workspace
-from clew.diagnostics import UserError
+from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY
 from clew.plan import Plan
 from clew.runs.driver import DriverSettings, RunDriver
@@ -65,11 +66,21 @@ class RunStarter:
         )
         submission = queue_of(self.state, self.environment).submit(request)
         submission.raise_if_rejected()
+        self._projector().catch_up(submission.run.run_id)
         return submission.run
 
     def drive(self, run_id: str, stop: threading.Event) -> RunStatus | None:
         """Drive a run to its end in this thread, or until told to stop; None where a worker has it."""
+        self.prepare()
         return self.worker().run_one(run_id, stop)
+
+    def prepare(self) -> None:
+        """Start Spark, which can take longer than a lease lasts, before a run is taken.
+
+        If it does not start, the run that is taken next says so in its history.
+        """
+        with suppress(ClewError):
+            self.session()
 
     def _refuse_if_busy(self, project: str, period: str) -> None:
         for status in (RunStatus.RUNNING, RunStatus.PAUSED):
@@ -113,8 +124,11 @@ class RunStarter:
         settings = WorkerSettings(
             environment_id=self.environment.name, capacity=1, queue=self.environment.queue_policy()
         )
-        projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=limits)
-        return Worker(stores, driver, projector, dispatcher, settings=settings)
+        return Worker(stores, driver, self._projector(), dispatcher, settings=settings)
+
+    def _projector(self) -> Projector:
+        stores = self.state.stores
+        return Projector(stores.reader, stores.writer, stores.snapshots, limits=self.environment.store_limits())
 
     def session(self) -> SparkSession:
         """The Spark session of this process, started by whoever asks first."""

@@ -76,6 +76,13 @@ UNKNOWN_DATASET = Code(
     "A reference names a dataset that is neither defined in the workspace nor registered by a project.",
     "define it under datasets/, or correct the name",
 )
+NO_SUCH_DATASET = Code(
+    "NoSuchDataset",
+    'no dataset "{name}"',
+    "A command names a dataset that is neither defined in the workspace nor registered by a run.",
+    "`clew datasets` lists them",
+    Nature.NOT_FOUND,
+)
 DATASET_INACTIVE = Code(
     "DatasetInactive",
     'the dataset "{name}" is {status}, not active',
@@ -154,6 +161,7 @@ WORKSPACE_CODES = (
     RESERVED_COLUMN,
     UNKNOWN_PROJECT,
     UNKNOWN_DATASET,
+    NO_SUCH_DATASET,
     DATASET_INACTIVE,
     UNKNOWN_RESOLVER,
     UNKNOWN_DATASOURCE,

@@ -1,0 +1,44 @@
+"""`clew datasets`."""
+
+from typing import Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+
+
+def datasets(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="One dataset, with its columns and versions.", show_default=False),
+    ] = None,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """List datasets: those that files declare, and those that runs have registered."""
+    from clew.app.running.datasets import find_dataset, list_datasets
+    from clew.cli.run_site import open_site
+    from clew.cli.views.page import show
+    from clew.cli.views.run_tables import dataset_page, dataset_table
+
+    session = context.ensure_object(Session)
+    with open_site(session, workspace, environment) as site:
+        if name is not None:
+            view = find_dataset(site.workspace, site.state, name)
+            if session.wants_json:
+                write_json(view.to_json())
+            else:
+                show(*dataset_page(view))
+            return
+        views = list_datasets(site.workspace, site.state)
+        if session.wants_json:
+            write_json({"datasets": [view.to_json() for view in views]})
+        elif views:
+            show(dataset_table(views))
+        else:
+            say("no datasets; datasets/*.yaml declare them")

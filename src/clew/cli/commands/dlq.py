@@ -1,0 +1,70 @@
+"""`clew dlq`."""
+
+from typing import Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+from clew.cli.words import counted
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
+
+
+def dlq(
+    context: typer.Context,
+    action: Annotated[
+        str, typer.Argument(metavar="[list|replay]", help="Show them, or send them again.", show_default=False)
+    ] = "list",
+    sink: Annotated[str | None, typer.Option("--sink", metavar="BUS", help="Only those of this event bus.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="List at most so many.", min=1)] = 50,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Show or replay dead letters: events that a bus did not take, however often they were sent.
+
+    What is replayed is delivered by the next `clew run` or `clew worker`.
+    """
+    from clew.cli.run_site import open_site
+    from clew.cli.views.page import show
+    from clew.cli.views.run_tables import dead_letter_table
+
+    session = context.ensure_object(Session)
+    if action not in {"list", "replay"}:
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="list or replay"))
+    with open_site(session, workspace, environment) as site:
+        outbox = site.state.stores.outbox
+        if action == "replay":
+            number = outbox.replay(sink=sink)
+            if session.wants_json:
+                write_json({"replayed": number})
+            else:
+                say(f"{counted(number, 'event')} will be sent again")
+            return
+        letters = outbox.dead_letters(sink=sink, limit=limit)
+        if session.wants_json:
+            write_json(
+                {
+                    "dead_letters": [
+                        {
+                            "id": letter.entry_id,
+                            "sink": letter.sink,
+                            "run_id": letter.run_id,
+                            "run_seq": letter.run_seq,
+                            "event_type": letter.event_type,
+                            "attempts": letter.attempts,
+                            "error": letter.error,
+                            "dead_since": letter.dead_since.isoformat(),
+                        }
+                        for letter in letters
+                    ]
+                }
+            )
+        elif letters:
+            show(dead_letter_table(letters))
+            say(f"next: {site.command('dlq replay')}")
+        else:
+            say("no dead letters")

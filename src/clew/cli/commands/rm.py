@@ -1,0 +1,37 @@
+"""`clew rm`."""
+
+from typing import Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+
+
+def rm(
+    context: typer.Context,
+    run: RunArgument,
+    force: Annotated[bool, typer.Option("--force", help="Even where a dataset has rows of the run.")] = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")] = "",
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Delete a run that has ended: its history, its trace and what it read.
+
+    Outputs and versions of datasets stay. That the run existed stays on record.
+    """
+    from clew.app.running.removal import remove_run
+    from clew.cli.moments import size
+    from clew.cli.run_site import open_site, short
+
+    session = context.ensure_object(Session)
+    with open_site(session, workspace, environment) as site:
+        run_id = site.reader.find(run).run_id
+        removal = remove_run(site.workspace, site.environment, site.state, run_id, force=force, reason=reason)
+        if session.wants_json:
+            write_json({"run_id": run_id, "deleted": True, "freed_bytes": removal.freed_bytes})
+        else:
+            say(f"run {short(run_id)} deleted, {size(removal.freed_bytes)} freed")

@@ -1,0 +1,121 @@
+"""`clew signal`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.failure import DONE, FAILED
+from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+
+if TYPE_CHECKING:
+    from clew.cli.run_site import RunSite
+    from clew.runs.signal_service import SignalDecision
+    from clew.runs.signals import SignalType
+
+
+def signal(
+    context: typer.Context,
+    run: RunArgument,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SIGNAL",
+            help="PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN or APPROVE.",
+            show_default=False,
+        ),
+    ],
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="SEQ", help="The step, for RETRY_STEP and SKIP_STEP; 0 is loading.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")] = None,
+    signal_id: Annotated[
+        str | None, typer.Option("--signal-id", metavar="ID", help="Names the signal: sent again, it is the same one.")
+    ] = None,
+    no_drive: Annotated[
+        bool, typer.Option("--no-drive", help="Leave the run to a worker where the signal makes it go on.")
+    ] = False,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Tell a run something: pause, go on, cancel, try again, skip, approve.
+
+    The decision is recorded with its reason. Where the signal makes the run go on and the state store is a file of this
+    machine, the run is driven here, as by `clew run`.
+    """
+    from clew.app.running.signalling import send_signal
+    from clew.cli.run_site import open_site
+
+    session = context.ensure_object(Session)
+    with open_site(session, workspace, environment) as site:
+        type_ = _type(name)
+        run_id = site.reader.find(run).run_id
+        decision = send_signal(
+            site.state, site.environment, run_id, type_, step=step, reason=reason, signal_id=signal_id
+        )
+        if not session.wants_json:
+            say(_words(decision, type_, step))
+        next_run = _to_drive(site, run_id, type_, decision)
+        if next_run is not None and not no_drive and site.environment.embedded_store is not None:
+            from clew.cli.driving import drive
+
+            raise typer.Exit(drive(site, next_run, session))
+        if session.wants_json:
+            write_json(_to_json(site, run_id, type_, decision, next_run))
+        raise typer.Exit(DONE if decision.is_accepted else FAILED)
+
+
+def _type(name: str) -> "SignalType":
+    from clew.diagnostics import UserError, did_you_mean
+    from clew.diagnostics.codes.commands import WRONG_USAGE
+    from clew.runs.signals import SignalType
+
+    wanted = name.upper().replace("-", "_")
+    known = [each.value for each in SignalType]
+    if wanted not in known:
+        hint = did_you_mean(wanted, known) or f"the signals are {', '.join(known)}"
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no signal "{name}"', hint=hint))
+    return SignalType(wanted)
+
+
+def _words(decision: "SignalDecision", type_: "SignalType", step: str | None) -> str:
+    from clew.cli.colour import bad, good
+
+    about = f" of step {step}" if step is not None else ""
+    if decision.refused is None:
+        return f"{good('accepted')}: {type_}{about}"
+    return f"{bad('refused')}: {type_}{about}: {decision.refused.refusal}, {decision.refused.detail}"
+
+
+def _to_drive(site: "RunSite", run_id: str, type_: "SignalType", decision: "SignalDecision") -> str | None:
+    """The run that goes on because of the signal: this one, or the new one that does its work again."""
+    from clew.runs.events.bodies import RunRetried
+    from clew.runs.signals import SignalType
+    from clew.runs.status import RunStatus
+
+    if not decision.is_accepted:
+        return None
+    if type_ is SignalType.RETRY_RUN:
+        retried = [event.body for event in site.reader.events(run_id) if isinstance(event.body, RunRetried)]
+        return retried[-1].new_run_id if retried else None
+    goes_on = type_ in {SignalType.RETRY_STEP, SignalType.RESUME, SignalType.SKIP_STEP, SignalType.APPROVE}
+    status = site.state.stores.catalog.run(run_id).status
+    return run_id if goes_on and status in {RunStatus.RUNNING, RunStatus.APPROVED} else None
+
+
+def _to_json(
+    site: "RunSite", run_id: str, type_: "SignalType", decision: "SignalDecision", next_run: str | None
+) -> dict[str, object]:
+    refused = decision.refused
+    return {
+        "run_id": run_id,
+        "signal": type_.value,
+        "accepted": decision.is_accepted,
+        "refusal": refused.refusal.value if refused else None,
+        "detail": refused.detail if refused else None,
+        "new_run_id": next_run if next_run != run_id else None,
+        "status": site.state.stores.catalog.run(run_id).status.value,
+    }
