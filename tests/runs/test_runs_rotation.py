@@ -99,8 +99,9 @@ def test_a_step_can_be_skipped_and_a_run_paused_after_a_rotation(sqlite_stores: 
     assert [group[0] for group in site.executors.attempts] == ["10", "20", "30", "40", "50", "60", "80"]
 
 
-def test_a_history_is_not_rotated_while_something_is_half_way() -> None:
-    events = eventful(["ok", "retry"]).stored()
+@pytest.mark.parametrize("fate", ["retry", "pause"])
+def test_a_history_is_not_rotated_while_something_is_half_way(fate: str) -> None:
+    events = eventful(["ok", fate]).stored()
     rotatable = [can_rotate(project_run("run-1", events[:length])) for length in range(1, len(events) + 1)]
     for length, event in enumerate(events, 1):
         if event.event_type in {"StepStarted", "StepFailed", "SignalAccepted", "RunFailed"}:
