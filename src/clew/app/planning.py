@@ -4,7 +4,7 @@ from clew.app.checking import check_project, find_project, obstacles
 from clew.app.concern import concern_of
 from clew.diagnostics import EngineBug, UserError, raise_if_any
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
-from clew.model import LoadedWorkspace
+from clew.model import LoadedWorkspace, Project
 from clew.plan import Plan, WorkspaceCompiler
 
 
@@ -19,3 +19,11 @@ def plan_project(loaded: LoadedWorkspace, name: str) -> Plan:
     if plan is None:
         raise EngineBug(INTERNAL_ERROR.anywhere(problem=f"{project.id} has neither a plan nor a problem"))
     return plan
+
+
+def plan_definition(loaded: LoadedWorkspace, project: Project) -> Plan:
+    """The plan of a project that is in no file. UserError with everything that stands in its way."""
+    compilation = WorkspaceCompiler(loaded.workspace).project_with(project, {})
+    if compilation.plan is None:
+        raise UserError(*(compilation.diagnostics or loaded.diagnostics))
+    return compilation.plan

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.app.checking import Check, check_project, check_workspace
-from clew.app.planning import plan_project
+from clew.app.planning import plan_definition, plan_project
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
 from clew.model import Environment, LoadedWorkspace, find_workspace, load_workspace
 from clew.plan import Plan
 
 if TYPE_CHECKING:
+    from clew.app.fluent import ProjectBuilder
+    from clew.app.run import Run
     from clew.app.running.environment import RunEnvironment
-    from clew.app.scenarios.testing import ScenarioTests
+    from clew.app.scenarios.testing import ScenarioTests, TestReport
 
 
 def open_workspace(path: str | Path = ".", environment: str | None = None) -> "Workspace":
@@ -72,9 +74,71 @@ class Workspace:
         """Everything that is wrong with the workspace, or with what has a say in one project."""
         return check_workspace(self.loaded) if project is None else check_project(self.loaded, project)
 
-    def plan(self, project: str) -> Plan:
-        """The plan of a project by id or name. UserError with everything that stands in its way."""
-        return plan_project(self.loaded, project)
+    def plan(self, project: "str | ProjectBuilder") -> Plan:
+        """The plan of a project by id or name, or of one written in Python. UserError with all that is in its way."""
+        if isinstance(project, str):
+            return plan_project(self.loaded, project)
+        return plan_definition(self.loaded, project.build())
+
+    def run(self, project: "str | ProjectBuilder", period: str, *, request_id: str | None = None) -> "Run":
+        """Run a project for a period and wait for it. A project written in Python runs as a draft, into the sandbox.
+
+        A run that fails is returned too, with its error. Ctrl-C cancels it in order.
+        """
+        from clew.app.running.foreground import drive_in_foreground
+        from clew.app.running.starting import RunStarter
+        from clew.app.running.state import open_state
+
+        environment = self.run_environment
+        with open_state(environment) as state:
+            starter = RunStarter(self, environment, state)
+            if isinstance(project, str):
+                run_id = starter.submit(project, period, request_id).run_id
+            else:
+                run_id = starter.submit_plan(self.plan(project), period, request_id=request_id).run_id
+            if not state.stores.catalog.run(run_id).status.is_terminal:
+                drive_in_foreground(starter, run_id, watch=lambda _event: None)
+        return self.get_run(run_id)
+
+    def runs(
+        self,
+        *,
+        project: str | None = None,
+        period: str | None = None,
+        status: str | None = None,
+        limit: int = 50,
+    ) -> "list[Run]":
+        """Runs of the environment, newest first."""
+        from clew.app.run import Run
+        from clew.app.running.reading import RunReader
+        from clew.app.running.state import open_state
+        from clew.runs.request import RunFilter
+        from clew.runs.status import RunStatus
+
+        environment = self.run_environment
+        which = RunFilter(
+            environment_id=environment.name,
+            project_id=project,
+            period=period,
+            status=RunStatus(status.upper()) if status is not None else None,
+        )
+        with open_state(environment) as state:
+            reader = RunReader(state, environment)
+            return [Run(reader.view(run.run_id)) for run in reader.runs(which, limit)]
+
+    def get_run(self, run_id: str) -> "Run":
+        """A run by its id, or the beginning of it. UserError RunNotFound where there is none."""
+        from clew.app.run import Run
+        from clew.app.running.reading import RunReader
+        from clew.app.running.state import open_state
+
+        environment = self.run_environment
+        with open_state(environment) as state:
+            return Run(RunReader(state, environment).view(run_id))
+
+    def test(self, *paths: str | Path) -> "TestReport":
+        """Run scenarios: those of these files and folders, all of the workspace where none are given."""
+        return self.scenario_tests([self.root / path for path in paths]).run()
 
     def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
         """The scenarios of these files and folders, all of the workspace where none are given, ready to be run."""

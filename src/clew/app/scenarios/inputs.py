@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,7 +70,9 @@ class InputWriter:
         path = self.root / folder / "part-00000.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(pa.table(arrays), path)
-        file = PartFile(f"{folder}/{path.name}", len(seen), path.stat().st_size, "", ordinal)
+        file = PartFile(
+            f"{folder}/{path.name}", len(seen), path.stat().st_size, sha256(path.read_bytes()).hexdigest(), ordinal
+        )
         return Part("input", use.key, (file,), part.columns)
 
     def _given(self, dataset: ScenarioDataset) -> Iterator[GivenRow]:

@@ -20,7 +20,7 @@ def datasets(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """List datasets: those that files declare, and those that runs have registered."""
+    """List datasets, declared by files or registered by runs."""
     from clew.app.running.datasets import find_dataset, list_datasets
     from clew.cli.run_site import open_site
     from clew.cli.views.page import show

@@ -24,9 +24,10 @@ def dlq(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """Show or replay dead letters: events that a bus did not take, however often they were sent.
+    """Show or replay events that a bus did not take.
 
-    What is replayed is delivered by the next `clew run` or `clew worker`.
+    These dead letters were sent several times, later and later, and then put aside. What is
+    replayed is delivered by the next `clew run` or `clew worker`.
     """
     from clew.cli.run_site import open_site
     from clew.cli.views.page import show

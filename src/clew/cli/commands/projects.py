@@ -78,7 +78,7 @@ def deactivate(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """Take the active version of a project out of use, so that it does not run."""
+    """Take a project out of use: it does not run any more."""
     from clew.app.running.actor import actor_name
     from clew.app.running.projects import deactivate as deactivate_project
     from clew.cli.run_site import open_site

@@ -19,9 +19,10 @@ def rm(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """Delete a run that has ended: its history, its trace and what it read.
+    """Delete a run that has ended.
 
-    Outputs and versions of datasets stay. That the run existed stays on record.
+    Its history, its trace and what it read are removed. Outputs and versions of datasets stay, and so does the fact
+    that the run existed.
     """
     from clew.app.running.removal import remove_run
     from clew.cli.moments import size

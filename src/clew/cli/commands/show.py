@@ -15,7 +15,7 @@ def show(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """Show a run: its steps, what they did, what it published, and why it failed."""
+    """Show a run: its steps, its outputs, why it failed."""
     from clew.cli.run_site import open_site
     from clew.cli.views import page
     from clew.cli.views.run_end import end_lines

@@ -41,7 +41,7 @@ def signal(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """Tell a run something: pause, go on, cancel, try again, skip, approve.
+    """Tell a run to pause, go on, cancel, try again or skip.
 
     The decision is recorded with its reason. Where the signal makes the run go on and the state store is a file of this
     machine, the run is driven here, as by `clew run`.
