@@ -11,6 +11,7 @@ from clew.cli.commands.check import check
 from clew.cli.commands.datasets import datasets
 from clew.cli.commands.dlq import dlq
 from clew.cli.commands.events import events
+from clew.cli.commands.explain import explain
 from clew.cli.commands.init import init
 from clew.cli.commands.plan import plan
 from clew.cli.commands.projects import activate, deactivate, projects
@@ -42,6 +43,7 @@ _COMMANDS: Mapping[str, Callable[..., None]] = {
     "signal": signal,
     "rm": rm,
     "trace": trace,
+    "explain": explain,
     "projects": projects,
     "activate": activate,
     "deactivate": deactivate,

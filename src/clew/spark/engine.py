@@ -193,12 +193,12 @@ def _write_step(
         seq=step.seq,
     )
     written = write_part(
-        rows, run.storage.root, f"{run.folder}/created/{step.seq}", part, first_ordinal=_next_ordinal(progress)
+        rows, run.storage.root, f"{run.folder}/created/{step.seq}", part, first_ordinal=next_ordinal(progress)
     )
     return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
 
 
-def _next_ordinal(progress: Progress) -> int:
+def next_ordinal(progress: Progress) -> int:
     """The first file ordinal that no part of the run uses."""
     used = [file.ordinal for part in progress.parts for file in part.files if file.ordinal is not None]
     return max(used, default=-1) + 1

@@ -24,7 +24,7 @@ from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.plan_ref import PlannedStep
 from clew.runs.snapshot import RunSnapshot
 from clew.runs.status import StepStatus
-from clew.spark.engine import EngineRun, StepResult, execute, next_group
+from clew.spark.engine import EngineRun, StepResult, execute, next_group, next_ordinal
 from clew.spark.failures import culprit, is_value_error, translated
 from clew.spark.narrow import Expressing
 from clew.spark.parts import read_part
@@ -101,7 +101,10 @@ class SparkExecutor:
         try:
             if attempts[0].step.step_id == LOAD:
                 return [self._load()]
-            return self._do([self._steps[attempt.step.seq] for attempt in attempts], context.snapshot)
+            group = [self._steps[attempt.step.seq] for attempt in attempts]
+            if any(attempt.logical_attempt_id > 1 for attempt in attempts):
+                self._read_anew(group, context.snapshot)
+            return self._do(group, context.snapshot)
         except PySparkException as error:
             context.cancel.check()
             step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
@@ -125,6 +128,20 @@ class SparkExecutor:
             parts.append(self._run.inputs.pin(use, ordinal))
         rows = sum(file.rows for file in parts[0].files)
         return StepOutput.success(*(self._artifact(part) for part in parts), loaded=rows)
+
+    def _read_anew(self, group: Sequence[Step], snapshot: RunSnapshot) -> None:
+        """Pin again what the steps look up or append, as far as no step that counts has read it.
+
+        A step is retried after somebody has corrected its cause, which may have been this very data.
+        """
+        done = {step.seq for step in snapshot.steps if step.status is StepStatus.SUCCESS}
+        seen = {use.key for step in self._run.plan.steps if step.seq in done for use in datasets_of_step(step)}
+        seen.add(self._run.plan.input.key)
+        for use in [use for step in group for use in datasets_of_step(step)]:
+            if use.key not in seen:
+                seen.add(use.key)
+                self._run.inputs.pin(use, next_ordinal(self.progress(snapshot)))
+                self._parts.clear()
 
     def _do(self, group: Sequence[Step], snapshot: RunSnapshot) -> list[StepOutput]:
         results = execute(self._engine_run(snapshot), group, self.progress(snapshot))
@@ -222,12 +239,20 @@ def datasets_of(plan: Plan) -> list[DatasetUse]:
     """Every dataset that a plan reads, the input first, each once."""
     uses = {plan.input.key: plan.input}
     for step in plan.steps:
-        if isinstance(step, UpdateStep):
-            for join in step.joins:
-                uses.setdefault(join.dataset.key, join.dataset)
-        elif isinstance(step, AppendStep):
-            uses.setdefault(step.source.key, step.source)
+        for use in datasets_of_step(step):
+            uses.setdefault(use.key, use)
     return list(uses.values())
+
+
+def datasets_of_step(step: Step) -> list[DatasetUse]:
+    """The datasets that a step looks up in or appends."""
+    match step:
+        case UpdateStep():
+            return [join.dataset for join in step.joins]
+        case AppendStep():
+            return [step.source]
+        case _:
+            return []
 
 
 def _interrupt(spark: SparkSession, tag: str) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.failure import NOT_FOUND
-from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def trace(
     context: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or the beginning of it.")],
+    run: RunArgument,
     row: Annotated[str | None, typer.Argument(metavar="[ROW]", help="A row id; or use --where or --step.")] = None,
     at: Annotated[int | None, typer.Option("--at", metavar="SEQ", help="The state after this step.")] = None,
     step: Annotated[int | None, typer.Option("--step", metavar="SEQ", help="All rows that this step changed.")] = None,
@@ -26,9 +26,7 @@ def trace(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.", min=1)] = 20,
     after: Annotated[str | None, typer.Option("--after", metavar="ROW", help="The page behind this row.")] = None,
-    environment: Annotated[
-        str | None, typer.Option("--env", metavar="NAME", help="The environment; the usual one if left out.")
-    ] = None,
+    environment: EnvironmentOption = None,
     workspace: WorkspaceOption = None,
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
@@ -38,16 +36,12 @@ def trace(
     With ROW the history of one row, with --where the rows that a condition finds (the history where it is one), with
     --step everything that one step did, with --at the state after a step; without any of them the counts of each step.
     """
-    from clew.app.running.environment import RunEnvironment
-    from clew.app.running.reading import RunReader
-    from clew.app.running.state import open_state
     from clew.app.running.tracing import open_trace
+    from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)
-    opened = session.open(workspace, environment)
-    place = RunEnvironment(opened.environment_name, opened.environment, opened.root)
-    with open_state(place) as state:
-        traced = open_trace(RunReader(state, place).view(run), place)
+    with open_site(session, workspace, environment) as site:
+        traced = open_trace(site.reader.view(run), site.environment)
     if row is not None:
         _one_row(traced, row, at, session)
     elif step is not None:

@@ -53,7 +53,11 @@ def _failed(view: RunView, site: RunSite) -> list[str]:
         lines.append(f"The run is {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
         return [*lines, f"  {site.command(f'signal {name} RETRY_RUN')}"]
     lines.append(f"The run is {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
-    return [*lines, f"  {site.command(f'signal {name} RETRY_STEP --step {failed.seq}')}"]
+    lines.append(f"  {site.command(f'signal {name} RETRY_STEP --step {failed.seq}')}")
+    if failed.step_id != LOAD_STEP:
+        lines.append("or, where the input itself was wrong, read everything anew in another run:")
+        lines.append(f"  {site.command(f'signal {name} RETRY_RUN')}")
+    return lines
 
 
 def failure_lines(view: RunView, site: RunSite) -> list[str]:

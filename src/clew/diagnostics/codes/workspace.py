@@ -106,6 +106,7 @@ UNKNOWN_PERIOD = Code(
     'no period "{name}"',
     "A period identifier stands in no calendar of the workspace.",
     "calendars/ defines the periods",
+    Nature.NOT_FOUND,
 )
 UNKNOWN_FRAGMENT = Code(
     "UnknownFragment",
