@@ -39,7 +39,7 @@ def explain(
         int | None, typer.Option("--output", metavar="SEQ", help="The output of --why-not; the last if left out.")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every row behind a summary, not only the largest.")
+        bool, typer.Option("--all", help="Every row behind a summary, not the largest only.")
     ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the answer as a page of its own.")
