@@ -57,6 +57,8 @@ class Writer:
     ordinals: list[int] = field(default_factory=list)
     """Of the rows of the interpretation, by index."""
     next_file: int = 0
+    origins: dict[str, list[int]] = field(default_factory=dict)
+    """Of datasets that another run registered: the ordinals that their rows had there."""
 
     def write(self) -> RunTrace:
         plan = self.recorded.plan
@@ -91,6 +93,8 @@ class Writer:
         files = [f"{use.table}.csv"] * len(rows)
         table = _table(columns, types).append_column("__source_file", pa.array(files, pa.string()))
         table = table.append_column("__source_line", pa.array(range(2, len(rows) + 2), pa.int64()))
+        if use.key in self.origins:
+            table = table.append_column("__origin", pa.array(self.origins[use.key], pa.int64()))
         names = tuple((name, str(type_)) for name, type_ in types.items())
         details = {"dataset": use.dataset_id, "version": 1, "sources": f"{use.table}.csv"}
         numbered = self._files(f"input/{use.key}", table, numbered=True)

@@ -1,0 +1,350 @@
+"""Following a value back: the step that set it, the values that went in, and so on, down to the sources.
+
+Every question leads to an earlier step or to another run, so the tree ends. It is cut where it becomes deeper or larger
+than anybody would read; what was cut can be asked for by itself.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.language import UNKNOWN_COLUMN
+from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, ROW_NOT_FOUND
+from clew.explain.conditions import all_of, equals, with_values
+from clew.explain.labels import key_label, row_label
+from clew.explain.parents import Contribution, contributing_call, group_key, look_at, parents_of
+from clew.explain.pinned import DatasetRow, dataset_row, dataset_rows
+from clew.explain.recompute import compared
+from clew.explain.selection import deleted_by
+from clew.explain.tree import (
+    Appended,
+    Cause,
+    Contributor,
+    Deleted,
+    Explanation,
+    Input,
+    JoinedRow,
+    Loaded,
+    Parents,
+    Recomputed,
+    StepRef,
+    Summarised,
+    Unset,
+    Updated,
+)
+from clew.explain.upstream import UpstreamRuns
+from clew.lang.conversion import to_text
+from clew.lang.evaluation import Row, evaluator
+from clew.lang.typed import ColumnValue, Expression, Value, walk
+from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, Join, PlannedExpression, Step, UpdateStep
+from clew.trace.reader import RunTrace
+from clew.trace.records import State, TraceEntry
+
+_DEPTH = 8
+_TOP = 5
+_MOST_NODES = 400
+_EXAMPLES = 3
+
+
+def explain(
+    trace: RunTrace,
+    row_id: str,
+    column: str,
+    at: int | None = None,
+    *,
+    upstream: UpstreamRuns | None = None,
+    top: int | None = _TOP,
+    depth: int = _DEPTH,
+) -> Explanation:
+    """Why a column of a row has its value after a step, the last one where none is given.
+
+    `top` is how many of the rows behind a summary are shown; None shows all. UserError where there is no such row,
+    column or step.
+    """
+    seq = trace.run.checked_step(at)
+    return _Explainer(trace, upstream, top, _Budget(_MOST_NODES)).explain(row_id, column, seq, depth)
+
+
+def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
+    """The id of the one row that a condition names. UserError AmbiguousRow where it names several or none."""
+    found = trace.search(where, at, limit=_EXAMPLES)
+    if len(found.rows) == 1:
+        return found.rows[0].row_id
+    if not found.rows:
+        raise UserError(ROW_NOT_FOUND.anywhere(problem=f"no row matches {where}"))
+    key = trace.plan.input.natural_key
+    examples = ", ".join(key_label(row.state, key) or row.row_id for row in found.rows)
+    count = f"more than {len(found.rows)}" if found.has_more else len(found.rows)
+    raise UserError(AMBIGUOUS_ROW.anywhere(count=count, examples=examples))
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many more values a tree may explain."""
+
+    nodes: int
+
+    def take(self) -> bool:
+        self.nodes -= 1
+        return self.nodes >= 0
+
+
+@dataclass(slots=True)
+class _Explainer:
+    trace: RunTrace
+    upstream: UpstreamRuns | None
+    top: int | None
+    budget: _Budget
+    _histories: dict[str, tuple[TraceEntry, ...]] = field(default_factory=dict)
+
+    def explain(self, row_id: str, column: str, at: int, depth: int) -> Explanation:
+        entries = self._entries(row_id, at)
+        columns = [name for name, _ in self.trace.run.columns(at)]
+        if column == "_row_id":
+            cause: Cause = Unset("it is made from the run and the place of the row")
+            return self._explanation(row_id, column, row_id, at, entries, cause)
+        if column not in columns:
+            hint = did_you_mean(column, columns)
+            table = f"{self.trace.plan.input.table} after step {at}"
+            raise UserError(UNKNOWN_COLUMN.anywhere(column=column, table=table, hint=hint))
+        entry = next((entry for entry in reversed(entries) if column in entry.diff), None)
+        value = entries[-1].full_state.get(column)
+        cause = self._cause(row_id, column, entries, entry, depth)
+        return self._explanation(row_id, column, value, at, entries, cause)
+
+    def _explanation(
+        self, row_id: str, column: str, value: Value, at: int, entries: tuple[TraceEntry, ...], cause: Cause
+    ) -> Explanation:
+        label = row_label(entries[-1].full_state, self.trace.plan.input.natural_key, self._creator(entries))
+        return Explanation(self.trace.run_id, row_id, label, column, value, at, cause)
+
+    def _entries(self, row_id: str, at: int) -> tuple[TraceEntry, ...]:
+        if row_id not in self._histories:
+            history = self.trace.history(row_id)
+            if history.diagnostic is not None:
+                raise UserError(history.diagnostic)
+            self._histories[row_id] = history.entries
+        entries = tuple(entry for entry in self._histories[row_id] if entry.operation_seq <= at)
+        if not entries:
+            state = self.trace.state(row_id, at)
+            assert state.diagnostic is not None  # noqa: S101 - there is no entry up to then
+            raise UserError(state.diagnostic)
+        return entries
+
+    def _creator(self, entries: tuple[TraceEntry, ...]) -> Step | None:
+        seq = entries[0].operation_seq
+        return self.trace.run.step(seq) if seq else None
+
+    def _cause(
+        self, row_id: str, column: str, entries: tuple[TraceEntry, ...], entry: TraceEntry | None, depth: int
+    ) -> Cause:
+        if entry is None:
+            return self._never_set(column, entries)
+        if entry.operation_seq == 0:
+            return self._loaded(row_id, column, entry, depth)
+        step = self.trace.run.step(entry.operation_seq)
+        match step:
+            case UpdateStep():
+                return self._updated(row_id, column, step, entries, entry, depth)
+            case DeleteStep():
+                return self._deleted(row_id, step, entries)
+            case AggregateStep():
+                return self._summarised(column, step, step.aggregations, entry, depth)
+            case AppendStep() if step.group_by is not None:
+                return self._summarised(column, step, step.columns, entry, depth)
+            case AppendStep():
+                return self._appended(column, step, entry, depth)
+            case _:
+                raise AssertionError(step)
+
+    # Causes
+
+    def _never_set(self, column: str, entries: tuple[TraceEntry, ...]) -> Unset:
+        for step in self.trace.plan.steps:
+            if any(added.name == column for added in step.adds) and step.seq > entries[0].operation_seq:
+                return Unset(f'step {step.seq} "{step.name}" added the column, and no step has set it in this row')
+        return Unset("no step has set it in this row")
+
+    def _loaded(self, row_id: str, column: str, entry: TraceEntry, depth: int) -> Cause:
+        if column == "_labels":
+            return Unset("labels start empty")
+        if column == "_deleted":
+            return Unset("no step has deleted the row")
+        assert entry.source is not None  # noqa: S101 - loaded rows have one
+        if self.upstream is None or depth == 0:
+            return Loaded(entry.source)
+        ordinal = self.trace.row_ids.ordinal(row_id)
+        assert ordinal is not None  # noqa: S101 - its history was read
+        row = dataset_row(self.trace, self.trace.plan.input, ordinal)
+        return Loaded(entry.source, self._written(row, column, depth))
+
+    def _updated(
+        self,
+        row_id: str,
+        column: str,
+        step: UpdateStep,
+        entries: tuple[TraceEntry, ...],
+        entry: TraceEntry,
+        depth: int,
+    ) -> Updated:
+        assignment = next(each for each in step.assignments if each.column == column)
+        before = self._state_before(step, entries)
+        seen, joins = self._joined(step, row_id, before)
+        tree = assignment.value.tree
+        inputs = list[Input]()
+        for table, name in _in_order(tree):
+            value = seen.tables[table][name]
+            if table == self.trace.plan.input.table:
+                explanation = self._deeper(row_id, name, self.trace.run.before(step.seq), depth)
+                inputs.append(Input(name, value, explanation))
+            else:
+                inputs.append(Input(f"{table}.{name}", value, joins[table]))
+        return Updated(
+            step=StepRef.of(step),
+            expression=assignment.value.text,
+            inputs=tuple(inputs),
+            joins=tuple(joins.values()),
+            recomputed=compared(entry.full_state[column], lambda: evaluator(tree)(seen)),
+        )
+
+    def _deleted(self, row_id: str, step: DeleteStep, entries: tuple[TraceEntry, ...]) -> Deleted:
+        before = self._state_before(step, entries)
+        return deleted_by(step, self._see(row_id, before))
+
+    def _summarised(
+        self,
+        column: str,
+        step: AggregateStep | AppendStep,
+        aggregations: tuple[Assignment, ...],
+        entry: TraceEntry,
+        depth: int,
+    ) -> Cause:
+        planned = next((each.value for each in aggregations if each.column == column), None)
+        if planned is None and column in (step.group_by or ()):
+            type_ = dict(self.trace.run.columns(step.seq))[column]
+            planned = PlannedExpression(column, ColumnValue(self.trace.plan.input.table, column, type_))
+        if planned is None:
+            return self._not_filled(column, step)
+        parents = parents_of(self.trace, step, entry.full_state, planned.tree)
+        group = look_at(parents, planned.tree, entry.full_state[column], self.top)
+        argument = contributing_call(planned.tree)
+        contributors = tuple(
+            self._contributor(each, argument.arguments[0] if argument else None, step, depth) for each in group.largest
+        )
+        return Summarised(
+            step=StepRef.of(step),
+            expression=planned.text,
+            of=self.trace.plan.input.table if isinstance(step, AggregateStep) else step.source.name,
+            group=group_key(step, entry.full_state),
+            parents=Parents(group.count, contributors),
+            recomputed=group.recomputed,
+        )
+
+    def _contributor(self, each: Contribution, argument: Expression | None, step: Step, depth: int) -> Contributor:
+        parent = each.parent
+        if parent.ordinal is None:
+            return Contributor(None, parent.label, each.value, each.share, parent.source)
+        row_id = self.trace.row_ids.row_id(parent.ordinal)
+        before = self.trace.run.before(step.seq)
+        inputs = tuple(
+            Input(name, parent.seen.tables[table][name], self._deeper(row_id, name, before, depth))
+            for table, name in (_in_order(argument) if argument is not None else ())
+        )
+        return Contributor(row_id, parent.label, each.value, each.share, None, inputs)
+
+    def _appended(self, column: str, step: AppendStep, entry: TraceEntry, depth: int) -> Cause:
+        planned = next((each.value for each in step.columns if each.column == column), None)
+        if planned is None:
+            return self._not_filled(column, step)
+        row = self._source_row(step, entry)
+        if row is None:
+            unchecked = Recomputed("not checked", entry.full_state[column], reason="its source row was not found")
+            return Appended(StepRef.of(step), planned.text, entry.source, (), unchecked)
+        seen = Row({step.source.table: row.cells}, self.trace.today)
+        inputs = tuple(
+            Input(f"{step.source.table}.{name}", row.cells[name], None) for _, name in _in_order(planned.tree)
+        )
+        names = [name for _, name in _in_order(planned.tree)]
+        return Appended(
+            step=StepRef.of(step),
+            expression=planned.text,
+            source=row.source,
+            inputs=inputs,
+            recomputed=compared(entry.full_state[column], lambda: evaluator(planned.tree)(seen)),
+            upstream=self._written(row, names[0], depth) if len(names) == 1 and depth else None,
+        )
+
+    def _source_row(self, step: AppendStep, entry: TraceEntry) -> DatasetRow | None:
+        """The row of the other dataset: by file and line where they are known, else by all its values."""
+        source = step.source
+        keys = [equals(each.value.tree, entry.full_state[each.column]) for each in step.columns]
+        condition = all_of([*keys, step.source_selector.tree if step.source_selector else None])
+        place = (entry.source.file, entry.source.line) if entry.source else (None, None)
+        first = None
+        for row in dataset_rows(self.trace, source, condition, source.table):
+            if place == (row.source.file, row.source.line):
+                return row
+            first = first or row
+        return first
+
+    def _not_filled(self, column: str, step: Step) -> Unset:
+        if column in {"_period", "_labels", "_deleted"}:
+            reasons = {"_period": "it is the period of the run", "_labels": "labels start empty"}
+            return Unset(reasons.get(column, "no step has deleted the row"))
+        return Unset(f'step {step.seq} "{step.name}" created the row without filling this column')
+
+    # Ways back
+
+    def _deeper(self, row_id: str, column: str, at: int, depth: int) -> Explanation | None:
+        if depth == 0 or not self.budget.take():
+            return None
+        return self.explain(row_id, column, at, depth - 1)
+
+    def _written(self, row: DatasetRow, column: str, depth: int) -> Explanation | None:
+        """Why the run that registered a row's dataset wrote one of its values."""
+        found = self.upstream.producer(row.pinned()) if self.upstream is not None else None
+        if found is None or not self.budget.take():
+            return None
+        other = _Explainer(found.trace, self.upstream, self.top, self.budget)
+        known = dict(found.trace.run.columns(found.at))
+        return other.explain(found.row_id, column, found.at, depth - 1) if column in known else None
+
+    def _joined(self, step: UpdateStep, row_id: str, before: State) -> tuple[Row, dict[str, JoinedRow]]:
+        """What the expressions of an update saw, and the rows that its joins found."""
+        seen = self._see(row_id, before)
+        joins = dict[str, JoinedRow]()
+        for join in step.joins:
+            found = list(self._candidates(join, seen))
+            empty: Mapping[str, Value] = dict.fromkeys(column.name for column in join.dataset.columns)
+            cells = found[0].cells if found else empty
+            seen = Row({**seen.tables, join.alias: cells}, self.trace.today)
+            joins[join.alias] = _joined_row(join, found)
+        return seen, joins
+
+    def _candidates(self, join: Join, seen: Row) -> Iterable[DatasetRow]:
+        condition = with_values(join.on.tree, join.alias, seen)
+        return dataset_rows(self.trace, join.dataset, condition, join.alias, limit=2)
+
+    def _state_before(self, step: Step, entries: tuple[TraceEntry, ...]) -> dict[str, Value]:
+        earlier = [entry for entry in entries if entry.operation_seq < step.seq][-1].full_state
+        return {name: earlier.get(name) for name, _ in self.trace.run.columns(self.trace.run.before(step.seq))}
+
+    def _see(self, row_id: str, cells: State) -> Row:
+        return Row({self.trace.plan.input.table: {**cells, "_row_id": row_id}}, self.trace.today)
+
+
+def _joined_row(join: Join, found: list[DatasetRow]) -> JoinedRow:
+    name = join.dataset.name
+    if not found:
+        return JoinedRow(join.alias, name, join.on.text, None, matches=0)
+    label = key_label(found[0].cells, join.dataset.natural_key) or None
+    since = found[0].cells.get("_period_from")
+    if label is not None and since is not None:
+        label += f" from {to_text(since)}"
+    return JoinedRow(join.alias, name, join.on.text, found[0].cells, label, found[0].source, len(found))
+
+
+def _in_order(expression: Expression) -> list[tuple[str, str]]:
+    """The columns that an expression reads, in the order in which it names them."""
+    named = ((node.table, node.column) for node in walk(expression) if isinstance(node, ColumnValue))
+    return list(dict.fromkeys(named))

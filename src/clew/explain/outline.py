@@ -1,0 +1,216 @@
+"""Explanations as an outline of sentences, which a terminal and a page show in their own ways."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from clew.explain.tree import (
+    Appended,
+    Cause,
+    Contributor,
+    Decision,
+    Deleted,
+    Explanation,
+    Input,
+    JoinedRow,
+    Loaded,
+    Recomputed,
+    StepRef,
+    Summarised,
+    Unset,
+    Updated,
+)
+from clew.explain.why_not import InOutput, LeftOut, Whereabouts, WhyNot
+from clew.lang.text_form import text_of_value
+from clew.lang.typed import Value
+from clew.trace.records import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A line, and what is below it. What users wrote in it has not been escaped."""
+
+    text: str
+    children: tuple["Item", ...] = ()
+
+
+def shown(value: Value) -> str:
+    """A value in a sentence: texts in quotes, so that nobody takes an empty one for NULL, numbers in groups."""
+    return f"{value:,f}" if isinstance(value, Decimal) else text_of_value(value)
+
+
+def outline(explanation: Explanation) -> Item:
+    """The outline of an explanation."""
+    how = _how(explanation.cause)
+    return Item(f"{explanation.column} = {shown(explanation.value)}  {how.text}", how.children)
+
+
+def _how(cause: Cause) -> Item:
+    """How a value came about."""
+    match cause:
+        case Loaded():
+            children = () if cause.upstream is None else (_upstream(cause.upstream),)
+            return Item(f"loaded, {source_text(cause.source)}", children)
+        case Unset():
+            return Item(cause.reason)
+        case Deleted():
+            return Item(_deleted(cause), _decisions(cause.decisions))
+        case Updated():
+            formula = _formula(cause.expression, cause.recomputed)
+            return Item(_step(cause.step), (formula, *_updated(cause)))
+        case Appended():
+            return Item(f"appended in {_step(cause.step)}", tuple(_appended(cause)))
+        case Summarised():
+            return Item(f"summary row, {_step(cause.step)}", tuple(_summarised(cause)))
+
+
+def _updated(cause: Updated) -> Iterable[Item]:
+    for each in cause.inputs:
+        yield _input(each)
+    used = {id(each.explanation) for each in cause.inputs}
+    for join in cause.joins:
+        if id(join) not in used:
+            yield Item(f"{join.alias}: {_joined(join)}")
+
+
+def _appended(cause: Appended) -> Iterable[Item]:
+    yield _formula(cause.expression, cause.recomputed)
+    if cause.source is not None:
+        yield Item(f"from {source_text(cause.source)}")
+    for each in cause.inputs:
+        yield _input(each)
+    if cause.upstream is not None:
+        yield _upstream(cause.upstream)
+
+
+def _summarised(cause: Summarised) -> Iterable[Item]:
+    rows = "1 row" if cause.parents.count == 1 else f"{cause.parents.count:,} rows"
+    group = f" with {_pairs(cause.group)}" if cause.group else ""
+    yield Item(f"= {cause.expression} over {rows} of {cause.of}{group}, {recomputed_text(cause.recomputed)}")
+    for contributor in cause.parents.contributors:
+        yield _contributor(contributor)
+    more = cause.parents.count - len(cause.parents.contributors)
+    if more > 0:
+        yield Item(f"... {more:,} more (--all)")
+
+
+def _contributor(each: Contributor) -> Item:
+    share = "" if each.share is None else f"  {each.share * 100:.1f} %"
+    value = "" if each.value is None and each.share is None else f"{shown(each.value)}{share}  "
+    source = "" if each.source is None else f"  {source_text(each.source)}"
+    if len(each.inputs) == 1 and isinstance(each.inputs[0].explanation, Explanation):
+        how = _how(each.inputs[0].explanation.cause)
+        return Item(f"{value}{each.label}  {how.text}{source}", how.children)
+    return Item(f"{value}{each.label}{source}", tuple(_input(each) for each in each.inputs))
+
+
+def _input(each: Input) -> Item:
+    match each.explanation:
+        case Explanation():
+            how = _how(each.explanation.cause)
+            return Item(f"{each.name} = {shown(each.value)}  {how.text}", how.children)
+        case JoinedRow():
+            return Item(f"{each.name} = {shown(each.value)}  {_joined(each.explanation)}")
+        case None:
+            return Item(f"{each.name} = {shown(each.value)}")
+
+
+def _joined(join: JoinedRow) -> str:
+    if join.row is None:
+        return f"no row of {join.dataset} has {join.on}"
+    label = f", {join.label}" if join.label else ""
+    source = f", {source_text(join.source)}" if join.source else ""
+    several = "" if join.matches < 2 else ", the first of several"
+    return f"{join.dataset}{label}{source}{several}"
+
+
+def _upstream(explanation: Explanation) -> Item:
+    inner = outline(explanation)
+    row = explanation.label or explanation.row_id
+    return Item(f"in run {explanation.run_id}, row {row}: {inner.text}", inner.children)
+
+
+def _formula(expression: str, recomputed: Recomputed) -> Item:
+    return Item(f"= {expression}, {recomputed_text(recomputed)}")
+
+
+def recomputed_text(recomputed: Recomputed) -> str:
+    """How the value compares with the one that was computed again."""
+    match recomputed.outcome:
+        case "equal":
+            return "recomputed: equal"
+        case "not checked":
+            return f"not recomputed: {recomputed.reason}"
+        case "differs":
+            why = f", {recomputed.reason}" if recomputed.reason else ""
+            stored, again = shown(recomputed.stored), shown(recomputed.recomputed)
+            return f"recomputed: differs (stored {stored}, recomputed {again}{why})"
+
+
+def source_text(source: Source) -> str:
+    """The place of a row outside Clew."""
+    version = f" v{source.version}" if source.version is not None else ""
+    if source.file is None:
+        about = f" ({source.description})" if source.description else ""
+        return f"{source.dataset}{version}{about}"
+    line = f" line {source.line:,}" if source.line is not None else ""
+    return f"{source.dataset}{version}, {source.file}{line}"
+
+
+def _step(step: StepRef) -> str:
+    return f'step {step.seq} "{step.name}"'
+
+
+def _deleted(cause: Deleted) -> str:
+    return f"deleted in {_step(cause.step)}{_selector(cause.selector, cause.resolved)}"
+
+
+def _selector(text: str | None, resolved: str | None) -> str:
+    if text is None:
+        return ", which takes every row"
+    return f" by its selector {text}" + (f" = {resolved}" if resolved else "")
+
+
+def _decisions(decisions: Iterable[Decision]) -> tuple[Item, ...]:
+    return tuple(
+        Item(f"{each.condition} was {shown(each.value)}" + (f": {_pairs(each.values)}" if each.values else ""))
+        for each in decisions
+    )
+
+
+def _pairs(values: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
+
+
+def why_not_outline(answer: WhyNot) -> Item:
+    """The outline of why rows are not in an output."""
+    output = f"{_step(answer.output)}"
+    if not answer.rows:
+        head = f"no row with {answer.where} was loaded from {answer.dataset} for period {answer.period}"
+        return Item(head, (Item(f"so none can be in the output of {output}"),))
+    count = f"{len(answer.rows):,}{' and more' if answer.has_more else ''}"
+    rows = "row" if count == "1" else "rows"
+    head = f"{count} {rows} with {answer.where}, seen from the output of {output}"
+    alike = list[list[Whereabouts]]()
+    for row in answer.rows:
+        if alike and alike[-1][0].verdict == row.verdict:
+            alike[-1].append(row)
+        else:
+            alike.append([row])
+    return Item(head, tuple(_whereabouts(rows) for rows in alike))
+
+
+def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
+    """What became of rows that share their fate."""
+    name = ", ".join(each.label or each.row_id for each in rows)
+    places = dict.fromkeys(source_text(each.source) for each in rows if each.source)
+    loaded = f"loaded from {' and '.join(places)}" if places else "loaded"
+    verdict = rows[0].verdict
+    match verdict:
+        case Deleted():
+            return Item(f"{name}: {loaded}, {_deleted(verdict)}", _decisions(verdict.decisions))
+        case LeftOut():
+            selector = _selector(verdict.selector, verdict.resolved)
+            return Item(f"{name}: {loaded}, left out{selector}", _decisions(verdict.decisions))
+        case InOutput():
+            return Item(f"{name}: {loaded}, and in the output: {_pairs(verdict.state)}")

@@ -1,0 +1,152 @@
+"""The rows behind a summary row, derived: those that were visible, selected and in its group."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from heapq import nsmallest
+
+from clew.explain.conditions import all_of, equals, is_not_deleted
+from clew.explain.labels import row_label
+from clew.explain.pinned import dataset_rows
+from clew.explain.recompute import compared
+from clew.explain.tree import Recomputed
+from clew.lang.evaluation import Row, evaluator, group_evaluator
+from clew.lang.functions import FUNCTIONS, AggregateFunction
+from clew.lang.typed import Apply, ColumnValue, Expression, Value, columns_of, walk
+from clew.plan.steps import AggregateStep, AppendStep
+from clew.trace.reader import RunTrace
+from clew.trace.records import Source, State
+
+MOST_RECOMPUTED = 250_000
+"""Rows of one group that are held at once to compute an aggregation again."""
+
+_BY_SIZE = frozenset({"SUM", "AVG"})
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A row of a group."""
+
+    ordinal: int | None
+    """None for rows of another dataset."""
+    label: str
+    seen: Row
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What a parent brought in."""
+
+    parent: Parent
+    value: Value
+    share: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group, looked at for one of its values."""
+
+    count: int
+    largest: tuple[Contribution, ...]
+    recomputed: Recomputed
+
+
+def group_key(step: AggregateStep | AppendStep, state: State) -> dict[str, Value]:
+    """The keys of the group that a summary row stands for."""
+    return {name: state[name] for name in step.group_by or ()}
+
+
+def parents_of(trace: RunTrace, step: AggregateStep | AppendStep, state: State, needed: Expression) -> Iterator[Parent]:
+    """The rows behind a summary row, with the columns that an expression needs. `state` is as it was created."""
+    if isinstance(step, AggregateStep):
+        return _working_parents(trace, step, state, needed)
+    return _source_parents(trace, step, state)
+
+
+def _working_parents(trace: RunTrace, step: AggregateStep, state: State, needed: Expression) -> Iterator[Parent]:
+    table, before = trace.plan.input.table, trace.run.before(step.seq)
+    types = dict(trace.run.columns(before))
+    keys = [equals(ColumnValue(table, name, types[name]), state[name]) for name in step.group_by]
+    condition = all_of([*keys, is_not_deleted(table), step.selector.tree if step.selector else None])
+    natural_key = [name for name in trace.plan.input.natural_key if name in types]
+    columns = sorted({column for _, column in columns_of(needed) if column in types} | set(natural_key))
+    for ordinal, cells in trace.working(before).matching(condition, columns, trace.see):
+        label = row_label(cells, natural_key, None)
+        yield Parent(ordinal, label or trace.row_ids.row_id(ordinal), trace.see(ordinal, cells))
+
+
+def _source_parents(trace: RunTrace, step: AppendStep, state: State) -> Iterator[Parent]:
+    source = step.source
+    values = {each.column: each.value.tree for each in step.columns}
+    keys = [equals(values[name], state[name]) for name in step.group_by or ()]
+    condition = all_of([*keys, step.source_selector.tree if step.source_selector else None])
+    for row in dataset_rows(trace, source, condition, source.table):
+        label = row_label(row.cells, source.natural_key, None) or f"row {row.ordinal}"
+        yield Parent(None, label, Row({source.table: row.cells}, trace.today), row.source)
+
+
+def look_at(parents: Iterable[Parent], expression: Expression, stored: Value, top: int | None) -> Group:
+    """Count parents, compute a value of their summary again, and find those that brought in the most."""
+    held = list[Row]()
+    counted = 0
+
+    def counting() -> Iterator[Parent]:
+        nonlocal counted
+        for parent in parents:
+            counted += 1
+            if counted <= MOST_RECOMPUTED:
+                held.append(parent.seen)
+            yield parent
+
+    call = contributing_call(expression)
+    bring = _bring(call)
+    pairs = ((parent, bring(parent.seen)) for parent in counting())
+    order = _order(call)
+    found = sorted(pairs, key=order) if top is None else nsmallest(top, pairs, key=order)
+    recomputed = _recomputed(expression, stored, held, counted)
+    largest = tuple(Contribution(parent, value, _share(call, value, stored)) for parent, value in found)
+    return Group(counted, largest, recomputed)
+
+
+def _recomputed(expression: Expression, stored: Value, held: Sequence[Row], counted: int) -> Recomputed:
+    if counted > MOST_RECOMPUTED:
+        return Recomputed("not checked", stored, None, f"the group has more than {MOST_RECOMPUTED:,} rows")
+    if not held:
+        return Recomputed("differs", stored, None, "no row of this group was found")
+    return compared(stored, lambda: group_evaluator(expression)(held))
+
+
+def contributing_call(expression: Expression) -> Apply | None:
+    """The one aggregate call with an argument that a value comes from; None where there are several or none."""
+    calls = [
+        node
+        for node in walk(expression)
+        if isinstance(node, Apply) and isinstance(FUNCTIONS[node.function], AggregateFunction)
+    ]
+    return calls[0] if len(calls) == 1 and calls[0].arguments else None
+
+
+def _bring(call: Apply | None) -> Callable[[Row], Value]:
+    return (lambda _row: None) if call is None else evaluator(call.arguments[0])
+
+
+def _order(call: Apply | None) -> Callable[[tuple[Parent, Value]], float]:
+    """What is looked at first: large parts of sums, the least of a minimum, the greatest of a maximum."""
+    function = call.function if call is not None else None
+
+    def by_size(pair: tuple[Parent, Value]) -> float:
+        value = pair[1]
+        if not isinstance(value, int | float | Decimal) or value != value:  # noqa: PLR0124 - not a number
+            return math.inf
+        size = float(value)
+        return -abs(size) if function in _BY_SIZE else size if function == "MIN_AGG" else -size
+
+    return by_size if function in {*_BY_SIZE, "MIN_AGG", "MAX_AGG"} else lambda _pair: 0.0
+
+
+def _share(call: Apply | None, value: Value, total: Value) -> Decimal | None:
+    if call is None or call.function != "SUM" or value is None or not total or isinstance(value, str):
+        return None
+    return Decimal(str(value)) / Decimal(str(total))

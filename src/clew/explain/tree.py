@@ -1,0 +1,174 @@
+"""An explanation as a tree of values: what set a value, from which values, down to the sources."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from clew.lang.typed import Value
+from clew.plan.steps import Step
+from clew.trace.records import Source
+
+
+@dataclass(frozen=True, slots=True)
+class StepRef:
+    """A step, for people."""
+
+    seq: int
+    name: str
+    type: str
+    place: str | None = None
+    """File and line of the operation."""
+
+    @classmethod
+    def of(cls, step: Step) -> "StepRef":
+        """The reference to a step of a plan."""
+        return cls(step.seq, step.name, step.type, f"{step.place.file}:{step.place.line}" if step.place else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """What the evaluator in Python makes of the same inputs."""
+
+    outcome: Literal["equal", "differs", "not checked"]
+    stored: Value = None
+    recomputed: Value = None
+    reason: str | None = None
+    """Why it was not checked, or what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRow:
+    """The row of a joined dataset that a step saw under an alias."""
+
+    alias: str
+    dataset: str
+    on: str
+    row: Mapping[str, Value] | None
+    """None where nothing matched, which gives NULLs."""
+    label: str | None = None
+    source: Source | None = None
+    matches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A value that went into an expression."""
+
+    name: str
+    value: Value
+    explanation: "Explanation | JoinedRow | None"
+    """None where the tree ends because it is deep or large enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contributor:
+    """A row that a summary row came from."""
+
+    row_id: str | None
+    """None for rows of a dataset that was summarised on its way in."""
+    label: str
+    value: Value
+    share: Decimal | None
+    """The part of a sum, 1 for all of it."""
+    source: Source | None = None
+    inputs: tuple[Input, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parents:
+    """The rows behind a summary row."""
+
+    count: int
+    contributors: tuple[Contributor, ...]
+    """The largest first, or all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The value was loaded, and nothing changed it."""
+
+    source: Source
+    upstream: "Explanation | None" = None
+    """Why the run that registered the dataset wrote this value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """An update set the value."""
+
+    step: StepRef
+    expression: str
+    inputs: tuple[Input, ...]
+    joins: tuple[JoinedRow, ...]
+    recomputed: Recomputed
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """The row is a summary, and the value one of its keys or aggregations."""
+
+    step: StepRef
+    expression: str
+    of: str
+    """What was summarised: the working dataset's table, or another dataset."""
+    group: Mapping[str, Value]
+    parents: Parents
+    recomputed: Recomputed
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The row came from another dataset as it was."""
+
+    step: StepRef
+    expression: str
+    source: Source | None
+    inputs: tuple[Input, ...]
+    recomputed: Recomputed
+    upstream: "Explanation | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A condition, what it was for a row, and the values that made it so."""
+
+    condition: str
+    value: Value
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A step deleted the row."""
+
+    step: StepRef
+    selector: str | None
+    resolved: str | None
+    """The selector with named selectors put in place, where it uses any."""
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """Nothing has set the value."""
+
+    reason: str
+
+
+Cause = Loaded | Updated | Summarised | Appended | Deleted | Unset
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a column of a row has its value."""
+
+    run_id: str
+    row_id: str
+    label: str
+    """What people call the row: its natural key, or the keys of its group."""
+    column: str
+    value: Value
+    at: int
+    """The step after which it has the value."""
+    cause: Cause
