@@ -57,6 +57,7 @@ class RunView:
             "outputs": self.outputs(),
             "error": self._error_json(),
             "captures": [],
+            "postlude_jobs": self.postlude_jobs(),
         }
 
     def outputs(self) -> list[dict[str, object]]:
@@ -70,6 +71,14 @@ class RunView:
                 output |= _dataset_of(step.artifacts)
                 found.append(output)
         return found
+
+    def postlude_jobs(self) -> list[dict[str, object]]:
+        """The jobs that the plan attaches to breakpoints. This engine drops them, and says so."""
+        jobs = self.plan.extensions.postlude_jobs if self.plan else ()
+        return [
+            {"job_id": job.id, "anchor": job.anchor, "status": "dropped", "drop_reason": "NOT_SUPPORTED"}
+            for job in jobs
+        ]
 
     @property
     def failure(self) -> Diagnostic | None:

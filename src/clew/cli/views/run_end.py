@@ -40,8 +40,11 @@ def _completed(view: RunView, site: RunSite) -> list[str]:
         if part.kind != "input"
         for file in part.files
     )
+    dropped = len(view.postlude_jobs())
+    note = f"note: {dropped} postlude job{'s' if dropped > 1 else ''} of the plan not done: this engine has none yet"
     return [
         f"{good('completed')} in {took}; trace {size(trace)}",
+        *([note] if dropped else []),
         f"next: {site.command(f'trace {short(view.record.run_id)}')}",
     ]
 
