@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile(
     "clew",
@@ -21,6 +23,21 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files with what the tests see")
+
+
+class _SparkInOneWorker(LoadScopeScheduling):
+    """Tests go to whichever worker is free, but those of tests/spark all to the same: a session is expensive.
+
+    The mark `xdist_group` is meant for this, but xdist 3.8 loses it under pytest 9.2.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith("tests/spark/") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return _SparkInOneWorker(config, log)
 
 
 @pytest.fixture

@@ -7,16 +7,19 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import IO
 
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from clew.diagnostics import TransientFailure, UserError
-from clew.diagnostics.codes.engine import CONNECT_MISSING, SPARK_UNAVAILABLE
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import CONNECT_MISSING, SPARK_NOT_STARTED
 from clew.spark.java import require_java
 
 LANGUAGE_SETTINGS: Mapping[str, str] = {
@@ -40,6 +43,7 @@ _DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_CONNECT_LIBRARIES = ("grpc", "grpc_status", "google", "pandas", "pyarrow")
 _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
 _LOG_LEVEL = "spark.log.level"
 _STARTING = threading.Lock()
@@ -82,13 +86,18 @@ def _present() -> SparkSession | None:
 
 
 def _connected(settings: SessionSettings) -> SparkSession:
-    try:
-        builder = SparkSession.builder.remote(settings.master).appName(settings.app_name)
-        for name, value in settings.config.items():
-            builder = builder.config(name, value)
-        return builder.getOrCreate()
-    except ImportError:
-        raise UserError(CONNECT_MISSING.anywhere()) from None
+    _require_connect()
+    builder = SparkSession.builder.remote(settings.master).appName(settings.app_name)
+    for name, value in settings.config.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _require_connect() -> None:
+    """Asked by ourselves: PySpark ends the process, in some surroundings, where a library is missing."""
+    missing = [library for library in _CONNECT_LIBRARIES if find_spec(library) is None]
+    if missing:
+        raise UserError(CONNECT_MISSING.anywhere(libraries=", ".join(missing)))
 
 
 def _started(settings: SessionSettings) -> SparkSession:
@@ -97,13 +106,25 @@ def _started(settings: SessionSettings) -> SparkSession:
     with tempfile.TemporaryFile() as noise:
         try:
             # What the JVM itself writes while it starts is of no use to anybody, unless it does not start.
-            streams = {} if _LOG_LEVEL in settings.config else {"stderr": noise}
-            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call] # PySpark has no types here
-            context = SparkContext(conf=conf, gateway=gateway)
-        except PySparkException as error:
-            problem = _last_line(noise) or str(error)
-            raise TransientFailure(SPARK_UNAVAILABLE.anywhere(problem=f"Spark did not start: {problem}")) from error
-    return SparkSession(context)
+            gateway = _launched(conf, None if _LOG_LEVEL in settings.config else noise)
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except (PySparkException, Py4JError) as error:
+            problem = _cause(error) or _first_complaint(noise) or str(error)
+            raise UserError(SPARK_NOT_STARTED.anywhere(problem=problem)) from error
+
+
+def _launched(conf: SparkConf, stderr: IO[bytes] | None) -> JavaGateway | None:
+    """The way to a new JVM; None where an earlier attempt has left one, which the context finds by itself."""
+    if SparkContext._gateway is not None:  # noqa: SLF001 - nothing public tells
+        return None
+    gateway: JavaGateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+    return gateway
+
+
+def _cause(error: Exception) -> str:
+    """What the JVM says is wrong, where it ran at all."""
+    thrown = getattr(error, "java_exception", None)
+    return str(thrown.getMessage()).partition("\n")[0] if thrown is not None else ""
 
 
 def configuration(settings: SessionSettings) -> dict[str, str]:
@@ -149,7 +170,8 @@ def _driver_memory_mb() -> int:
     return min(max(physical // 2, _LEAST_MEMORY_MB), _MOST_MEMORY_MB)
 
 
-def _last_line(noise: IO[bytes]) -> str:
+def _first_complaint(noise: IO[bytes]) -> str:
+    """The first line says what is wrong; the scripts that start Spark add their own confusion after it."""
     noise.seek(0)
     lines = noise.read().decode(errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return next((line.strip() for line in lines if line.strip() and not line.startswith("WARNING")), "")

@@ -53,9 +53,15 @@ JAVA_MISSING = Code(
     "install Java 17 or newer (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install "
     "openjdk@17), or set JAVA_HOME to one that is installed",
 )
+SPARK_NOT_STARTED = Code(
+    "SparkNotStarted",
+    "Spark did not start: {problem}",
+    "The Java process or the Spark context could not be started as configured.",
+    "correct `master`, `config` and `jars` under `spark` in clew.yaml; `spark.log.level: INFO` there shows more",
+)
 CONNECT_MISSING = Code(
     "ConnectMissing",
-    "the client of Spark Connect is not installed",
+    "Spark Connect needs libraries that are not installed: {libraries}",
     "The master is an sc:// address, which needs libraries that PySpark does not bring along.",
     'install them with: pip install "pyspark[connect]"',
 )
@@ -69,5 +75,6 @@ ENGINE_CODES = (
     SPARK_UNAVAILABLE,
     ENGINE_FAILURE,
     JAVA_MISSING,
+    SPARK_NOT_STARTED,
     CONNECT_MISSING,
 )
