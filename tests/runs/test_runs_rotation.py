@@ -1,11 +1,13 @@
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from runs_histories import PLAN, eventful, steps
 from runs_workers import FakeExecutors, Site, succeed
 
 from clew.runs.artifacts import ArtifactRef
-from clew.runs.events import RunContinued
+from clew.runs.events import NewEvent, RunContinued, StoredEvent
 from clew.runs.events.codec import encode
 from clew.runs.executor import StepOutput
 from clew.runs.limits import StoreLimits
@@ -130,3 +132,30 @@ def test_what_is_left_is_the_same_from_the_cursor_and_from_the_whole_history() -
     again = continuation(filled, PLAN, planned)
     assert again.cursor == short.cursor
     assert again.counters == replace(short.counters, segments=2)
+
+
+def test_a_signal_that_comes_in_the_moment_of_a_rotation_is_not_left_behind(sqlite_stores: RunStores) -> None:
+    site: Site
+
+    class Interrupted:
+        """A writer before whose first continuation a signal arrives."""
+
+        left = 1
+
+        def append(self, run_id: str, events: Sequence[NewEvent], **rest: Any) -> tuple[StoredEvent, ...]:
+            if self.left and any(isinstance(event.body, RunContinued) for event in events):
+                self.left -= 1
+                pause = Signal(signal_id="p", run_id="run-1", type=SignalType.PAUSE)
+                assert quick.signals.send(pause, Actor("ada", Role.ADMIN)).is_accepted
+            return sqlite_stores.writer.append(run_id, events, **rest)
+
+    quick = Site(sqlite_stores, FakeExecutors(6))
+    writer: Any = Interrupted()
+    site = Site(replace(sqlite_stores, writer=writer), FakeExecutors(6), limits=StoreLimits(continue_steps=3))
+    site.submit()
+    assert site.drive() is RunStatus.PAUSED
+    assert continuations(site) == []
+    resume = Signal(signal_id="r", run_id="run-1", type=SignalType.RESUME)
+    site.signals.send(resume, Actor("ada", Role.ADMIN))
+    assert site.drive() is RunStatus.COMPLETED
+    assert len(continuations(site)) == 1

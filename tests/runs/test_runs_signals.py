@@ -1,5 +1,7 @@
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -365,3 +367,24 @@ def test_the_step_that_was_interrupted_is_failed_and_the_rest_pending(sqlite_sto
     site.drive()
     statuses = [step.status for step in site.snapshot().steps]
     assert statuses == [StepStatus.FAILED, StepStatus.PENDING, StepStatus.PENDING]
+
+
+def test_a_decision_on_a_state_that_has_changed_meanwhile_is_taken_anew(stores: RunStores) -> None:
+    quick = Site(stores, FakeExecutors())
+    quick.submit()
+
+    class Interrupting:
+        """A reader during whose use somebody else is quicker, once."""
+
+        left = 1
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "count_since" and self.left:
+                self.left -= 1
+                assert tell(quick, SignalType.CANCEL, id_="quicker").is_accepted
+            return getattr(stores.reader, name)
+
+    reader: Any = Interrupting()
+    slow = Site(replace(stores, reader=reader), FakeExecutors())
+    assert refusal(tell(slow, SignalType.CANCEL, id_="slower")) is Refusal.RUN_TERMINAL
+    assert quick.types() == ["RunQueued", "SignalAccepted", "RunCancelled", "SignalRejected"]
