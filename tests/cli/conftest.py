@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_fake_engine import FakeEngine
 
 from clew.app.sample_workspace import write_sample
 from clew.cli.main import run
@@ -46,3 +47,12 @@ def clew(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         return Answer(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def engine(sample: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    """Runs of the sample workspace go to this engine instead of Spark."""
+    made = FakeEngine(sample / ".clew" / "storage")
+    monkeypatch.setattr("clew.app.running.starting.SparkExecutors", lambda *_arguments: made)
+    monkeypatch.setattr("clew.app.running.starting.session_of", lambda _environment: None)
+    return made

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.app.running.signalling import send_signal
 from clew.app.running.starting import RunStarter
@@ -21,6 +21,7 @@ class Drive:
     """None where another worker has the run."""
     was_interrupted: bool = False
     error: BaseException | None = None
+    over: threading.Event = field(default_factory=threading.Event)
 
 
 def drive_in_foreground(
@@ -40,13 +41,14 @@ def drive_in_foreground(
     thread.start()
     while True:
         try:
-            is_over = not thread.is_alive()
+            is_over = drive.over.is_set()
             for event in starter.state.stores.reader.events(run_id, after=seen):
                 seen = event.run_seq
                 watch(event)
             if is_over:
                 break
-            thread.join(_POLL_S)
+            # Not Thread.join: interrupted, it takes the thread for ended on some versions of Python.
+            drive.over.wait(_POLL_S)
         except KeyboardInterrupt:
             if drive.was_interrupted:
                 raise
@@ -63,3 +65,5 @@ def _drive(starter: RunStarter, run_id: str, drive: Drive) -> None:
         drive.status = starter.drive(run_id, threading.Event())
     except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
         drive.error = error
+    finally:
+        drive.over.set()

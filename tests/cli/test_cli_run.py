@@ -1,0 +1,292 @@
+"""`clew run` and `clew signal`: a run from its first line to its exit code, on an engine without Spark."""
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_fake_engine import FakeEngine
+
+import clew as clew_package
+from clew.app.running.signalling import send_signal
+from clew.app.running.state import open_state
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import JAVA_MISSING, JOIN_NOT_UNIQUE
+from clew.runs.signals import SignalType
+
+STEPS = ["load", "5", "9", "10", "20", "30", "35", "40", "45", "50", "55", "60"]
+NOT_UNIQUE = UserError(JOIN_NOT_UNIQUE.anywhere(problem="2 rows of fx match the row with currency EUR"))
+
+
+def run_id_in(text: str) -> str:
+    found = re.search(r"run ([0-9a-f]{8})", text)
+    assert found, text
+    return found[1]
+
+
+def tell(sample: Path, type_: SignalType) -> Callable[[object], None]:
+    """Something that sends a signal to the only run that is under way."""
+
+    def send(_context: object) -> None:
+        environment = clew_package.open(sample).run_environment
+        with open_state(environment) as state:
+            [run] = [run for run in clew_package.open(sample).runs() if run.status == "RUNNING"]
+            send_signal(state, environment, run.id, type_)
+
+    return send
+
+
+def test_a_run_says_what_each_step_did(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert (answer.code, answer.err) == (0, "")
+    head, *lines, hint = answer.out.splitlines()
+    steps, [end, *_notes] = lines[: len(STEPS)], lines[len(STEPS) :]
+    assert re.fullmatch(r"gl-close v1, period 2026-01, run [0-9a-f]{8} \(environment dev, local\[2\]\)", head)
+    assert [line.split()[0] for line in steps] == STEPS
+    assert steps[0].split()[1:] == ["journal", "lines", "1,455", "rows"]
+    assert steps[4].split(maxsplit=1)[1].split() == ["Reclassify", "travel", "34", "changed"]
+    assert steps[-1].endswith("1,569 rows -> out/60")
+    assert re.fullmatch(r"completed in .* s; trace 0 bytes", end)
+    assert hint == f"next: clew trace {run_id_in(head)}"
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+def test_json_is_one_document_with_steps_and_outputs(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    answer = clew("run", "Month close", "--period", "2026-01", "--json", cwd=sample)
+    found = answer.json
+    assert answer.code == 0
+    assert {key: found[key] for key in ("status", "project", "project_version", "period", "environment")} == {
+        "status": "COMPLETED",
+        "project": "gl-close",
+        "project_version": "1",
+        "period": "2026-01",
+        "environment": "dev",
+    }
+    assert found["rows_loaded"] == 1455
+    assert [step["seq"] for step in found["steps"]] == [int(step) for step in STEPS[1:]]
+    assert {key: found["steps"][3][key] for key in ("name", "type", "status", "rows_updated")} == {
+        "name": "Reclassify travel",
+        "type": "update",
+        "status": "SUCCESS",
+        "rows_updated": 34,
+    }
+    assert found["outputs"] == [{"seq": seq, "path": f"out/{seq}", "rows": 1569} for seq in (35, 60)]
+    assert (found["captures"], found["error"], len(found["run_id"])) == ([], None, 36)
+
+
+def test_the_same_request_again_is_the_same_run(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    arguments = ("run", "gl-close", "--period", "2026-01", "--request-id", "close-january", "--json")
+    first, second = clew(*arguments, cwd=sample), clew(*arguments, cwd=sample)
+    assert (first.code, second.code) == (0, 0)
+    assert first.json["run_id"] == second.json["run_id"]
+    assert engine.executed == STEPS
+
+
+def test_another_request_is_another_run(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    for _ in range(2):
+        assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
+    assert len(clew("runs", "--json", cwd=sample).json["runs"]) == 2
+
+
+def test_a_failure_names_operation_place_and_way_on(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["10"] = NOT_UNIQUE
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    lines = answer.out.splitlines()
+    assert (answer.code, answer.err) == (1, "")
+    assert lines[4].split() == ["10", "Convert", "to", "USD", "failed"]
+    assert lines[5] == 'step 10 "Convert to USD" failed:'
+    assert re.match(r"fragments/fx-to-usd.yaml:\d+:\d+: error JoinNotUnique: 2 rows of fx match", lines[6])
+    run_id = run_id_in(lines[0])
+    assert "The run is FAILED at step 10; nothing was published. Fix the cause, then:" in lines
+    assert f"  clew signal {run_id} RETRY_STEP --step 10" in lines
+
+
+def test_a_failure_in_json_has_code_place_and_step(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["10"] = NOT_UNIQUE
+    answer = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample)
+    assert answer.code == 1
+    assert answer.json["status"] == "FAILED"
+    assert answer.json["last_completed_operation"] == 9
+    error = answer.json["error"]
+    assert (error["code"], error["file"], error["step"]) == ("JoinNotUnique", "fragments/fx-to-usd.yaml", 10)
+
+
+def test_a_failure_says_what_was_published_by_then(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["50"] = NOT_UNIQUE
+    out = clew("run", "gl-close", "--period", "2026-01", cwd=sample).out
+    assert "FAILED at step 50; published by then: step 35; not published: step 60." in out
+
+
+def test_a_failed_step_is_tried_again_after_the_fix(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["10"] = NOT_UNIQUE
+    run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
+    engine.failing.clear()
+    answer = clew("signal", run_id, "RETRY_STEP", "--step", "10", "--reason", "rates corrected", cwd=sample)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines()[0] == "accepted: RETRY_STEP of step 10"
+    assert "completed in" in answer.out
+    assert engine.executed == [*STEPS[:4], *STEPS[3:]]
+    events = clew("events", run_id, cwd=sample).out
+    assert "RETRY_STEP step 10 by" in events
+    assert "rates corrected" in events
+
+
+def test_a_step_can_be_skipped(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["10"] = NOT_UNIQUE
+    run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
+    answer = clew("signal", run_id, "skip-step", "--step", "10", "--json", cwd=sample)
+    assert answer.code == 0
+    assert [step["status"] for step in answer.json["steps"][:4]] == ["SUCCESS", "SUCCESS", "SKIPPED", "SUCCESS"]
+
+
+def test_a_run_that_loaded_badly_is_loaded_again(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["load"] = NOT_UNIQUE
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert "FAILED at loading; nothing was published" in answer.out
+    assert "RETRY_STEP --step 0" in answer.out
+    engine.failing.clear()
+    assert clew("signal", run_id_in(answer.out), "RETRY_STEP", "--step", "0", cwd=sample).code == 0
+
+
+def test_a_run_that_failed_before_its_first_step_is_done_again_by_another(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    engine.failing["open"] = UserError(JAVA_MISSING.anywhere(problem="there is no Java"))
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert answer.code == 1
+    assert "error JavaMissing: there is no Java" in answer.out
+    first = run_id_in(answer.out)
+    assert f"clew signal {first} RETRY_RUN" in answer.out
+    engine.failing.clear()
+    again = clew("signal", first, "RETRY_RUN", "--json", cwd=sample)
+    assert (again.code, again.json["status"]) == (0, "COMPLETED")
+    assert again.json["retry_of"].startswith(first)
+
+
+def test_no_drive_leaves_the_run_to_a_worker(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["10"] = NOT_UNIQUE
+    run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
+    answer = clew("signal", run_id, "RETRY_STEP", "--step", "10", "--no-drive", "--json", cwd=sample)
+    assert (answer.code, answer.json["accepted"], answer.json["status"]) == (0, True, "RUNNING")
+    assert engine.executed[-1] == "10"
+
+
+def test_a_pause_stops_the_run_between_two_steps_and_resume_goes_on(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    engine.during["20"] = tell(sample, SignalType.PAUSE)
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert answer.code == 1
+    assert engine.executed[-1] == "20"
+    run_id = run_id_in(answer.out)
+    assert answer.out.splitlines()[-2:] == [
+        "The run is PAUSED; nothing was published.",
+        f"next: clew signal {run_id} RESUME",
+    ]
+    busy = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert busy.code == 1
+    assert busy.err.startswith('error PeriodBusy: another run of project "gl-close" for period "2026-01" is under way')
+    assert f"run {run_id} is PAUSED" in busy.err
+    assert clew("signal", run_id, "RESUME", cwd=sample).code == 0
+    assert engine.executed == STEPS
+
+
+def test_ctrl_c_cancels_in_order(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    def interrupt(context: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        context.cancel.wait(60)
+        context.cancel.check()
+
+    engine.during["20"] = interrupt
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert answer.code == 130
+    assert "cancelling; once more leaves at once" in answer.out
+    assert "The run is CANCELLED; nothing was published." in answer.out
+    assert clew("show", run_id_in(answer.out), "--json", cwd=sample).json["status"] == "CANCELLED"
+
+
+def test_a_run_that_another_worker_has_is_left_alone(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.during["20"] = tell(sample, SignalType.PAUSE)
+    arguments = ("run", "gl-close", "--period", "2026-01", "--request-id", "r1")
+    run_id = clew(*arguments, "--json", cwd=sample).json["run_id"]
+    with open_state(clew_package.open(sample).run_environment) as state:
+        assert state.stores.leases.acquire(run_id, owner="somebody else", ttl_s=600) is not None
+    answer = clew(*arguments, cwd=sample)
+    assert answer.code == 1
+    assert answer.err.startswith(f'error RunHeld: another worker has the run "{run_id[:8]}"')
+
+
+def test_a_run_may_wait_for_approval(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.storage_root = sample / ".clew" / "prod" / "storage"
+    answer = clew("run", "gl-close", "--period", "2026-01", "--env", "prod", cwd=sample)
+    run_id = run_id_in(answer.out)
+    assert answer.code == 1
+    assert engine.executed == []
+    assert answer.out.splitlines()[-1] == f"next: clew signal {run_id} APPROVE --env prod"
+    assert clew("signal", run_id, "APPROVE", "--env", "prod", cwd=sample).code == 0
+    assert engine.executed == STEPS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (
+            ("gl-cloze", "--period", "2026-01"),
+            3,
+            'error UnknownProject: no project "gl-cloze"\n  did you mean "gl-close"?',
+        ),
+        (("gl-close", "--period", "2026-1"), 3, 'error UnknownPeriod: no period "2026-1"'),
+        (("gl-close", "--period", "2026-01", "--env", "porduction"), 3, "error UnknownEnvironment"),
+        (("gl-close",), 2, "error WrongUsage: missing option '--period'"),
+    ],
+)
+def test_what_does_not_exist_is_said_before_anything_runs(
+    clew: Callable, sample: Path, engine: FakeEngine, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    answer = clew("run", *arguments, cwd=sample)
+    assert (answer.code, answer.out) == (code, "")
+    assert answer.err.startswith(message)
+    assert engine.executed == []
+
+
+def test_a_project_with_mistakes_does_not_run(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    path = sample / "projects" / "gl-close.yaml"
+    path.write_text(path.read_text().replace("SUM(transactions.amount_usd)", "SUM(transactions.amonut_usd)"))
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert answer.code == 1
+    assert 'did you mean "amount_usd"?' in answer.err
+    assert clew("runs", "--json", cwd=sample).json["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("CANCEL",), "refused: CANCEL: RUN_TERMINAL, the run is COMPLETED"),
+        (("RETRY_STEP", "--step", "10"), "refused: RETRY_STEP of step 10: RUN_TERMINAL, the run is COMPLETED"),
+    ],
+)
+def test_a_signal_that_makes_no_sense_is_refused_with_a_reason(
+    clew: Callable, sample: Path, engine: FakeEngine, arguments: tuple[str, ...], message: str
+) -> None:
+    run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
+    answer = clew("signal", run_id, *arguments, cwd=sample)
+    assert (answer.code, answer.out) == (1, message + "\n")
+    refused = clew("signal", run_id, *arguments, "--json", cwd=sample)
+    assert (refused.code, refused.json["accepted"], refused.json["refusal"]) == (1, False, "RUN_TERMINAL")
+
+
+def test_an_unknown_signal_is_wrong_usage(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
+    answer = clew("signal", run_id, "RETRY_STEPS", cwd=sample)
+    assert answer.code == 2
+    assert 'did you mean "RETRY_STEP"?' in answer.err
+
+
+def test_the_file_may_have_changed_since_its_version(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
+    path = sample / "projects" / "gl-close.yaml"
+    path.write_text(path.read_text().replace("'\"5290\"'", "'\"5291\"'"))
+    answer = clew("run", "gl-close", "--period", "2026-02", cwd=sample)
+    assert answer.out.startswith("note: the file has changed since version 1, which runs; `clew activate gl-close`")
+    assert "gl-close v1, period 2026-02" in answer.out
