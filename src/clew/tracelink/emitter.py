@@ -71,7 +71,7 @@ class Emitter:
         self._sender.start()
         weakref.finalize(self, self._sender.stop, _LAST_SECONDS)
 
-    def frame(  # noqa: PLR0917 - the fields of a FrameDescriptor, in its order
+    def frame(
         self,
         stream_id: int,
         epoch: int,

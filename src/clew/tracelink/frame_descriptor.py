@@ -38,7 +38,7 @@ _BEFORE_TRACE: Final = struct.Struct("<IQQQI")
 _BLOCK_LENGTH_BEFORE_TRACE = 32
 
 
-def write_frame(  # noqa: PLR0917 - passing by name would be a fifth of the cost
+def write_frame(
     buffer: bytearray | memoryview,
     offset: int,
     stream_id: int,

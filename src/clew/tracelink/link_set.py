@@ -50,7 +50,7 @@ def link_set_length(parent_count: int) -> int:
     return _FIXED_LENGTH + _PARENT_LENGTH * parent_count
 
 
-def write_link_set(  # noqa: PLR0917 - passing by name would be a fifth of the cost
+def write_link_set(
     buffer: bytearray | memoryview,
     offset: int,
     stream_id: int,
