@@ -1,0 +1,58 @@
+"""`clew test` as far as it needs no Spark: what cannot be run, and what there is to run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from cli_workspaces import write_workspace
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting Spark would be a mistake here."""
+
+    def refuse(_environment: object) -> None:
+        raise AssertionError("nothing needs Spark here")
+
+    monkeypatch.setattr("clew.app.running.session.session_of", refuse)
+
+
+def test_a_workspace_without_scenarios_says_where_they_belong(clew: Callable, tmp_path: Path, no_spark: None) -> None:
+    write_workspace(tmp_path, {})
+    answer = clew("test")
+    assert (answer.code, answer.out) == (0, "no scenarios; scenarios/*.yaml are where they belong\n")
+    assert clew("test", "--json").json["scenarios"] == []
+
+
+def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(
+    clew: Callable, tmp_path: Path, no_spark: None
+) -> None:
+    write_workspace(tmp_path, {"scenarios/wrong.yaml": 'name: wrong\nperiod: "2026"\nproject: report\nnonsense: 1\n'})
+    answer = clew("test", "--junit", "results/junit.xml")
+    assert answer.code == 1
+    lines = answer.out.splitlines()
+    assert lines[0] == "error wrong (scenarios/wrong.yaml)"
+    assert lines[1].startswith("  scenarios/wrong.yaml:4:1: error UnknownKey")
+    assert lines[-1].startswith("1 scenario: 0 passed, 1 error (")
+    suite = ElementTree.parse(tmp_path / "results" / "junit.xml").getroot()
+    assert suite.attrib["errors"] == "1"
+    [scenario] = clew("test", "--json").json["scenarios"]
+    assert (scenario["name"], scenario["status"], scenario["error"]["line"]) == ("wrong", "error", 4)
+
+
+def test_a_scenario_whose_project_is_wrong_is_an_error(clew: Callable, tmp_path: Path, no_spark: None) -> None:
+    scenario = 'name: one\nperiod: "2026"\nperiods: [{identifier: "2026", level: year, start_date: 2026-01-01, '
+    scenario += "end_date: 2026-12-31}]\nproject: repot\nexpected_output: {rows: []}\n"
+    write_workspace(tmp_path, {"scenarios/one.yaml": scenario})
+    answer = clew("test")
+    assert answer.code == 1
+    assert 'did you mean "report"?' in answer.out
+
+
+def test_a_path_that_does_not_exist_is_said(clew: Callable, tmp_path: Path, no_spark: None) -> None:
+    write_workspace(tmp_path, {})
+    answer = clew("test", "scenarios/none.yaml")
+    assert answer.code == 1
+    assert "scenarios/none.yaml" in answer.err
+    assert "no such file or folder" in answer.err
