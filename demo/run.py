@@ -3,17 +3,12 @@
 `make demo` runs this. It works in a folder of its own, which is removed in the end.
 """
 
-import csv
+import json
 import shlex
 import subprocess
 import sys
 import tempfile
-from decimal import Decimal
 from pathlib import Path
-
-import clew
-from clew.lang import evaluate
-from clew.plan.steps import UpdateStep
 
 CLEW = Path(sys.executable).with_name("clew")
 
@@ -30,42 +25,40 @@ def main() -> None:
         clew_command("check", ledger)
         say("What would a run do? A plan can be reviewed and approved without reading YAML.")
         clew_command("plan gl-close", ledger)
-        say("The points at which a run can keep the rows for analysis have names of their own:")
-        clew_command("plan gl-close --breakpoints", ledger)
         say("Now somebody mistypes a column:")
         shell("sed -i.bak 's/amount_local \\* fx.rate/amount_lcoal * fx.rate/' fragments/fx-to-usd.yaml", ledger)
         clew_command("check gl-close", ledger, expected=1)
         shell("mv fragments/fx-to-usd.yaml.bak fragments/fx-to-usd.yaml", ledger)
-        clew_command("check gl-close", ledger)
-        say("Expressions run in plain Python too. This is the conversion of step 10, on one line of January's file:")
-        convert_one_line(ledger)
-    say("That is what works today: definitions, the expression language, checking and planning. Running plans on Spark")
-    say("and following a value back to its rows are being built; README.md says how far they are.")
+        run_and_follow(ledger)
 
 
-def convert_one_line(ledger: Path) -> None:
-    """Evaluate the expression of a step on a row of the data."""
-    plan = clew.open(ledger).plan("gl-close")
-    [step] = [step for step in plan.steps if isinstance(step, UpdateStep) and step.name == "Convert to USD"]
-    expression = step.assignments[0].value.text
-    line = first(ledger / "data" / "journal" / "journal_2026-01.csv", journal_id="JE-00231", line_number="2")
-    rate = first(
-        ledger / "data" / "fx_rates.csv",
-        from_currency=line["currency"],
-        to_currency="USD",
-        rate_type="closing",
-        _period_from="2026-01-01",
+def run_and_follow(ledger: Path) -> None:
+    """Run both projects on Spark, then follow numbers back to where they came from, without it."""
+    say("The month close on Spark, which takes a few seconds to start:")
+    clew_command("run gl-close --period 2026-01", ledger)
+    close = latest_run(ledger, "gl-close")
+    say("The totals of January, as finance would check them. From here on nothing starts Spark.")
+    clew_command(f"""trace {close} --where 'row_kind = "total"'""", ledger)
+    say("What happened to one line of the journal?")
+    clew_command(f"""trace {close} --where 'journal_id = "JE-00231" AND line_number = 2'""", ledger)
+    say("Why are the expenses what they are? Every expression is calculated again on the way down to the file.")
+    clew_command(f"""explain {close} --where 'row_kind = "total" AND account_type = "expense"' total_usd""", ledger)
+    say("Where did the entry JE-00099 go?")
+    clew_command(f"""explain {close} --why-not 'journal_id = "JE-00099"'""", ledger)
+    say("Another project takes the closed ledger as its input:")
+    clew_command("run group-report --period 2026-01", ledger)
+    report = latest_run(ledger, "group-report")
+    say("An explanation goes through both projects, down to the lines of the journal:")
+    where = 'row_kind = "report" AND cost_center = "C110" AND account_type = "expense"'
+    clew_command(f"explain {report} --where '{where}' actual_usd", ledger)
+
+
+def latest_run(ledger: Path, project: str) -> str:
+    """The beginning of the id of a project's newest run."""
+    listed = subprocess.run(
+        [str(CLEW), "runs", "--project", project, "--json"], cwd=ledger, check=True, capture_output=True, text=True
     )
-    row = {"amount_local": Decimal(line["amount_local"]), "fx.rate": Decimal(rate["rate"])}
-    say("", ">>> from decimal import Decimal", ">>> from clew.lang import evaluate")
-    say(f">>> evaluate({expression!r}, {row!r})", repr(evaluate(expression, row)), "")
-    say(f"{line['journal_id']}/{line['line_number']}: {line['amount_local']} {line['currency']} at {rate['rate']}.", "")
-
-
-def first(file: Path, **wanted: str) -> dict[str, str]:
-    """The first row of a CSV file with these values."""
-    with file.open(encoding="utf-8", newline="") as rows:
-        return next(row for row in csv.DictReader(rows) if wanted.items() <= row.items())
+    return str(json.loads(listed.stdout)["runs"][0]["run_id"])[:8]
 
 
 def clew_command(arguments: str, folder: Path, *, expected: int = 0) -> None:
