@@ -43,7 +43,7 @@ def written(
         trace.close()
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(projects(), tables(), STYLES)
 def test_the_state_of_every_row_after_every_step_is_what_the_pipeline_held(
     project: dict[str, Any], data: dict[str, list[dict[str, Any]]], style: Style
@@ -61,7 +61,7 @@ def test_the_state_of_every_row_after_every_step_is_what_the_pipeline_held(
                 assert absent.diagnostic.code == "RowNotFound"
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(projects(), tables(), STYLES, st.integers(1, 5))
 def test_the_records_of_a_step_are_exactly_the_rows_that_differ(
     project: dict[str, Any], data: dict[str, list[dict[str, Any]]], style: Style, limit: int
@@ -100,7 +100,7 @@ def records(trace: RunTrace, seq: int, limit: int) -> dict[str, tuple[str, Any, 
         after = page.records[-1].row_id
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(projects(), tables(), STYLES)
 def test_a_history_has_one_entry_for_each_step_that_touched_the_row(
     project: dict[str, Any], data: dict[str, list[dict[str, Any]]], style: Style
@@ -125,7 +125,7 @@ def test_a_history_has_one_entry_for_each_step_that_touched_the_row(
                     assert diff.old != diff.new
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(projects(), tables(), STYLES)
 def test_counts_by_step_and_column_are_those_of_the_records(
     project: dict[str, Any], data: dict[str, list[dict[str, Any]]], style: Style
@@ -166,7 +166,7 @@ CONDITIONS = [
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(projects(), tables(), STYLES, st.sampled_from(CONDITIONS), st.integers(1, 4))
 def test_a_search_gives_exactly_the_rows_for_which_the_condition_is_true(
     project: dict[str, Any], data: dict[str, list[dict[str, Any]]], style: Style, where: str, limit: int

@@ -3,7 +3,8 @@
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+_BATCH = 1 << 13
 _CHUNK = 1 << 20
 _ALWAYS_VERIFIED = 1 << 20
 """Bytes of a file up to which its content is compared with what was written whenever it is first read: it takes a
@@ -71,7 +73,7 @@ class TraceFiles:
         for group in range(footer.num_row_groups):
             rows = footer.row_group(group).num_rows
             if position < rows:
-                return self._read(file, group, columns).slice(position, 1)
+                return self._row_at(file, group, position, columns)
             position -= rows
         raise IndexError(position)
 
@@ -84,7 +86,7 @@ class TraceFiles:
                 continue
             found = pc.index(self._read(file, group, [ORDINAL])[ORDINAL], ordinal).as_py()
             if found >= 0:
-                return self._read(file, group, columns).slice(found, 1)
+                return self._row_at(file, group, found, columns)
         return None
 
     def _ordinals(self, file: PartFile) -> list[tuple[int, int] | None]:
@@ -98,13 +100,30 @@ class TraceFiles:
             ]
         return self._ranges[file.path]
 
+    def _row_at(self, file: PartFile, group: int, position: int, columns: Sequence[str]) -> "pa.Table":
+        """A row of a row group. What lies behind it is not decoded."""
+        import pyarrow as pa
+
+        with self._opened(file) as opened:
+            for batch in opened.iter_batches(_BATCH, row_groups=[group], columns=list(columns)):
+                if position < batch.num_rows:
+                    return pa.Table.from_batches([batch.slice(position, 1)])
+                position -= batch.num_rows
+        raise damaged(file, "a row group has fewer rows than its footer says")
+
     def _read(self, file: PartFile, group: int, columns: Sequence[str]) -> "pa.Table":
+        with self._opened(file) as opened:
+            return opened.read_row_group(group, columns=list(columns))
+
+    @contextmanager
+    def _opened(self, file: PartFile) -> "Iterator[pq.ParquetFile]":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        footer = self.footer(file)
         try:
-            with pq.ParquetFile(self.path(file), metadata=self.footer(file), page_checksum_verification=True) as opened:
-                return opened.read_row_group(group, columns=list(columns))
+            with pq.ParquetFile(self.path(file), metadata=footer, page_checksum_verification=True) as opened:
+                yield opened
         except (pa.ArrowException, OSError) as error:
             raise damaged(file, str(error)) from error
 

@@ -10,7 +10,8 @@ values of those rows, on which the evaluator in Python decides.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
 
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
@@ -65,17 +66,17 @@ class RowSet:
         if condition is not None:
             named = {column for _, column in columns_of(condition) if column in self._types}
             needed, decide = sorted({*columns, *named}), evaluator(condition)
-        for chunk in _chunks(self._candidates(condition, see(0, {}).today, after)):
+        for chunk in self._chunks(condition, see(0, {}).today, after):
             for ordinal, cells in self.values(chunk, needed):
                 if decide is None or decide(see(ordinal, cells)) is True:
                     yield ordinal, {name: cells[name] for name in columns}
 
     def ordinals(self, after: int, limit: int) -> list[int]:
         """The first rows behind an ordinal."""
-        found: list[int] = self._candidates(None, date.min, after).slice(0, limit).to_pylist()
-        return found
+        chunks = self._chunks(None, date.min, after)
+        return list(islice((ordinal for chunk in chunks for ordinal in chunk.to_pylist()), limit))
 
-    def values(self, ordinals: "pa.ChunkedArray | Sequence[int]", columns: Sequence[str]) -> list[tuple[int, Cells]]:
+    def values(self, ordinals: "_Ordinals | Sequence[int]", columns: Sequence[str]) -> list[tuple[int, Cells]]:
         """The values of rows, by ordinal."""
         table = self._table(ordinals, columns)
         keys = table[ORDINAL].to_pylist()
@@ -83,23 +84,31 @@ class RowSet:
         rows = zip(*cells, strict=True) if columns else [()] * len(keys)
         return [(key, dict(zip(columns, row, strict=True))) for key, row in zip(keys, rows, strict=True)]
 
-    def _candidates(self, condition: Expression | None, today: date, after: int) -> "pa.ChunkedArray":
-        """The ordinals, ascending, of rows that may match; no row that matches is missing."""
+    def _chunks(self, condition: Expression | None, today: date, after: int) -> "Iterator[_Ordinals]":
+        """The ordinals, ascending, of rows that may match; no row that matches is missing.
+
+        Few come first, since a page is often full with them, then more and more. Where DuckDB can judge nothing, they
+        follow from the positions in the files.
+        """
         read = list[PartFile]()
-        filters = [Sql(f"{ORDINAL} > ?", (after,))]
-        columns = dict[str, Type]()
-        for conjunct in [] if condition is None else conjuncts(condition):
-            found = self._filter(conjunct, today, read)
-            if found is not None:
-                filters.append(found)
-                columns |= {name: self._types[name] for _, name in columns_of(conjunct)}
-        selects = list[Sql]()
-        for source in self._sources((after + 1, None)):
-            selects.append(f"SELECT {ORDINAL} FROM (" + source.select(columns) + ") WHERE " + joined(" AND ", filters))
-            read += source.read
-        if not selects:
-            return table_of([(ORDINAL, arrow_type(INTEGER), [])])[ORDINAL]
-        return self._database.query(joined(" UNION ALL ", selects) + f" ORDER BY {ORDINAL}", _distinct(read))[ORDINAL]
+        found = [] if condition is None else conjuncts(condition)
+        filters = {each: sql for each in found if (sql := self._filter(each, today, read)) is not None}
+        sources = list(self._sources((after + 1, None)))
+        if not sources:
+            return iter(())
+        if not filters and all(isinstance(source, FileSource) and source.counts_all for source in sources):
+            ranges = sorted((source.ordinals for source in sources if isinstance(source, FileSource)), key=min)
+            return _growing(_Ranges(ranges))
+        return _growing(self._candidates(filters, sources, read, after))
+
+    def _candidates(
+        self, filters: Mapping[Expression, Sql], sources: Sequence[RowSource], read: list[PartFile], after: int
+    ) -> "pa.ChunkedArray":
+        columns = {name: self._types[name] for each in filters for _, name in columns_of(each)}
+        condition = joined(" AND ", [Sql(f"{ORDINAL} > ?", (after,)), *filters.values()])
+        selects = [f"SELECT {ORDINAL} FROM (" + source.select(columns) + ") WHERE " + condition for source in sources]
+        files = _distinct([*read, *(file for source in sources for file in source.read)])
+        return self._database.query(joined(" UNION ALL ", selects) + f" ORDER BY {ORDINAL}", files)[ORDINAL]
 
     def _filter(self, conjunct: Expression, today: date, read: list[PartFile]) -> Sql | None:
         """SQL over rows as they were created that keeps all rows for which a condition may be true."""
@@ -126,8 +135,9 @@ class RowSet:
         table = parquet([self._files.path(file) for file in part.files])
         return f"SELECT {ORDINAL} FROM " + table + f" WHERE {is_set(step, position)} AND " + condition
 
-    def _table(self, ordinals: "pa.ChunkedArray | Sequence[int]", columns: Sequence[str]) -> "pa.Table":
-        wanted = table_of([(ORDINAL, arrow_type(INTEGER), ordinals)])
+    def _table(self, ordinals: "_Ordinals | Sequence[int]", columns: Sequence[str]) -> "pa.Table":
+        listed = ordinals if isinstance(ordinals, Sequence) else ordinals.to_pylist()
+        wanted = table_of([(ORDINAL, arrow_type(INTEGER), listed)])
         types = {name: self._types[name] for name in columns}
         bounds = _bounds(wanted)
         read, selects = list[PartFile](), list[Sql]()
@@ -164,10 +174,47 @@ class RowSet:
                 yield source
 
 
-def _chunks(ordinals: "pa.ChunkedArray") -> Iterator["pa.ChunkedArray"]:
-    """Few rows first, since a page is often full with them, then more and more."""
-    size, start = _FIRST_CHUNK, 0
-    while start < len(ordinals):
+class _Ordinals(Protocol):
+    """Ordinals in a row."""
+
+    def __len__(self) -> int: ...
+
+    def slice(self, offset: int, length: int) -> "_Ordinals":
+        """Some of them."""
+        ...
+
+    def to_pylist(self) -> list[int]:
+        """All of them."""
+        ...
+
+
+class _Ranges:
+    """The ordinals of ranges, made when they are asked for."""
+
+    def __init__(self, ranges: Sequence[range]) -> None:
+        self._ranges = ranges
+
+    def __len__(self) -> int:
+        return sum(map(len, self._ranges))
+
+    def slice(self, offset: int, length: int) -> "_Ranges":
+        """Some of them."""
+        cut = list[range]()
+        for each in self._ranges:
+            part = each[max(0, offset) : max(0, offset + length)]
+            offset -= len(each)
+            if part:
+                cut.append(part)
+        return _Ranges(cut)
+
+    def to_pylist(self) -> list[int]:
+        """All of them."""
+        return [ordinal for each in self._ranges for ordinal in each]
+
+
+def _growing(ordinals: _Ordinals) -> Iterator[_Ordinals]:
+    size, start, count = _FIRST_CHUNK, 0, len(ordinals)
+    while start < count:
         yield ordinals.slice(start, size)
         start += size
         size = min(size * 10, _LARGEST_CHUNK)

@@ -92,6 +92,18 @@ class FileSource:
         return first, last
 
     @property
+    def counts_all(self) -> bool:
+        """Whether all rows count, so that their ordinals are known without reading."""
+        return self.origin.periods is None
+
+    @property
+    def ordinals(self) -> range:
+        """The ordinals in the range."""
+        base = (self.origin.file.ordinal or 0) << ROW_INDEX_BITS
+        first, last = self.positions
+        return range(base + first, base + last + 1)
+
+    @property
     def is_outside(self) -> bool:
         """Whether the file has no row in the range."""
         return self.positions[0] > self.positions[1]
