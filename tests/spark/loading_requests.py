@@ -1,6 +1,7 @@
 """Requests to pin datasets, as tests write them."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,6 +19,9 @@ from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalMode
 from clew.plan.resolution import Source
 from clew.spark.loading import Pinned, PinRequest, TableReader, pin
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "store"))
+"""The database server of the store's tests."""
 
 CALENDAR = Calendar(id="fiscal", name="fiscal", generate=Generate(first_year=2025, last_year=2026))
 PERIODS = PeriodTree(periods_of(CALENDAR))

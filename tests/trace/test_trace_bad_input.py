@@ -357,3 +357,18 @@ def test_rows_of_other_periods_in_the_files_of_a_managed_dataset_are_not_there(t
         trace, parts=tuple(replace(p, details={"periods": PERIOD}) if p.name == "main" else p for p in changed)
     )
     assert mine.search(None, at=0).rows == trace.search(None, at=0).rows
+
+
+def test_a_column_may_have_the_name_that_duckdb_gives_to_positions(tmp_path: Path) -> None:
+    columns = {"k": "integer", "File_Row_Number": "integer"}
+    datasets = {"main": {"columns": columns, "mode": "none", "table": "t"}}
+    double = {"column": "File_Row_Number", "expression": "File_Row_Number * 2"}
+    step = {"seq": 1, "name": "Double", "type": "update", "selector": "k > 1", "arguments": {"assignments": [double]}}
+    plan = compiled(tmp_path / "workspace", PROJECT | {"operations": [step]}, datasets)
+    assert plan is not None
+    rows = [{"k": k, "File_Row_Number": 100 - k} for k in range(7)]
+    writer = Writer(tmp_path / "storage", interpreted(plan, {"main": rows}, TODAY), Style(files=2, row_group=2))
+    trace = writer.write()
+    held = {trace.row_ids.row_id(o): s for o, s in zip(writer.ordinals, writer.recorded.states[1], strict=True)}
+    assert {found.row_id: found.state for found in trace.search(None).rows} == held
+    assert [found.state["k"] for found in trace.search("File_Row_Number = 192").rows] == [4]

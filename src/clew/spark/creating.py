@@ -1,6 +1,7 @@
 """Rows that aggregate and append create, as the columns that are written once and read ever after."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,11 +21,11 @@ def summary_rows(
     rows: DataFrame, step: AggregateStep, expressing: Expressing, columns: tuple[Column, ...], period: str
 ) -> DataFrame:
     """One row for each group of the selected rows. A group has rows: nothing is summed up over none."""
-    selected = rows.where(_selected(step, expressing))
-    grouped = _grouped(selected, step.group_by, step.aggregations, expressing.sql)
+    selected = rows.where(expressing.filter(step.selector))
+    grouped = aggregated(selected, step.group_by, step.aggregations, expressing.sql)
     filled = {name: quoted(name) for name in step.group_by}
     filled |= {aggregation.column: quoted(_out(index)) for index, aggregation in enumerate(step.aggregations)}
-    return _as_working_rows(grouped.orderBy(*map(quoted, step.group_by)), columns, filled, period)
+    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period)
 
 
 def appended_rows(
@@ -32,37 +33,40 @@ def appended_rows(
 ) -> DataFrame:
     """The rows of another dataset, or summaries of them, as rows of the working dataset."""
 
-    def sql(tree: Expression) -> str:
-        return sql_of(tree, own_columns, expressing.today)
-
+    sql = partial(source_sql, expressing=expressing)
     chosen = source.where(sql(step.source_selector.tree)) if step.source_selector else source
     if step.group_by is None:
         filled = {column.column: sql(column.value.tree) for column in step.columns}
         return _as_working_rows(chosen, columns, filled, period, keeps_source=True)
-    grouped = _grouped(chosen, step.group_by, step.columns, sql)
+    grouped = aggregated(chosen, step.group_by, step.columns, sql)
     filled = {column.column: quoted(_out(index)) for index, column in enumerate(step.columns)}
-    return _as_working_rows(grouped.orderBy(*map(quoted, step.group_by)), columns, filled, period)
+    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period)
 
 
-def _selected(step: AggregateStep, expressing: Expressing) -> str:
-    if step.selector is None:
-        return "NOT `_deleted`"
-    return f"NOT `_deleted` AND ({expressing.sql(step.selector.tree)})"
+def source_sql(tree: Expression, expressing: Expressing) -> str:
+    """The SQL of an expression over the rows of an appended dataset."""
+    return sql_of(tree, own_columns, expressing.today)
 
 
 def _out(index: int) -> str:
     return f"__out{index}"
 
 
-def _grouped(
+def aggregated(
     rows: DataFrame,
     group_by: tuple[str, ...],
     aggregations: tuple[Assignment, ...],
     sql: Callable[[Expression], str],
 ) -> DataFrame:
+    """One row for each group, with the values of the aggregations."""
     values = [F.expr(sql(item.value.tree)).alias(_out(index)) for index, item in enumerate(aggregations)]
     size = F.count(F.lit(1)).alias(_GROUP_SIZE)
     return rows.groupBy(*map(quoted, group_by)).agg(size, *values).where(f"{_GROUP_SIZE} > 0")
+
+
+def _sorted(grouped: DataFrame, group_by: tuple[str, ...]) -> DataFrame:
+    """Groups by their keys within each file; few groups make one file, so that people find them in order."""
+    return grouped.sortWithinPartitions(*map(quoted, group_by)) if group_by else grouped
 
 
 def _as_working_rows(

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from pyspark.errors import PySparkException
-
 from clew.diagnostics import ClewError
 from clew.plan.steps import Step
+from clew.spark.culprits import culprit
 from clew.spark.engine import EngineRun, StepResult, execute, next_group
-from clew.spark.failures import culprit, is_value_error, translated
+from clew.spark.failures import SPARK_ERRORS, is_value_error, translated
 from clew.spark.working import Progress, rebuild
 from clew.trace.layout import Part
 
@@ -19,7 +18,7 @@ def run_directly(
     progress = Progress(tuple(inputs))
     remaining = list(run.plan.steps)
     while remaining:
-        group = next_group(remaining)
+        group = next_group(run.plan, remaining)
         for result in _execute(run, group, progress):
             progress = Progress((*progress.parts, *result.parts))
             on_done(result)
@@ -30,7 +29,7 @@ def run_directly(
 def _execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[StepResult, ...]:
     try:
         return execute(run, group, progress)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         if len(group) == 1:
             raise _explained(run, error, group[0], progress) from error
     results = list[StepResult]()
@@ -41,7 +40,7 @@ def _execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple
     return tuple(results)
 
 
-def _explained(run: EngineRun, error: PySparkException, step: Step, progress: Progress) -> ClewError:
+def _explained(run: EngineRun, error: Exception, step: Step, progress: Progress) -> ClewError:
     if is_value_error(error):
         before = max((each.seq for each in run.plan.steps if each.seq < step.seq), default=0)
         working = rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=before)

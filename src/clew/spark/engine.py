@@ -2,20 +2,24 @@
 
 A group is a run of narrow steps with at most one step behind them that writes: an aggregate, an append or an output.
 The changes of the narrow steps are one job, the writing step is another, and both run at the same time. They commit
-together, in order.
+together, in order; an output is published when both have succeeded.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from clew.diagnostics import EngineBug
+from clew.diagnostics.codes.engine import ENGINE_FAILURE
 from clew.plan.plan import Plan
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+from clew.spark.conditions import equality_keys
 from clew.spark.creating import appended_rows, summary_rows
-from clew.spark.joins import require_unique
+from clew.spark.failures import SPARK_ERRORS
+from clew.spark.joins import JoinChecks, UniqueKeys
 from clew.spark.narrow import Expressing, NarrowStep, change_columns, mask_columns
 from clew.spark.parts import write_part
 from clew.spark.publishing import Published, Publisher
@@ -23,6 +27,7 @@ from clew.spark.registering import Registrar
 from clew.spark.sql import quoted
 from clew.spark.working import Progress, Storage, Working, joined_for, rebuild
 from clew.trace.layout import ORDINAL, Part, TracedStep
+from clew.trace.run_parts import periods_of
 
 LONGEST_CHAIN = 12
 """Narrow steps on top of each other before the state is written down. Longer chains outgrow the JIT compiler."""
@@ -62,6 +67,7 @@ class EngineRun:
     storage: Storage
     publisher: Publisher
     registrar: Registrar
+    unique: UniqueKeys = field(default_factory=UniqueKeys)
 
     @property
     def folder(self) -> str:
@@ -69,61 +75,126 @@ class EngineRun:
         return f"runs/{self.run_id}"
 
 
-def next_group(steps: Sequence[Step]) -> tuple[Step, ...]:
+def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps at the beginning of the ones that are left which are done together."""
     group = list[Step]()
+    chain = _chain_before(plan, steps[0].seq)
     for step in steps:
         group.append(step)
-        if not isinstance(step, UpdateStep | DeleteStep) or len(group) >= LONGEST_CHAIN:
+        chain += 1
+        if not isinstance(step, UpdateStep | DeleteStep) or chain >= LONGEST_CHAIN:
             break
     return tuple(group)
 
 
+def _chain_before(plan: Plan, seq: int) -> int:
+    """How many narrow steps are on top of what is written before a step, where every group went well."""
+    narrow = [step for step in plan.steps if step.seq < seq and isinstance(step, UpdateStep | DeleteStep)]
+    return len(narrow) % LONGEST_CHAIN
+
+
 def execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[StepResult, ...]:
     """Do a group of steps and say what it did. Nothing counts until the caller commits it."""
-    before = rebuild(
-        run.plan, progress, run.period, run.storage, run.expressing, until=_seq_before(run.plan, group[0].seq)
-    )
+    before = _before(run, group[0], progress)
     narrow = [step for step in group if isinstance(step, UpdateStep | DeleteStep)]
-    working = before
+    chain = _Chain(run, progress, before)
     for step in narrow:
-        working = _apply(run, working, step)
-    jobs = list[Callable[[], list[StepResult]]]()
-    if narrow:
-        jobs.append(lambda: _write_changes(run, working, narrow))
+        chain.add(step)
     last = group[-1]
-    if isinstance(last, AggregateStep | AppendStep | OutputStep):
-        jobs.append(lambda: [_write_step(run, working, last, progress)])
-    results = [result for found in _together(jobs) for result in found]
-    return tuple(sorted(results, key=lambda result: result.seq))
+    if isinstance(last, UpdateStep | DeleteStep):
+        return tuple(chain.write(narrow))
+    write = _writer(run, chain.working, last, progress)
+    if not narrow:
+        return (write().publish(),)
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        writing = threads.submit(_tagged(run.storage.spark, write))
+        try:
+            changes = chain.write(narrow)
+        except BaseException:
+            writing.add_done_callback(_discard)
+            raise
+    return (*changes, writing.result().publish())
 
 
-def _seq_before(plan: Plan, seq: int) -> int:
-    return max((step.seq for step in plan.steps if step.seq < seq), default=0)
+def _before(run: EngineRun, step: Step, progress: Progress) -> Working:
+    until = max((each.seq for each in run.plan.steps if each.seq < step.seq), default=0)
+    return rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=until)
 
 
-def _apply(run: EngineRun, working: Working, step: NarrowStep) -> Working:
-    joined = joined_for(step, run.storage) if isinstance(step, UpdateStep) else {}
-    if isinstance(step, UpdateStep):
-        rows = working.rows
-        for join in step.joins:
-            require_unique(rows, step, join, joined[join.alias], run.expressing)
-            if len(step.joins) > 1:
-                rows = rows.join(joined[join.alias], F.expr(run.expressing.sql(join.on.tree)), "left")
-    return working.after(step, run.expressing, joined)
+class _Chain:
+    """Narrow steps on top of each other, whose joins must not double rows.
+
+    Where the joined side alone does not tell, the rows that come out are counted: a left join loses none, so more rows
+    than there were before means that one was doubled. That costs nothing, but does not say which; so only then do the
+    steps look for it, one after the other.
+    """
+
+    def __init__(self, run: EngineRun, progress: Progress, before: Working) -> None:
+        inputs = {part.name: part for part in progress.parts if part.kind == "input"}
+        self._run = run
+        self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing)
+        self._expected = _rows_of(run.plan, inputs, progress)
+        self._doubtful = list[tuple[UpdateStep, Working, Mapping[str, DataFrame]]]()
+        self.working = before
+
+    def add(self, step: NarrowStep) -> None:
+        """Put a step on top."""
+        joined = joined_for(step, self._run.storage) if isinstance(step, UpdateStep) else {}
+        if isinstance(step, UpdateStep):
+            by_more_than_keys = [join for join in step.joins if equality_keys(join.on.tree, join.alias) is None]
+            safe = all(self._checks.cannot_double(join, joined[join.alias]) for join in step.joins)
+            if not safe and (self._expected is None or len(by_more_than_keys) < len(step.joins)):
+                self._checks.require(self.working.rows, step, joined)
+            elif not safe:
+                self._doubtful.append((step, self.working, joined))
+        self.working = self.working.after(step, self._run.expressing, joined)
+
+    def write(self, steps: Sequence[NarrowStep]) -> list[StepResult]:
+        """Write what the steps changed."""
+        try:
+            results, rows = _write_changes(self._run, self.working, steps)
+        except SPARK_ERRORS:
+            self._find_doubled()
+            raise
+        if self._doubtful and rows != self._expected:
+            self._find_doubled()
+            problem = f"{self._expected} rows went into steps {steps[0].seq} to {steps[-1].seq}, and {rows} came out"
+            raise EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
+        return results
+
+    def _find_doubled(self) -> None:
+        for step, working, joined in self._doubtful:
+            self._checks.require(working.rows, step, joined)
 
 
-def _together(jobs: Sequence[Callable[[], list[StepResult]]]) -> list[list[StepResult]]:
-    """Run jobs at the same time. The first failure is raised when all have ended."""
-    if len(jobs) == 1:
-        return [jobs[0]()]
-    with ThreadPoolExecutor(max_workers=max(1, len(jobs))) as threads:
-        futures = [threads.submit(job) for job in jobs]
-    return [future.result() for future in futures]
+def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: Progress) -> int | None:
+    """How many rows the working dataset has; None where that is not known without reading them."""
+    loaded = inputs[plan.input.key]
+    if periods_of(loaded, plan.input) is not None:
+        return None
+    created = [part for part in progress.parts if part.kind == "created"]
+    return sum(file.rows for part in (loaded, *created) for file in part.files)
 
 
-def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]) -> list[StepResult]:
-    """Write what narrow steps changed, with the state where the chain has become long."""
+def _tagged(spark: SparkSession, job: Callable[[], "_Written"]) -> Callable[[], "_Written"]:
+    """A job for another thread, under the tags of this one, by which it is interrupted."""
+    tags = spark.getTags()
+
+    def tagged() -> _Written:
+        for tag in tags:
+            spark.addTag(tag)
+        return job()
+
+    return tagged
+
+
+def _discard(writing: "Future[_Written]") -> None:
+    if writing.exception() is None:
+        writing.result().discard()
+
+
+def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]) -> tuple[list[StepResult], int]:
+    """Write what narrow steps changed, with the state where the chain has become long; count all rows on the way."""
     holds_state = working.chain >= LONGEST_CHAIN
     columns = run.plan.columns_after(steps[-1].seq)
     counted, observation = _observed(working.rows, steps)
@@ -147,7 +218,7 @@ def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]
     written = write_part(rows, run.storage.root, f"{run.folder}/changes/{part.name}", part)
     found = observation.get
     results = [StepResult(step.seq, _narrow_counts(step, int(found[f"s{step.seq}"] or 0))) for step in steps]
-    return [*results[:-1], replace(results[-1], parts=(written,))]
+    return [*results[:-1], replace(results[-1], parts=(written,))], int(found["rows"])
 
 
 def _observed(rows: DataFrame, steps: Sequence[NarrowStep]) -> tuple[DataFrame, Observation]:
@@ -157,7 +228,7 @@ def _observed(rows: DataFrame, steps: Sequence[NarrowStep]) -> tuple[DataFrame, 
         F.expr(f"count_if(coalesce({', '.join(map(quoted, mask_columns(step)))}) IS NOT NULL)").alias(f"s{step.seq}")
         for step in steps
     ]
-    return rows.observe(observation, *counts), observation
+    return rows.observe(observation, F.count(F.lit(1)).alias("rows"), *counts), observation
 
 
 def _narrow_counts(step: NarrowStep, count: int) -> StepCounts:
@@ -170,21 +241,44 @@ def _traced(step: NarrowStep) -> TracedStep:
     return TracedStep(step.seq, "delete", ())
 
 
-def _write_step(
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the step at the end of a group has written, where nobody looks."""
+
+    publish: Callable[[], StepResult]
+    """Lets others see it."""
+    discard: Callable[[], None] = lambda: None
+    """Takes it away."""
+
+
+def _writer(
     run: EngineRun, working: Working, step: AggregateStep | AppendStep | OutputStep, progress: Progress
-) -> StepResult:
+) -> Callable[[], _Written]:
     if isinstance(step, OutputStep):
-        published = run.publisher.publish(working.rows, step, run.expressing)
-        if step.registers is not None:
-            version = run.registrar.register(working.rows, step, run.expressing)
+        return lambda: _write_output(run, working, step)
+    return lambda: _write_created(run, working, step, next_ordinal(progress))
+
+
+def _write_output(run: EngineRun, working: Working, step: OutputStep) -> _Written:
+    pending = run.publisher.prepare(working.rows, step, run.expressing)
+    register = run.registrar.prepare(working.rows, step, run.expressing) if step.registers is not None else None
+
+    def publish() -> StepResult:
+        published = pending.publish()
+        version = register() if register is not None else None
+        if version is not None:
             published = replace(published, dataset=step.registers, dataset_version=version)
         return StepResult(step.seq, StepCounts(written=published.rows), published=published)
+
+    return _Written(publish, pending.discard)
+
+
+def _write_created(run: EngineRun, working: Working, step: AggregateStep | AppendStep, ordinal: int) -> _Written:
     columns = run.plan.columns_after(step.seq)
     if isinstance(step, AggregateStep):
         rows = summary_rows(working.rows, step, run.expressing, columns, run.period)
     else:
-        source = run.storage.pinned(step.source)
-        rows = appended_rows(source, step, run.expressing, columns, run.period)
+        rows = appended_rows(run.storage.pinned(step.source), step, run.expressing, columns, run.period)
     part = Part(
         kind="created",
         name=str(step.seq),
@@ -192,10 +286,9 @@ def _write_step(
         columns=tuple((column.name, str(column.type)) for column in columns),
         seq=step.seq,
     )
-    written = write_part(
-        rows, run.storage.root, f"{run.folder}/created/{step.seq}", part, first_ordinal=next_ordinal(progress)
-    )
-    return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
+    written = write_part(rows, run.storage.root, f"{run.folder}/created/{step.seq}", part, first_ordinal=ordinal)
+    result = StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
+    return _Written(lambda: result)
 
 
 def next_ordinal(progress: Progress) -> int:

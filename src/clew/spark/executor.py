@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
@@ -24,8 +24,10 @@ from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.plan_ref import PlannedStep
 from clew.runs.snapshot import RunSnapshot
 from clew.runs.status import StepStatus
+from clew.spark.culprits import culprit
 from clew.spark.engine import EngineRun, StepResult, execute, next_group, next_ordinal
-from clew.spark.failures import culprit, is_value_error, translated
+from clew.spark.failures import SPARK_ERRORS, is_value_error, translated
+from clew.spark.joins import UniqueKeys
 from clew.spark.narrow import Expressing
 from clew.spark.parts import read_part
 from clew.spark.publishing import Published, Publisher
@@ -34,6 +36,7 @@ from clew.spark.sql import spark_type
 from clew.spark.working import Progress, Storage, rebuild
 from clew.trace.layout import PART_FILE, SOURCE_FILE, SOURCE_LINE, Part
 from clew.trace.parts_json import part_from_json
+from clew.trace.run_parts import periods_of
 
 LOAD = "load"
 PART_KIND = "trace-part"
@@ -75,6 +78,7 @@ class SparkExecutor:
     def __init__(self, run: SparkRun) -> None:
         self._run = run
         self._parts: dict[str, Part] = {}
+        self._unique = UniqueKeys()
         self._steps = {step.seq: step for step in run.plan.steps}
 
     @property
@@ -91,7 +95,7 @@ class SparkExecutor:
         """Loading is a job of its own; narrow steps go together with the step behind them that writes."""
         if remaining[0].step_id == LOAD:
             return 1
-        return len(next_group([self._steps[step.seq] for step in remaining]))
+        return len(next_group(self._run.plan, [self._steps[step.seq] for step in remaining]))
 
     def execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
         """Do a group of steps."""
@@ -105,7 +109,7 @@ class SparkExecutor:
             if any(attempt.logical_attempt_id > 1 for attempt in attempts):
                 self._read_anew(group, context.snapshot)
             return self._do(group, context.snapshot)
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             context.cancel.check()
             step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
             raise self._explained(error, step, context.snapshot) from error
@@ -142,6 +146,7 @@ class SparkExecutor:
                 seen.add(use.key)
                 self._run.inputs.pin(use, next_ordinal(self.progress(snapshot)))
                 self._parts.clear()
+                self._unique = UniqueKeys()
 
     def _do(self, group: Sequence[Step], snapshot: RunSnapshot) -> list[StepOutput]:
         results = execute(self._engine_run(snapshot), group, self.progress(snapshot))
@@ -163,7 +168,7 @@ class SparkExecutor:
             rows_written=counts.written,
         )
 
-    def _explained(self, error: PySparkException, step: Step | None, snapshot: RunSnapshot) -> ClewError:
+    def _explained(self, error: Exception, step: Step | None, snapshot: RunSnapshot) -> ClewError:
         if step is not None and is_value_error(error):
             before = max((seq for seq in self._steps if seq < step.seq), default=0)
             working = rebuild(
@@ -209,6 +214,7 @@ class SparkExecutor:
             storage=self._storage(snapshot),
             publisher=self._run.publisher,
             registrar=self._run.registrar,
+            unique=self._unique,
         )
 
     def _expressing(self, snapshot: RunSnapshot) -> Expressing:
@@ -232,7 +238,9 @@ def pinned_rows(spark: SparkSession, root: Path, part: Part, use: DatasetUse) ->
     """The rows of a pinned dataset, with `_period` (NULL where rows have none), their source and their ordinals."""
     columns = [(column.name, spark_type(column.type)) for column in use.columns if column.name != "_period"]
     columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
-    return read_part(spark, root, part, columns)
+    rows = read_part(spark, root, part, columns)
+    periods = periods_of(part, use)
+    return rows if periods is None else rows.where(F.col("_period").isin(sorted(periods)))
 
 
 def datasets_of(plan: Plan) -> list[DatasetUse]:

@@ -12,11 +12,13 @@ from datetime import date
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from clew.lang.typed import Expression
-from clew.plan.steps import DeleteStep, UpdateStep
+from clew.lang.typed import ColumnValue, Expression, columns_of
+from clew.lang.types import BOOLEAN
+from clew.plan.steps import DeleteStep, Join, PlannedExpression, UpdateStep
+from clew.spark.conditions import can_fail, guarded
 from clew.spark.names import joined_column, new_column, selected_column, working_columns
 from clew.spark.sql import quoted, spark_type, sql_of
-from clew.trace.layout import DELETED_MASK, MASK_BITS, after_column, mask_column, mask_words
+from clew.trace.layout import DELETED_MASK, MASK_BITS, ORDINAL, after_column, mask_column, mask_words
 
 NarrowStep = UpdateStep | DeleteStep
 
@@ -33,18 +35,28 @@ class Expressing:
         """The SQL of an expression over the working dataset and the joins of a step."""
         return sql_of(tree, working_columns(self.run_id, self.table), self.today)
 
-    def selected(self, step: NarrowStep) -> str:
-        """SQL that is TRUE for the rows that a step acts on and FALSE for all others."""
-        if step.selector is None:
+    def selected(self, selector: PlannedExpression | None) -> str:
+        """SQL that is TRUE for the rows that a step with this selector acts on and FALSE for all others."""
+        if selector is None:
             return "NOT `_deleted`"
-        return f"(NOT `_deleted` AND coalesce({self.sql(step.selector.tree)}, FALSE))"
+        return f"(NOT `_deleted` AND coalesce({self.sql(selector.tree)}, FALSE))"
+
+    def filter(self, selector: PlannedExpression | None) -> str:
+        """The same as a condition for `where`.
+
+        Spark takes the parts of a condition to where each can be decided first. So where a selector can fail, it must
+        not come apart, or it would fail on rows that were deleted because it fails on them.
+        """
+        if selector is None or not can_fail(selector.tree):
+            return self.selected(selector)
+        return f"CASE WHEN NOT `_deleted` THEN coalesce({self.sql(selector.tree)}, FALSE) ELSE {ORDINAL} < 0L END"
 
 
 def apply_delete(rows: DataFrame, step: DeleteStep, expressing: Expressing) -> DataFrame:
     """The rows behind a deletion."""
     selected = selected_column(step.seq)
     return (
-        rows.withColumns({selected: F.expr(expressing.selected(step))})
+        rows.withColumns({selected: F.expr(expressing.selected(step.selector))})
         .withColumns(
             {
                 mask_column(step.seq): F.expr(f"CASE WHEN {quoted(selected)} THEN {DELETED_MASK}L END"),
@@ -59,13 +71,8 @@ def apply_update(
     rows: DataFrame, step: UpdateStep, expressing: Expressing, joined: Mapping[str, DataFrame]
 ) -> DataFrame:
     """The rows behind an update. `joined` has for each alias its dataset, columns named by `joined_column`."""
-    dropped = list[str]()
-    for join in step.joins:
-        other = joined[join.alias]
-        rows = rows.join(other, F.expr(expressing.sql(join.on.tree)), "left")
-        dropped += [joined_column(join.alias, column.name) for column in join.dataset.columns]
+    rows = rows_with_joins(rows, step, expressing, joined)
     selected = selected_column(step.seq)
-    rows = rows.withColumns({selected: F.expr(expressing.selected(step))})
     rows = rows.withColumns(
         {
             new_column(step.seq, position): F.expr(
@@ -76,24 +83,59 @@ def apply_update(
         }
     )
     rows = rows.withColumns(_changes(step))
+    dropped = [joined_column(join.alias, column.name) for join in step.joins for column in join.dataset.columns]
     temporary = [selected, *(new_column(step.seq, position) for position in range(len(step.assignments)))]
     return rows.drop(*temporary, *dropped)
 
 
+def rows_with_joins(
+    rows: DataFrame, step: UpdateStep, expressing: Expressing, joined: Mapping[str, DataFrame]
+) -> DataFrame:
+    """Rows with the columns of a step's joins, and `selected_column`, which says whether the step is for them."""
+    rows = guarded_rows(rows, step, expressing)
+    for join in step.joins:
+        rows = matched_rows(rows, step, join, joined[join.alias], expressing, "left")
+    if not _looks_at_joins(step, expressing):
+        return rows
+    return rows.withColumns({selected_column(step.seq): F.expr(expressing.selected(step.selector))})
+
+
+def guarded_rows(rows: DataFrame, step: UpdateStep, expressing: Expressing) -> DataFrame:
+    """Rows with `selected_column`, as far as it can be told before anything is joined."""
+    selector = None if _looks_at_joins(step, expressing) else step.selector
+    return rows.withColumns({selected_column(step.seq): F.expr(expressing.selected(selector))})
+
+
+def matched_rows(
+    rows: DataFrame, step: UpdateStep, join: Join, other: DataFrame, expressing: Expressing, how: str
+) -> DataFrame:
+    """Guarded rows joined to one dataset.
+
+    Rows that the step is not for match nothing, so that what would match them twice cannot double them.
+    """
+    guard = ColumnValue(expressing.table, selected_column(step.seq), BOOLEAN)
+    condition = guarded(join.on.tree, join.alias, guard)
+    return rows.join(other, F.expr(expressing.sql(condition)), how)
+
+
+def _looks_at_joins(step: UpdateStep, expressing: Expressing) -> bool:
+    return step.selector is not None and any(table != expressing.table for table, _ in columns_of(step.selector.tree))
+
+
 def _changes(step: UpdateStep) -> dict[str, Column]:
     """Mask, values after, and the assigned columns themselves, all from the values before and the new ones."""
-    differs = [
+    is_same = [
         f"({_old(step, position)} <=> {quoted(new_column(step.seq, position))})"
         for position in range(len(step.assignments))
     ]
     columns = dict[str, Column]()
     for word in range(mask_words(len(step.assignments))):
         bits = range(word * MASK_BITS, min((word + 1) * MASK_BITS, len(step.assignments)))
-        total = " | ".join(f"IF({differs[bit]}, 0L, {1 << (bit - word * MASK_BITS)}L)" for bit in bits)
+        total = " | ".join(f"IF({is_same[bit]}, 0L, {1 << (bit - word * MASK_BITS)}L)" for bit in bits)
         columns[mask_column(step.seq, word)] = F.expr(f"nullif({total}, 0L)")
     for position, assignment in enumerate(step.assignments):
         new = quoted(new_column(step.seq, position))
-        columns[after_column(step.seq, position)] = F.expr(f"CASE WHEN NOT {differs[position]} THEN {new} END")
+        columns[after_column(step.seq, position)] = F.expr(f"CASE WHEN NOT {is_same[position]} THEN {new} END")
         columns[assignment.column] = F.expr(new)
     return columns
 

@@ -1,5 +1,6 @@
 """Outputs as versions of datasets: immutable Parquet that other projects take as input."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,17 +15,17 @@ from clew.spark.narrow import Expressing
 from clew.spark.parts import write_part
 from clew.spark.publishing import output_rows
 from clew.spark.sql import quoted
-from clew.trace.layout import ORDINAL, Part
-
-ORIGIN = "__origin"
-"""The ordinal that a row had in the run that registered it, which leads an explanation across projects."""
+from clew.trace.layout import ORDINAL, ORIGIN, Part
 
 
 class Registrar(Protocol):
     """Makes outputs into versions of datasets."""
 
-    def register(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> int:
-        """Keep the rows of an output as the next version of its dataset, once for each run and step."""
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
+        """Keep the rows of an output, and give what makes them the next version of its dataset.
+
+        That happens once for each run and step. The version is None where nothing is registered.
+        """
         ...
 
 
@@ -38,9 +39,17 @@ class StorageRegistrar:
     root: Path
     registry: DatasetRegistry
 
-    def register(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> int:
-        """Keep the rows of an output as the next version of its dataset, once for each run and step."""
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
+        """Keep the rows of an output, and give what makes them the next version of its dataset."""
         assert step.registers is not None  # noqa: S101 - the caller asks for a registration
+        for version in self.registry.versions(step.registers):
+            if (version.run_id, version.seq) == (self.run_id, step.seq):
+                made = version.version
+                return lambda: made
+        registration = self._kept(rows, step, step.registers, expressing)
+        return lambda: self.registry.register(registration).version
+
+    def _kept(self, rows: DataFrame, step: OutputStep, dataset: str, expressing: Expressing) -> Registration:
         types = {column.name: str(column.type) for column in self.plan.columns_after(step.seq)}
         kept = [(name, types[name]) for name in step.columns if name in types]
         if "_period" in step.columns:
@@ -48,11 +57,11 @@ class StorageRegistrar:
         chosen = output_rows(rows, step, expressing).select(
             *(quoted(name) for name, _ in kept), F.col(ORDINAL).alias(ORIGIN)
         )
-        folder = f"datasets/{step.registers}/{self.run_id}-{step.seq}"
-        part = Part(kind="input", name=step.registers, files=(), columns=tuple(kept), seq=step.seq)
+        folder = f"datasets/{dataset}/{self.run_id}-{step.seq}"
+        part = Part(kind="input", name=dataset, files=(), columns=tuple(kept), seq=step.seq)
         written = write_part(chosen, self.root, folder, part)
-        registration = Registration(
-            dataset=step.registers,
+        return Registration(
+            dataset=dataset,
             run_id=self.run_id,
             seq=step.seq,
             period=self.period,
@@ -64,4 +73,3 @@ class StorageRegistrar:
             ),
             mode=step.mode,
         )
-        return self.registry.register(registration).version

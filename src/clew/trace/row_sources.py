@@ -16,6 +16,9 @@ from clew.trace.sql import Sql, joined, parquet, quoted, sql_type, typed_column
 _POSITION = "file_row_number"
 """The column that DuckDB adds with the position of a row in its file."""
 
+_OWN_POSITION = "__file_row_number"
+"""What a column of that name in a file is called meanwhile."""
+
 Bounds = tuple[int, int | None]
 """The least and the greatest ordinal that is asked for; None where there is no greatest."""
 
@@ -112,17 +115,26 @@ class FileSource:
         """Ordinals and these columns of the rows in the range."""
         base = (self.origin.file.ordinal or 0) << ROW_INDEX_BITS
         columns = [", " + self._column(name, type_) + f" AS {quoted(name)}" for name, type_ in types.items()]
-        table = parquet([self.files.path(self.origin.file)], f", {_POSITION} = true")
+        table = self._numbered()
         within = Sql(f" WHERE {_POSITION} BETWEEN ? AND ?", self.positions)
         if self.origin.periods is not None:
             within += Sql(f" AND list_contains(?, {quoted('_period')})", (sorted(self.origin.periods),))
         return f"SELECT {base} + {_POSITION} AS {ORDINAL}" + joined("", columns) + " FROM " + table + within
 
+    def _numbered(self) -> Sql:
+        """The rows with their positions, which DuckDB adds unless a column of the file has the name it gives them."""
+        path = [self.files.path(self.origin.file)]
+        own = next((name for name in self.files.columns(self.origin.file) if name.casefold() == _POSITION), None)
+        if own is None:
+            return parquet(path, f", {_POSITION} = true")
+        renamed = f"* RENAME ({quoted(own)} AS {quoted(_OWN_POSITION)})"
+        return f"(SELECT {renamed}, row_number() OVER () - 1 AS {_POSITION} FROM " + parquet(path) + ")"
+
     def _column(self, name: str, type_: Type) -> Sql:
         default = dict(self.origin.defaults).get(name)
         if name not in self.origin.columns:
             return default or Sql(f"CAST(NULL AS {sql_type(type_)})")
-        stored = Sql(typed_column(name, type_))
+        stored = Sql(typed_column(_OWN_POSITION if name.casefold() == _POSITION else name, type_))
         return stored if default is None else "coalesce(" + stored + ", " + default + ")"
 
 

@@ -24,7 +24,7 @@ from clew.spark.direct import run_directly
 from clew.spark.engine import EngineRun
 from clew.spark.executor import datasets_of, pinned_rows
 from clew.spark.narrow import Expressing
-from clew.spark.publishing import Published, output_columns, output_rows
+from clew.spark.publishing import Pending, Published, output_columns, output_rows
 from clew.spark.types import DataFrame, SparkSession
 from clew.spark.working import Storage
 from clew.trace.layout import Part
@@ -76,21 +76,21 @@ class CollectingPublisher:
     run_id: str
     outputs: dict[int, tuple[Sequence[str], Sequence[Row]]] = field(default_factory=dict)
 
-    def publish(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Published:
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Pending:
         """Collect the rows that the step selects."""
         chosen = output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
         collected = [record.asDict() for record in chosen.collect()]
         self.outputs[step.seq] = (step.columns, collected)
-        return Published(len(collected), path=None)
+        return Pending(lambda: Published(len(collected)))
 
 
 class NoRegistration:
     """Registers nothing: a scenario leaves no dataset behind."""
 
-    def register(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> int:
-        """Pretend that this is the first version."""
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], None]:
+        """Register nothing."""
         del rows, step, expressing
-        return 1
+        return lambda: None
 
 
 class ScenarioRunner:

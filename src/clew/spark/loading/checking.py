@@ -45,7 +45,8 @@ class Findings:
     rows_outside_period: int
     rows_wrong: int
     without_line: int
-    sum_of_lines: int
+    sum_of_lines: int | None
+    """None where there are no numbers, or too many to add up."""
     first: Sequence[object] | None
     """File, line, number of the check and quotation of the first row that is wrong."""
 
@@ -73,7 +74,7 @@ class Checking:
             F.count_if(F.col(_COUNTS)).alias("inside"),
             F.count(F.col(_FIRST)).alias("wrong"),
             F.count(F.col(SOURCE_LINE)).alias("numbered"),
-            F.coalesce(F.sum(F.col(SOURCE_LINE).cast("DECIMAL(20,0)")), F.lit(0)).alias("lines"),
+            F.try_sum(SOURCE_LINE).alias("lines"),
             F.min(F.col(_FIRST)).alias("first"),
         )
         return observed.where(F.col(_COUNTS)).drop(_COUNTS, _FIRST)
@@ -86,7 +87,7 @@ class Checking:
             rows_outside_period=int(found["rows"]) - int(found["inside"]),
             rows_wrong=int(found["wrong"]),
             without_line=int(found["rows"]) - int(found["numbered"]),
-            sum_of_lines=int(found["lines"]),
+            sum_of_lines=found["lines"],
             first=found["first"],
         )
 

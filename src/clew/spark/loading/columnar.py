@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from clew.model.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.plan.datasets import DatasetUse
+from clew.spark.failures import SPARK_ERRORS
 from clew.spark.loading.exact import serves
-from clew.spark.loading.files import METADATA_PATH, SourceFile, first_line, metadata_path
+from clew.spark.loading.files import METADATA_PATH, SourceFile, metadata_path, reason_of
 from clew.spark.loading.headers import Origin, positions_of
 from clew.spark.loading.problems import mismatch, unavailable
 from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell, TypedCell
@@ -41,6 +41,9 @@ _SIMPLE_TYPES = {
     pa.large_string(): "string",
     pa.date32(): "date",
 }
+
+_ALL_NULL = frozenset({"null", "void"})
+"""The type of a column in which no row has a value."""
 
 
 def parquet_rows(spark: SparkSession, use: DatasetUse, found: Sequence[FoundFile]) -> list[RawRows]:
@@ -83,8 +86,8 @@ def format_rows(
     try:
         rows = spark.read.format(format_).options(**options).load(path)
         schema = rows.schema
-    except PySparkException as error:
-        raise unavailable(f"cannot read {origin.shown} as {format_}: {first_line(error)}") from None
+    except SPARK_ERRORS as error:
+        raise unavailable(f"cannot read {origin.shown} as {format_}: {reason_of(error)}") from None
     return frame_rows(use, rows, fields_of_schema(schema), origin)
 
 
@@ -110,7 +113,9 @@ def cells_of(use: DatasetUse, fields: Fields, origin: Origin) -> tuple[Fields, d
         if column.name not in positions:
             continue
         name, type_ = fields[positions[column.name]]
-        if column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and type_ == "string":
+        if type_ in _ALL_NULL:
+            cells[column.name] = TextCell("CAST(NULL AS STRING)")
+        elif column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and type_ == "string":
             cells[column.name] = TextCell(quoted(name))
         elif serves(type_, column.type):
             cells[column.name] = TypedCell(quoted(name), type_)
@@ -119,7 +124,8 @@ def cells_of(use: DatasetUse, fields: Fields, origin: Origin) -> tuple[Fields, d
             raise mismatch(problem, "write the data with the type of the dataset, or correct the dataset")
     if use.temporal_mode == "period" and PERIOD_COLUMN not in cells and origin.period is not None:
         cells[PERIOD_COLUMN] = TextCell(text_literal(origin.period))
-    return tuple(fields[position] for position in dict.fromkeys(positions.values())), cells
+    read = (fields[position] for position in dict.fromkeys(positions.values()))
+    return tuple((name, type_) for name, type_ in read if type_ not in _ALL_NULL), cells
 
 
 def fields_of_schema(schema: StructType) -> Fields:
@@ -136,8 +142,8 @@ def _fields_of(spark: SparkSession, file: SourceFile) -> Fields:
     if not file.is_local:
         try:
             schema = spark.read.parquet(file.literal_path).schema
-        except PySparkException as error:
-            raise unavailable(f"{file.shown} cannot be read as Parquet: {first_line(error)}") from None
+        except SPARK_ERRORS as error:
+            raise unavailable(f"{file.shown} cannot be read as Parquet: {reason_of(error)}") from None
         return fields_of_schema(schema)
     try:
         arrow = pq.read_schema(Path(file.path))

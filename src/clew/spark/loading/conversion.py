@@ -8,11 +8,11 @@ from clew.lang.types import Kind, Type
 from clew.spark.sql import spark_type
 from clew.spark.sql.literals import text_literal
 
-_INTEGER = "^ *[+-]?[0-9]+ *$"
-_DOUBLE = r"^ *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *$"
+_INTEGER = r"^ *[+-]?[0-9]+ *\z"
+_DOUBLE = r"^ *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *\z"
 _TIMESTAMP = (
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?(?:Z|[+-][0-9]{2}(?::[0-9]{2})?)?)?$"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?(?:Z|[+-][0-9]{2}(?::[0-9]{2})?)?)?\z"
 )
 
 
@@ -32,10 +32,16 @@ def value_of_text(text: str, target: Type) -> str:
         case Kind.DATE:
             return day_of_text(text)
         case Kind.TIMESTAMP:
-            moment = f"CAST(try_cast({text} AS TIMESTAMP_LTZ) AS {spark_type(target)})"
+            moment = f"CAST(try_cast({_with_seconds(text)} AS TIMESTAMP_LTZ) AS {spark_type(target)})"
             return f"CASE WHEN left({text}, 4) <> '0000' AND {text} RLIKE {text_literal(_TIMESTAMP)} THEN {moment} END"
         case Kind.NULL:
             raise ValueError("no column has the type null")
+
+
+def _with_seconds(text: str) -> str:
+    """SQL for a text with seconds before its zone: Spark does not read 10:20Z."""
+    pattern, replacement = text_literal("^(.{16})(Z|[+-].*)$"), text_literal("$1:00$2")
+    return f"regexp_replace({text}, {pattern}, {replacement})"
 
 
 def day_of_text(text: str) -> str:
@@ -53,7 +59,7 @@ def _guarded(text: str, pattern: str, value: str) -> str:
 
 def _decimal_pattern(scale: int) -> str:
     """A number that has no digits behind the scale but zeros."""
-    return rf"^ *[+-]?(?:[0-9]+(?:\.[0-9]{{0,{scale}}}0*)?|\.(?=[0-9])[0-9]{{0,{scale}}}0*) *$"
+    return rf"^ *[+-]?(?:[0-9]+(?:\.[0-9]{{0,{scale}}}0*)?|\.(?=[0-9])[0-9]{{0,{scale}}}0*) *\z"
 
 
 def _double(text: str) -> str:

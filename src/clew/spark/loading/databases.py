@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clew.model import DatabaseDatasource
 from clew.model.dataset import PERIOD_COLUMN
+from clew.plan.tables import TableAddress
+from clew.spark.failures import SPARK_ERRORS
 from clew.spark.loading.columnar import fields_of_schema, frame_rows
-from clew.spark.loading.files import first_line
+from clew.spark.loading.files import reason_of
 from clew.spark.loading.headers import Origin, positions_of
 from clew.spark.loading.periods import periods_read
 from clew.spark.loading.problems import unavailable
 from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell
 from clew.spark.loading.request import PinRequest
-from clew.spark.loading.tables import TableAddress
 from clew.spark.sql import quoted
 from clew.spark.sql.literals import text_literal
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
@@ -47,11 +47,12 @@ def jdbc_rows(
     try:
         rows = spark.read.format("jdbc").options(**settings).load()
         fields = fields_of_schema(rows.schema)
-    except PySparkException as error:
-        reason = hidden(first_line(error), password)
+    except SPARK_ERRORS as error:
+        reason = hidden(reason_of(error), password)
         raise unavailable(f'cannot read the table {table} of "{datasource.id}": {reason}') from None
-    if request.use.temporal_mode == "period" and any(name == PERIOD_COLUMN for name, _ in fields):
-        rows = rows.where(F.col(PERIOD_COLUMN).isin(*periods_read(request.period, request.periods)))
+    own_period = [name for name, _ in fields if name.casefold() == PERIOD_COLUMN]
+    if request.use.temporal_mode == "period" and len(own_period) == 1:
+        rows = rows.where(F.col(quoted(own_period[0])).isin(*periods_read(request.period, request.periods)))
     return frame_rows(request.use, rows, fields, origin)
 
 

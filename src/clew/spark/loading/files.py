@@ -1,6 +1,6 @@
 """The files of a path source: found below the root of their datasource, and nowhere else."""
 
-import glob
+import os
 import re
 import string
 from collections.abc import Iterator
@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from clew.model import FilesDatasource
 from clew.plan.resolution import Source
+from clew.spark.failures import SPARK_ERRORS
 from clew.spark.loading.problems import unavailable
 
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
 _UNESCAPED = frozenset("/_-!.~'()*,;:$&+=@" + string.ascii_letters + string.digits)
+
+_CODED = re.compile(r"^.*?\[[A-Z][A-Z0-9_.]+\] ")
+_AROUND = re.compile(r"^: |\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error): | SQLSTATE: \w+.*$")
 
 METADATA_PATH = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 """SQL for the path of the file that a row was read from."""
@@ -69,19 +72,34 @@ def _local_files(folder: Path, source: Source) -> Iterator[SourceFile]:
             f'the root of the datasource "{source.datasource_id}" is not a folder: {folder} (rule "{source.rule}")',
             "correct `root` in the options of the datasource",
         )
-    for match in glob.iglob(source.location, root_dir=folder, recursive=True):
-        for path in _data_files(folder / match):
-            if not path.resolve().is_relative_to(resolved_root):
-                problem = f'{match} leads out of the root of "{source.datasource_id}" (rule "{source.rule}")'
-                raise unavailable(problem, "keep the files of a datasource below its root")
-            yield SourceFile(str(path), path.relative_to(folder).as_posix(), path.stat().st_size, is_local=True)
+    for path in _matches(folder, source.location):
+        if not path.resolve().is_relative_to(resolved_root):
+            problem = f'{source.location} leads out of the root of "{source.datasource_id}" (rule "{source.rule}")'
+            raise unavailable(problem, "keep the files of a datasource below its root")
+        shown = path.relative_to(folder).as_posix()
+        try:
+            yield SourceFile(str(path), shown, path.stat().st_size, is_local=True)
+        except OSError as error:
+            raise unavailable(f"cannot read {shown}: {error.strerror}") from None
+
+
+def _matches(folder: Path, location: str) -> Iterator[Path]:
+    """The files that a path means. One that exists as it is written is not taken for a pattern."""
+    if Path(location).is_absolute() or not location:
+        return
+    elif os.path.lexists(folder / location):
+        yield from _data_files(folder / location)
+    else:
+        for match in folder.glob(location):
+            if not match.name.startswith((".", "_")):
+                yield from _data_files(match)
 
 
 def _data_files(path: Path) -> Iterator[Path]:
     """The file itself, or the data files of a folder; names that begin with a dot or an underscore are not data."""
-    if path.is_file():
+    if not path.is_dir():
         yield path
-    elif path.is_dir():
+    else:
         for child in path.iterdir():
             if not child.name.startswith((".", "_")):
                 yield from _data_files(child)
@@ -91,10 +109,10 @@ def _remote_files(spark: SparkSession, root: str, source: Source) -> list[Source
     """Listed by Spark, which knows the file system and its credentials."""
     try:
         rows = spark.read.format("binaryFile").load(f"{root}/{source.location}").select("path", "length").collect()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         if "PATH_NOT_FOUND" in str(error):
             return []
-        problem = f'cannot list {source.location} in "{source.datasource_id}": {first_line(error)}'
+        problem = f'cannot list {source.location} in "{source.datasource_id}": {reason_of(error)}'
         raise unavailable(problem) from None
     return sorted(
         (SourceFile(row["path"], row["path"].removeprefix(root + "/"), row["length"], is_local=False) for row in rows),
@@ -114,6 +132,8 @@ def metadata_path(file: SourceFile) -> str:
     )
 
 
-def first_line(error: Exception) -> str:
-    """What an error says, without the stack of the Java side."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
+def reason_of(error: Exception) -> str:
+    """What an error of Spark says, in one line: without class names, codes and the stack of the Java side."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    coded = next((line for line in lines if _CODED.search(line)), lines[0] if lines else type(error).__name__)
+    return _AROUND.sub("", _CODED.sub("", coded)).strip()[:300]

@@ -9,15 +9,15 @@ from operator import add
 from pathlib import Path
 from urllib.parse import unquote
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from clew.diagnostics import UserError
 from clew.model import DatabaseDatasource, Datasource, FilesDatasource
 from clew.plan.resolution import Source
+from clew.spark.failures import SPARK_ERRORS
 from clew.spark.loading.checking import Checking, Findings
 from clew.spark.loading.columnar import format_rows, parquet_rows
-from clew.spark.loading.databases import jdbc_rows, transferred_rows
+from clew.spark.loading.databases import hidden, jdbc_rows, transferred_rows
 from clew.spark.loading.files import find_files, local_folder
 from clew.spark.loading.headers import Origin
 from clew.spark.loading.keys import require_unique_key
@@ -32,6 +32,7 @@ from clew.trace.layout import SOURCE_FILE, SOURCE_LINE, Part
 
 _TEXT_FORMATS = frozenset({"csv", "jsonl", "json"})
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException")
+_DRIVER_SAYS = re.compile(r"(?:java\.sql|org\.postgresql)\.[\w.]*Exception: (.*)")
 _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
 
 
@@ -40,9 +41,9 @@ def pin(spark: SparkSession, request: PinRequest) -> Pinned:
     folder = f"runs/{request.run_id}/input/{request.use.dataset_id}"
     try:
         return _pinned(spark, request, folder)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         _remove(request, folder)
-        explained = _explained(error)
+        explained = _explained(error, request)
         if explained is None:
             raise
         raise explained from None
@@ -106,7 +107,8 @@ def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> 
     if not expected or any(each is None for each in expected):
         return findings.without_line == 0
     total = reduce(add, (each for each in expected if each is not None))
-    return (findings.rows_read, findings.sum_of_lines) == (total.lines, total.sum_of_numbers)
+    adds_up = findings.sum_of_lines in {None, total.sum_of_numbers}
+    return findings.rows_read == total.lines and findings.without_line == 0 and adds_up
 
 
 def _reading(
@@ -170,14 +172,22 @@ def _origin(source: Source) -> Origin:
 
 
 def _table_rows(spark: SparkSession, request: PinRequest, folder: str, source: Source) -> RawRows:
-    datasource = _datasource(request, source)
-    assert isinstance(datasource, DatabaseDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
-    password = request.secrets(datasource.credential_ref) if datasource.credential_ref else None
+    datasource = _database(request, source)
+    password = _password(request, datasource)
     if datasource.options.url.startswith("jdbc:"):
         return jdbc_rows(spark, request, datasource, source.location, password, _origin(source))
-    number = request.sources.index(source)
-    target = _transfer_folder(request, folder) / f"{number}"
+    target = _transfer_folder(request, folder) / str(request.sources.index(source))
     return transferred_rows(spark, request, datasource, source.location, password, _origin(source), target)
+
+
+def _database(request: PinRequest, source: Source) -> DatabaseDatasource:
+    datasource = _datasource(request, source)
+    assert isinstance(datasource, DatabaseDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
+    return datasource
+
+
+def _password(request: PinRequest, datasource: DatabaseDatasource) -> str | None:
+    return request.secrets(datasource.credential_ref) if datasource.credential_ref else None
 
 
 def _transfer_folder(request: PinRequest, folder: str) -> Path:
@@ -223,9 +233,14 @@ def _remove(request: PinRequest, folder: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _explained(error: PySparkException) -> UserError | None:
+def _explained(error: Exception, request: PinRequest) -> UserError | None:
     """What an error of Spark means for the data that was read; None where the data is not to blame."""
     text = str(error)
+    source = request.sources[0]
+    cause = _DRIVER_SAYS.search(text)
+    if source.kind == "table" and cause is not None:
+        reason = hidden(cause[1].strip(), _password(request, _database(request, source)))
+        return unavailable(f'cannot read the table {source.location} of "{source.datasource_id}": {reason}')
     if not any(word in text for word in _UNREADABLE):
         return None
     file = _FILE_IN_MESSAGE.search(text)

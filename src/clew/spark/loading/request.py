@@ -7,7 +7,7 @@ from pathlib import Path
 from clew.model import Datasource, Period, PeriodTree
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import Source
-from clew.spark.loading.tables import TableReader
+from clew.plan.tables import TableReader
 from clew.trace.layout import Part
 
 

@@ -1,0 +1,215 @@
+"""The row to blame where a step fails because of a value: the operation, the column, the value, the row.
+
+Spark says that something overflowed, not where. So the step is evaluated once more, row by row, by the evaluator in
+Python, up to the row that fails; this costs time only when a run has failed anyway.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import Row as Record
+
+from clew.diagnostics import ClewError, Diagnostic, UserError
+from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
+from clew.lang.evaluation import Row, evaluator
+from clew.lang.functions import FUNCTIONS, AggregateFunction
+from clew.lang.typed import Apply, Convert, Expression, Value, columns_of
+from clew.plan.datasets import DatasetUse
+from clew.plan.plan import Plan
+from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, OutputStep, Step, UpdateStep
+from clew.spark.creating import aggregated, source_sql
+from clew.spark.names import joined_column, selected_column
+from clew.spark.narrow import Expressing, guarded_rows, rows_with_joins
+from clew.spark.sql import quoted
+from clew.spark.working import Storage, Working, joined_for
+from clew.trace.identity import RowIds
+from clew.trace.layout import ORDINAL, SOURCE_FILE, SOURCE_LINE
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """An expression, and the rows for which a step evaluates it."""
+
+    what: str
+    tree: Expression
+    rows: DataFrame
+    source: DatasetUse | None = None
+    """The dataset that the rows are of, where they are not those of the working dataset."""
+    alias: str | None = None
+
+
+def culprit(working: Working, step: Step, plan: Plan, storage: Storage, expressing: Expressing) -> UserError | None:
+    """The first row whose values a step cannot handle, as an error; None where Python finds none."""
+    for suspect in _suspects(working, step, storage, expressing):
+        for record in _records(suspect, plan, expressing):
+            row = _row(record, suspect, expressing)
+            try:
+                evaluator(suspect.tree)(row)
+            except ClewError as error:
+                return _found(error.diagnostic, step, suspect.what, _which(record, suspect, plan, expressing))
+    return _too_large(working, step, storage, expressing)
+
+
+def _suspects(working: Working, step: Step, storage: Storage, expressing: Expressing) -> Iterator[_Suspect]:
+    rows = working.rows.where("NOT `_deleted`")
+    match step:
+        case UpdateStep():
+            yield from _of_update(working, step, storage, expressing)
+        case AggregateStep():
+            if step.selector is not None:
+                yield _Suspect("the selector", step.selector.tree, rows)
+            chosen = working.rows.where(expressing.filter(step.selector))
+            yield from (_Suspect(what, tree, chosen) for what, tree in _arguments_of(step.aggregations))
+        case AppendStep():
+            yield from _of_append(step, storage, expressing)
+        case OutputStep() if step.selector is not None:
+            yield _Suspect("the selector", step.selector.tree, working.rows if step.include_deleted else rows)
+        case DeleteStep() if step.selector is not None:
+            yield _Suspect("the selector", step.selector.tree, rows)
+        case DeleteStep() | OutputStep():
+            return
+
+
+def _of_update(working: Working, step: UpdateStep, storage: Storage, expressing: Expressing) -> Iterator[_Suspect]:
+    joined = joined_for(step, storage)
+    own = {expressing.table}
+    if step.selector is not None and _tables(step.selector.tree) <= own:
+        yield _Suspect("the selector", step.selector.tree, working.rows.where("NOT `_deleted`"))
+    selected = quoted(selected_column(step.seq))
+    guarded = guarded_rows(working.rows, step, expressing).where(selected)
+    for join in step.joins:
+        for part in _parts(join.on.tree):
+            if _tables(part) <= own:
+                yield _Suspect(f"the condition of join {join.alias}", part, guarded)
+            elif _tables(part) == {join.alias}:
+                rows = joined[join.alias]
+                yield _Suspect(f"the condition of join {join.alias}", part, rows, join.dataset, join.alias)
+    complete = rows_with_joins(working.rows, step, expressing, joined).where(selected)
+    yield from (_Suspect(f"column {each.column}", each.value.tree, complete) for each in step.assignments)
+
+
+def _of_append(step: AppendStep, storage: Storage, expressing: Expressing) -> Iterator[_Suspect]:
+    rows = storage.pinned(step.source)
+    if step.source_selector is not None:
+        yield _Suspect("the source_selector", step.source_selector.tree, rows, step.source)
+        rows = rows.where(source_sql(step.source_selector.tree, expressing))
+    trees = ((f"column {each.column}", each.value.tree) for each in step.columns)
+    for what, tree in trees if step.group_by is None else _arguments_of(step.columns):
+        yield _Suspect(what, tree, rows, step.source)
+
+
+def _tables(tree: Expression) -> set[str]:
+    return {table for table, _ in columns_of(tree)}
+
+
+def _parts(tree: Expression) -> Iterator[Expression]:
+    """The largest parts of a condition that look at one table only."""
+    if len(_tables(tree)) == 1:
+        yield tree
+    elif isinstance(tree, Apply):
+        for argument in tree.arguments:
+            yield from _parts(argument)
+    elif isinstance(tree, Convert):
+        yield from _parts(tree.operand)
+
+
+def _arguments_of(aggregations: tuple[Assignment, ...]) -> Iterator[tuple[str, Expression]]:
+    """The parts of aggregations that are evaluated row by row."""
+    for each in aggregations:
+        yield from ((f"column {each.column}", tree) for tree in _arguments(each.value.tree))
+
+
+def _arguments(tree: Expression) -> Iterator[Expression]:
+    match tree:
+        case Apply(function, arguments) if isinstance(FUNCTIONS[function], AggregateFunction):
+            yield from arguments
+        case Apply(_, arguments):
+            for argument in arguments:
+                yield from _arguments(argument)
+        case Convert(operand):
+            yield from _arguments(operand)
+        case _:
+            return
+
+
+def _records(suspect: _Suspect, plan: Plan, expressing: Expressing) -> Iterator[Record]:
+    """The rows with the columns that the expression reads, and those that tell people which row it is."""
+    needed = dict.fromkeys(
+        _physical(table, name, suspect, expressing) for table, name in sorted(columns_of(suspect.tree))
+    )
+    needed |= dict.fromkeys(name for name in _telling(suspect, plan) if name in suspect.rows.columns)
+    yield from suspect.rows.select(*(quoted(name) for name in needed)).toLocalIterator()
+
+
+def _telling(suspect: _Suspect, plan: Plan) -> tuple[str, ...]:
+    if suspect.source is not None:
+        return SOURCE_FILE, SOURCE_LINE
+    return ORDINAL, *(name for name in plan.input.natural_key if name != "_row_id")
+
+
+def _physical(table: str, name: str, suspect: _Suspect, expressing: Expressing) -> str:
+    """The name under which a column of a table stands in the rows."""
+    if suspect.source is not None:
+        return joined_column(suspect.alias, name) if suspect.alias else name
+    if table != expressing.table:
+        return joined_column(table, name)
+    return ORDINAL if name == "_row_id" else name
+
+
+def _row(record: Record, suspect: _Suspect, expressing: Expressing) -> Row:
+    tables = dict[str, dict[str, Value]]()
+    for table, name in columns_of(suspect.tree):
+        value = record[_physical(table, name, suspect, expressing)]
+        if suspect.source is None and table == expressing.table and name == "_row_id":
+            value = RowIds(expressing.run_id).row_id(value)
+        tables.setdefault(table, {})[name] = value
+    return Row(tables, expressing.today)
+
+
+def _which(record: Record, suspect: _Suspect, plan: Plan, expressing: Expressing) -> str:
+    if suspect.source is not None:
+        values = record.asDict()
+        file, line = values.get(SOURCE_FILE), values.get(SOURCE_LINE)
+        place = f" ({file}, row {line})" if file is not None and line is not None else ""
+        return f"a row of {suspect.source.name}{place}"
+    private = {column.name for column in plan.input.columns if column.privacy}
+    key = ", ".join(
+        f"{name} {'…' if name in private else record[name]}" for name in plan.input.natural_key if name in record
+    )
+    row_id = RowIds(expressing.run_id).row_id(record[ORDINAL])
+    return f"row {key} ({row_id})" if key else f"row {row_id}"
+
+
+def _found(diagnostic: Diagnostic, step: Step, what: str, which: str) -> UserError:
+    problem = f'step {step.seq} "{step.name}", {what}: {diagnostic.message}, in {which}'
+    return UserError(VALUE_OUT_OF_RANGE.at(step.place, problem=problem, hint=diagnostic.hint))
+
+
+def _too_large(working: Working, step: Step, storage: Storage, expressing: Expressing) -> UserError | None:
+    """The aggregation whose result does not fit, where no single row is to blame."""
+    match step:
+        case AggregateStep():
+            rows = working.rows.where(expressing.filter(step.selector))
+            sums = [(each, aggregated(rows, step.group_by, (each,), expressing.sql)) for each in step.aggregations]
+        case AppendStep(group_by=group_by) if group_by is not None:
+            rows = storage.pinned(step.source)
+            if step.source_selector is not None:
+                rows = rows.where(source_sql(step.source_selector.tree, expressing))
+            sums = [
+                (each, aggregated(rows, group_by, (each,), partial(source_sql, expressing=expressing)))
+                for each in step.columns
+            ]
+        case _:
+            return None
+    for each, groups in sums:
+        try:
+            groups.write.format("noop").mode("overwrite").save()
+        except PySparkException:
+            problem = (
+                f'step {step.seq} "{step.name}", column {each.column}: {each.value.text} is too large for its type'
+            )
+            return UserError(VALUE_OUT_OF_RANGE.at(step.place, problem=f"{problem} {each.value.tree.type}"))
+    return None

@@ -1,0 +1,246 @@
+"""Files of outputs: staged beside their destination, published by renaming, never doubled by a retry.
+
+A path with a suffix (`closed.csv`) is one file, a path without one is a folder of files.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from pyspark.sql import DataFrame
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.plan.steps import OutputStep
+
+_SPARK_FORMATS = {"csv": "csv", "jsonl": "json", "json": "json", "parquet": "parquet"}
+"""Formats that are published by renaming, with Spark's name for them."""
+
+_CSV_OPTIONS = {"delimiter": "sep", "null_value": "nullValue"}
+"""Our names of options for CSV, as Spark's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where an output goes, and whose it is."""
+
+    path: Path
+    shown: str
+    owner: str
+    """Run and step: what the same owner published before is replaced, not doubled."""
+    step: OutputStep
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the output is one file, not a folder of them."""
+        return bool(self.path.suffix)
+
+    @property
+    def staging(self) -> Path:
+        """Where the output lies until it is published."""
+        return self.path.with_name(f".{self.path.name}.{self.owner}.staging")
+
+    def conflict(self, problem: str, hint: str | None = None) -> UserError:
+        """An error at the place of the step."""
+        return UserError(OUTPUT_CONFLICT.at(self.step.place, problem=problem, hint=hint))
+
+
+def write_files(rows: DataFrame, destination: Destination) -> Callable[[], None]:
+    """Write rows to a staging place, and give what moves them to their destination."""
+    try:
+        return _staged(rows, destination)
+    except BaseException:
+        discard_files(destination)
+        raise
+
+
+def discard_files(destination: Destination) -> None:
+    """Take away what was staged and not published."""
+    shutil.rmtree(destination.staging, ignore_errors=True)
+
+
+def _staged(rows: DataFrame, destination: Destination) -> Callable[[], None]:
+    step = destination.step
+    options = dict(step.destination.options)
+    format_ = step.destination.format or "parquet"
+    spark_format = _SPARK_FORMATS.get(format_)
+    if spark_format is None:
+        return lambda: rows.write.format(format_).options(**options).mode(step.mode).save(str(destination.path))
+    if spark_format == "csv":
+        options = {"header": "true", **{_CSV_OPTIONS.get(key, key): value for key, value in options.items()}}
+    _require_room(destination, spark_format)
+    with _told_as_conflict(destination):
+        destination.path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(destination.staging, ignore_errors=True)
+    if destination.is_one_file:
+        return _stage_file(rows, spark_format, options, destination)
+    rows.write.format(spark_format).options(**options).save(str(destination.staging))
+    return lambda: _publish_folder(destination)
+
+
+def _require_room(destination: Destination, spark_format: str) -> None:
+    """What is plainly in the way is said before anything is computed."""
+    path = destination.path
+    if destination.is_one_file and path.is_dir():
+        raise destination.conflict(f"cannot write {destination.shown}: it is a folder")
+    if not destination.is_one_file and path.exists() and not path.is_dir():
+        raise destination.conflict(f"cannot write {destination.shown}: it is a file, and the output is a folder")
+    if destination.is_one_file and spark_format == "parquet" and destination.step.mode == "append" and path.exists():
+        hint = "write to a folder, which takes further files"
+        raise destination.conflict(f"cannot add to {destination.shown}: a Parquet file cannot grow", hint)
+
+
+@contextmanager
+def _told_as_conflict(destination: Destination) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise destination.conflict(f"cannot write {destination.shown}: {error.strerror or error}") from error
+
+
+# One file
+
+
+def _stage_file(
+    rows: DataFrame, spark_format: str, options: Mapping[str, str], destination: Destination
+) -> Callable[[], None]:
+    """Texts are written in parallel and joined; what cannot be joined byte by byte has one writer."""
+    names_columns = spark_format == "csv" and options.get("header", "true") == "true"
+    is_plain = spark_format != "parquet" and not {"compression", "encoding"} & options.keys()
+    adds = destination.step.mode == "append" and Appended(destination.path, destination.owner).has_others()
+    written = {**options, "header": "false"} if names_columns and (is_plain or adds) else dict(options)
+    pieces = rows if is_plain else rows.coalesce(1)
+    pieces.write.format(spark_format).options(**written).save(str(destination.staging))
+    header = _header(rows, options) if names_columns and is_plain else b""
+    return lambda: _publish_file(destination, header)
+
+
+def _header(rows: DataFrame, options: Mapping[str, str]) -> bytes:
+    separator = options.get("sep", ",")
+    return (separator.join(_csv_cell(name, separator) for name in rows.columns) + "\n").encode()
+
+
+def _csv_cell(name: str, separator: str) -> str:
+    return '"' + name.replace('"', '\\"') + '"' if separator in name or '"' in name else name
+
+
+def _publish_file(destination: Destination, header: bytes) -> None:
+    staging, target = destination.staging, destination.path
+    with _told_as_conflict(destination):
+        complete = staging / f"complete{target.suffix}"
+        appended = Appended(target, destination.owner)
+        with complete.open("wb") as file:
+            if destination.step.mode == "append":
+                appended.copy_others(file.write)
+            if file.tell() == 0:
+                file.write(header)
+            start = file.tell()
+            for part in sorted(path for path in staging.iterdir() if path.name.startswith("part-")):
+                with part.open("rb") as piece:
+                    shutil.copyfileobj(piece, file)
+            end = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        if destination.step.mode == "append":
+            appended.note(start, end)
+        else:
+            appended.forget()
+        complete.replace(target)
+    shutil.rmtree(staging, ignore_errors=True)
+
+
+class Appended:
+    """Which bytes of a file which run has added, kept in a file beside it, so that a retry takes its own away first."""
+
+    def __init__(self, target: Path, owner: str) -> None:
+        self._target = target
+        self._owner = owner
+        self._notes = target.with_name(f".{target.name}.appended.json")
+        self._kept = list[tuple[str, int, int]]()
+
+    def has_others(self) -> bool:
+        """Whether the file holds anything that this owner did not add."""
+        size = self._target.stat().st_size if self._target.exists() else 0
+        return size > sum(end - start for owner, start, end in self._noted(size) if owner == self._owner)
+
+    def copy_others(self, write: Callable[[bytes], int]) -> None:
+        """Copy what the file holds, without what this owner added to it before."""
+        if not self._target.exists():
+            return
+        size = self._target.stat().st_size
+        position, removed = 0, 0
+        with self._target.open("rb") as old:
+            for owner, start, end in self._noted(size):
+                if owner == self._owner:
+                    _copy(old, write, start - position)
+                    old.seek(end)
+                    position, removed = end, removed + end - start
+                else:
+                    self._kept.append((owner, start - removed, end - removed))
+            _copy(old, write, size - position)
+
+    def note(self, start: int, end: int) -> None:
+        """Remember what this owner is about to add. A note about bytes that never came is no note."""
+        entries = [*self._kept, (self._owner, start, end)]
+        staging = self._notes.with_suffix(".staging")
+        staging.write_text(json.dumps(entries), encoding="utf-8")
+        staging.replace(self._notes)
+
+    def forget(self) -> None:
+        """The file is about to be replaced as a whole."""
+        self._notes.unlink(missing_ok=True)
+
+    def _noted(self, size: int) -> list[tuple[str, int, int]]:
+        if not self._notes.exists():
+            return []
+        entries = json.loads(self._notes.read_text(encoding="utf-8"))
+        return [(owner, start, end) for owner, start, end in entries if end <= size]
+
+
+def _copy(source: BinaryIO, write: Callable[[bytes], int], count: int) -> None:
+    while count > 0 and (chunk := source.read(min(count, 1 << 20))):
+        write(chunk)
+        count -= len(chunk)
+
+
+# A folder of files
+
+
+def _publish_folder(destination: Destination) -> None:
+    with _told_as_conflict(destination):
+        if destination.step.mode == "append":
+            _add_to_folder(destination)
+        else:
+            _replace_folder(destination)
+    shutil.rmtree(destination.staging, ignore_errors=True)
+
+
+def _replace_folder(destination: Destination) -> None:
+    staging, target = destination.staging, destination.path
+    old = target.with_name(f".{target.name}.{destination.owner}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    try:
+        staging.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _add_to_folder(destination: Destination) -> None:
+    """Add files under names that only this step of this run uses, after removing those of an earlier attempt."""
+    target = destination.path
+    target.mkdir(parents=True, exist_ok=True)
+    for stale in target.glob(f"part-{destination.owner}-*"):
+        stale.unlink()
+    pieces = sorted(path for path in destination.staging.iterdir() if path.name.startswith("part-"))
+    for number, path in enumerate(pieces):
+        path.rename(target / f"part-{destination.owner}-{number:05}{''.join(path.suffixes[-2:])}")
