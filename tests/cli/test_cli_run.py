@@ -11,6 +11,7 @@ from cli_fake_engine import FakeEngine
 import clew as clew_package
 from clew.app.running.signalling import send_signal
 from clew.app.running.state import open_state
+from clew.cli.views.run_progress import LiveWatch
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JAVA_MISSING, JOIN_NOT_UNIQUE
 from clew.runs.signals import SignalType
@@ -290,3 +291,17 @@ def test_the_file_may_have_changed_since_its_version(clew: Callable, sample: Pat
     answer = clew("run", "gl-close", "--period", "2026-02", cwd=sample)
     assert answer.out.startswith("note: the file has changed since version 1, which runs; `clew activate gl-close`")
     assert "gl-close v1, period 2026-02" in answer.out
+
+
+def test_a_terminal_sees_the_lines_above_one_that_moves(
+    clew: Callable, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.cli.driving.watch_for_output", LiveWatch)
+    monkeypatch.setenv("TERM", "xterm")
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert answer.code == 0
+    assert "starting Spark" in answer.out
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", answer.out).replace("\r", "\n")
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert [line.split()[0] for line in lines if re.match(r"   (load|\d+) ", line)] == STEPS
+    assert lines[-1].startswith("next: clew trace ")
