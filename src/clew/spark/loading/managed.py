@@ -27,7 +27,7 @@ def pin_managed(
     read = ", ".join(periods_read(period, periods)) if use.temporal_mode == "period" else period.identifier
     return Part(
         kind="input",
-        name=use.dataset_id,
+        name=use.key,
         files=tuple(numbered),
         columns=tuple((column.name, str(column.type)) for column in use.columns if column.name != PERIOD_COLUMN),
         details={

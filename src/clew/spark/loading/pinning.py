@@ -38,7 +38,7 @@ _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
 
 def pin(spark: SparkSession, request: PinRequest) -> Pinned:
     """Read the sources of a dataset and write their rows as an input part of the run, or leave nothing behind."""
-    folder = f"runs/{request.run_id}/input/{request.use.dataset_id}"
+    folder = f"runs/{request.run_id}/input/{request.use.key}"
     try:
         return _pinned(spark, request, folder)
     except SPARK_ERRORS as error:
@@ -205,7 +205,7 @@ def _described(request: PinRequest, found: Sequence[FoundFile], unit: str) -> Pa
     use, source = request.use, request.sources[0]
     return Part(
         kind="input",
-        name=use.dataset_id,
+        name=use.key,
         files=(),
         columns=tuple((column.name, str(column.type)) for column in use.columns if column.name != "_period"),
         details={
