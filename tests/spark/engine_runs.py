@@ -1,5 +1,6 @@
 """Plans on Spark over small pinned inputs, without a state store, beside the interpreter in Python."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -125,8 +126,14 @@ def pinned(root: Path, use: DatasetUse, rows: Sequence[Cells], files: int, first
         path = f"runs/{RUN_ID}/input/{use.key}/part-{len(written):05}.parquet"
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table(arrays), root / path)
-        written.append(PartFile(path, len(piece), (root / path).stat().st_size, "", first_ordinal + len(written)))
+        written.append(
+            PartFile(path, len(piece), (root / path).stat().st_size, _sha256(root / path), first_ordinal + len(written))
+        )
     return Part("input", use.key, tuple(written), tuple((column.name, str(column.type)) for column in columns))
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def in_any_order(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -95,7 +95,7 @@ EVERYTHING = project(
     operation(30, "delete", selector='region = "TEST"'),
     update(40, _labels='CONCAT(_labels, "x")'),
     update(45, per_piece="amount / qty"),
-    update(47, 'region <> "APAC"', [BY_CODE, OWN], place="regions.name", next_amount="own.amount"),
+    update(47, 'orders.region <> "APAC"', [BY_CODE, OWN], place="regions.name", next_amount="own.amount"),
     update(48, None, [BY_BAND, BY_BAND_CODE], band="bands.name", again="second.name"),
     update(
         49,

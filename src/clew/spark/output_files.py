@@ -90,7 +90,8 @@ def _require_room(destination: Destination, spark_format: str) -> None:
         raise destination.conflict(f"cannot write {destination.shown}: it is a folder")
     if not destination.is_one_file and path.exists() and not path.is_dir():
         raise destination.conflict(f"cannot write {destination.shown}: it is a file, and the output is a folder")
-    if destination.is_one_file and spark_format == "parquet" and destination.step.mode == "append" and path.exists():
+    adds = destination.is_one_file and destination.step.mode == "append"
+    if adds and spark_format == "parquet" and Appended(path, destination.owner).has_others():
         hint = "write to a folder, which takes further files"
         raise destination.conflict(f"cannot add to {destination.shown}: a Parquet file cannot grow", hint)
 
