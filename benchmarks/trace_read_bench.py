@@ -32,6 +32,7 @@ from clew.trace.reader import RunTrace
 
 ROWS = 5_000_000
 GROUPS = 1_000
+ROW_GROUP = 100_000
 ROUNDS = 9
 RUN = "trace-read-bench"
 TODAY = date(2026, 1, 31)
@@ -133,11 +134,11 @@ def measure() -> list[Figure]:
 
 def written(root: Path) -> Bench:
     plan = planned(root / "workspace")
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"memory_limit": "3GB"}) as connection:
         connection.execute(f"CREATE TABLE input AS {_INPUT}")
-        loaded = part_file(root, "input", connection.sql("FROM input").to_arrow_table(), 0)
-        changes = part_file(root, "changes", connection.sql(_CHANGES).to_arrow_table(), None)
-        created = part_file(root, "created", connection.sql(_CREATED).to_arrow_table(), 1)
+        loaded = part_file(root, "input", connection.sql("FROM input"), 0)
+        changes = part_file(root, "changes", connection.sql(_CHANGES), None)
+        created = part_file(root, "created", connection.sql(_CREATED), 1)
     steps = [
         *(TracedStep(seq, "update", (name,)) for seq, name in ((10, "amount"), (20, "category"), (30, "note"))),
         TracedStep(40, "update", ("fee",)),
@@ -164,16 +165,26 @@ def planned(folder: Path) -> Plan:
     return compiled.plans["p"]
 
 
-def part_file(root: Path, name: str, table: pa.Table, ordinal: int | None) -> PartFile:
+def part_file(root: Path, name: str, rows: duckdb.DuckDBPyRelation, ordinal: int | None) -> PartFile:
     path = root / f"{name}.parquet"
-    pq.write_table(
-        table, path, row_group_size=100_000, compression="zstd", version="2.6", data_page_version="2.0",
-        use_dictionary=[column for column in table.column_names if column != "__ordinal"],
-        column_encoding={"__ordinal": "DELTA_BINARY_PACKED"} if "__ordinal" in table.column_names else None,
+    reader = rows.to_arrow_reader(ROW_GROUP)
+    has_ordinals = "__ordinal" in reader.schema.names
+    written = 0
+    with pq.ParquetWriter(
+        path,
+        reader.schema,
+        compression="zstd",
+        version="2.6",
+        data_page_version="2.0",
+        use_dictionary=[column for column in reader.schema.names if column != "__ordinal"],
+        column_encoding={"__ordinal": "DELTA_BINARY_PACKED"} if has_ordinals else None,
         write_page_checksum=True,
-    )  # fmt: skip
+    ) as writer:
+        for batch in reader:
+            writer.write_table(pa.Table.from_batches([batch]), row_group_size=ROW_GROUP)
+            written += batch.num_rows
     content = path.read_bytes()
-    return PartFile(f"{name}.parquet", table.num_rows, len(content), hashlib.sha256(content).hexdigest(), ordinal)
+    return PartFile(f"{name}.parquet", written, len(content), hashlib.sha256(content).hexdigest(), ordinal)
 
 
 def lookups(bench: Bench) -> list[Figure]:
