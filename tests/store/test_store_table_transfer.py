@@ -80,7 +80,7 @@ def test_a_reader_that_stops_early_leaves_no_connection(postgres_url: str, conne
     count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'clew' AND query LIKE 'COPY%things%'"
     deadline = time.monotonic() + 10
     while connection.execute(count).fetchone() != (0,) and time.monotonic() < deadline:
-        connection.execute("SELECT pg_sleep(0.05)")
+        connection.execute("SELECT pg_sleep(0.05), pg_stat_clear_snapshot()")
     assert connection.execute(count).fetchone() == (0,)
 
 
