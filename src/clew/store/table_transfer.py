@@ -1,6 +1,7 @@
 """Tables of PostgreSQL as sources and destinations of runs, in batches, by COPY."""
 
 import io
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Literal
@@ -51,9 +52,13 @@ class PostgresqlTables:
         """The rows as batches of texts; `where` is a column and the values it may have."""
         statement = _copy_out(address, columns, where)
         with _connected(address) as connection, connection.cursor() as cursor, cursor.copy(statement) as copy:
-            stream = io.BufferedReader(_Chunks(iter(copy)), _BATCH_BYTES)
-            if stream.peek(1):
-                yield from _batches(stream, columns)
+            chunks = _Chunks(iter(copy))
+            try:
+                stream = io.BufferedReader(chunks, _BATCH_BYTES)
+                if stream.peek(1):
+                    yield from _batches(stream, columns)
+            finally:
+                chunks.stop()
 
     def write(
         self,
@@ -128,11 +133,22 @@ def _copy_out(address: TableAddress, columns: Sequence[str], where: tuple[str, S
 
 
 class _Chunks(io.RawIOBase):
-    """The pieces that the server sends, as a stream."""
+    """The pieces that the server sends, as a stream.
+
+    Arrow reads ahead in a thread of its own. When the reader of the batches stops early, that thread must have let go
+    of the connection before it is closed, or both wait for each other.
+    """
 
     def __init__(self, chunks: Iterator[bytes | bytearray | memoryview]) -> None:
         self._chunks = chunks
         self._rest = memoryview(b"")
+        self._lock = threading.Lock()
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Wait for a read that is under way; from here on the stream is at its end."""
+        with self._lock:
+            self._is_stopped = True
 
     def readable(self) -> bool:
         """A stream to read from."""
@@ -140,8 +156,11 @@ class _Chunks(io.RawIOBase):
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """As much of the next piece as fits."""
-        if not self._rest:
-            self._rest = memoryview(next(self._chunks, b""))
+        with self._lock:
+            if self._is_stopped:
+                return 0
+            if not self._rest:
+                self._rest = memoryview(next(self._chunks, b""))
         view = memoryview(buffer)
         taken = min(len(view), len(self._rest))
         view[:taken] = self._rest[:taken]
