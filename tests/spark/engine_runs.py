@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -142,4 +142,6 @@ def in_any_order(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.replace(fold=0)
     return value.normalize() + 0 if isinstance(value, Decimal) else value

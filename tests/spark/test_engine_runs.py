@@ -100,7 +100,7 @@ def test_a_draft_writes_to_the_sandbox_and_registers_nothing(shop: Shop) -> None
     assert Path(shop.root, str(view.outputs()[0]["path"])).is_dir()
 
 
-def test_a_period_without_data_completes_with_no_rows(shop: Shop) -> None:
+def test_a_period_without_data_completes_with_outputs_that_have_no_rows(shop: Shop) -> None:
     shop.project(
         "p",
         update(10, [TARGETS], goal="targets.goal"),
@@ -111,8 +111,10 @@ def test_a_period_without_data_completes_with_no_rows(shop: Shop) -> None:
             "arguments": {"group_by": ["currency"], "aggregations": [{"column": "n", "expression": "COUNT_ALL()"}]},
         },
         output(30, "out.csv", columns=["id", "n"]),
+        output(40, "", destination={"location": {"format": "jsonl", "path": "reports/inline/{period}.jsonl"}}),
     )
-    assert told(shop.run("p", "2026-07")) == ("COMPLETED", None, 30)
+    assert told(shop.run("p", "2026-07")) == ("COMPLETED", None, 40)
+    assert (shop.root / "reports/inline/2026-07.jsonl").read_bytes() == b""
     assert (shop.root / "reports/out.csv").read_text(encoding="utf-8") == "id,n\n"
 
 

@@ -39,6 +39,7 @@ _SIMPLE_TYPES = {
     pa.bool_(): "boolean",
     pa.string(): "string",
     pa.large_string(): "string",
+    pa.string_view(): "string",
     pa.date32(): "date",
 }
 
