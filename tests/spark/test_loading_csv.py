@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from loading_requests import Bench, path_source, use
 from pyspark.sql import SparkSession
@@ -166,7 +166,7 @@ def test_every_row_has_the_number_of_its_line(bench: Bench, sizes: dict[str, int
 _CELL = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=6)
 
 
-@settings(max_examples=3)
+@settings(max_examples=2, phases=[Phase.generate])
 @given(rows=st.lists(st.tuples(_CELL, _CELL, _CELL), min_size=200, max_size=400))
 def test_texts_arrive_as_the_csv_module_reads_them(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]

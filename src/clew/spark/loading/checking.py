@@ -42,7 +42,6 @@ class Findings:
     """What the pass found."""
 
     rows_read: int
-    rows_outside_period: int
     rows_wrong: int
     without_line: int
     sum_of_lines: int | None
@@ -71,7 +70,6 @@ class Checking:
         observed = checked.observe(
             self._observation,
             F.count(F.lit(1)).alias("rows"),
-            F.count_if(F.col(_COUNTS)).alias("inside"),
             F.count(F.col(_FIRST)).alias("wrong"),
             F.count(F.col(SOURCE_LINE)).alias("numbered"),
             F.try_sum(SOURCE_LINE).alias("lines"),
@@ -84,7 +82,6 @@ class Checking:
         found = self._observation.get
         return Findings(
             rows_read=int(found["rows"]),
-            rows_outside_period=int(found["rows"]) - int(found["inside"]),
             rows_wrong=int(found["wrong"]),
             without_line=int(found["rows"]) - int(found["numbered"]),
             sum_of_lines=found["lines"],

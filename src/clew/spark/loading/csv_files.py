@@ -20,7 +20,7 @@ from clew.spark.sql.literals import text_literal
 FIELDS = "__fields"
 
 _CORRUPT = "__corrupt"
-_ABSENT = "\ue000"
+_ABSENT = "\ue000nothing\ue001"
 """Stands for a field with nothing in it, not even quotes, which Spark would otherwise mix up with the null value."""
 _OWN_OPTIONS = frozenset({"header", "delimiter", "sep", "quote", "escape", "encoding", "null_value", "multiline"})
 _LINES_LOOKED_AT = 1000
@@ -69,7 +69,7 @@ class CsvOptions:
             "sep": self.delimiter,
             "quote": self.quote,
             "escape": self.escape,
-            "nullValue": _ABSENT,
+            "nullValue": _ABSENT if self.null_value else "",
             "emptyValue": "",
             "mode": "PERMISSIVE",
             "columnNameOfCorruptRecord": _CORRUPT,
@@ -79,7 +79,7 @@ class CsvOptions:
     def without_absent(self, value: str) -> str:
         """SQL for a field with the null value taken for what it means."""
         if not self.null_value:
-            return f"nullif({value}, '')"
+            return value
         return f"nullif(coalesce({value}, ''), {text_literal(self.null_value)})"
 
 

@@ -13,7 +13,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from clew.spark.loading.files import SourceFile, file_of_metadata
+from clew.spark.loading.files import SourceFile, file_of_metadata, metadata_path
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 
 LINE = "__line"
@@ -24,6 +24,7 @@ _SMALL = 4 * 1024 * 1024
 _FEW = 16
 _POSITION = "monotonically_increasing_id() & 8589934591L"
 """SQL for the position of a row in its partition: the lower 33 bits."""
+_PLACE = ["__path", "__block"]
 _IS_BLANK = f"trim({LINE}) = ''"
 
 
@@ -68,18 +69,23 @@ def _small(spark: SparkSession, file: SourceFile, skipped: int) -> DataFrame:
 
 def lines_by_block(spark: SparkSession, files: Sequence[SourceFile], skipped: Mapping[str, int]) -> NumberedLines:
     """Lines of files of any size and number. `skipped` has the number of each file's last line of heading."""
+    is_one = len(files) == 1
     placed = spark.read.text([file.literal_path for file in files]).select(
         F.col("value").alias(LINE),
-        F.col("_metadata.file_path").alias("__path"),
+        (F.lit(metadata_path(files[0])) if is_one else F.col("_metadata.file_path")).alias("__path"),
         F.col("_metadata.file_block_start").alias("__block"),
         F.expr(_POSITION).alias("__position"),
     )
     blocks, totals = _blocks(placed, {file.path: file for file in files}, skipped)
     schema = f"__path STRING, __block BIGINT, __shift BIGINT, __skipped BIGINT, {SOURCE_FILE} STRING"
-    numbered = placed.join(F.broadcast(spark.createDataFrame(blocks, schema)), ["__path", "__block"], "left")
+    known = F.broadcast(spark.createDataFrame(blocks, schema))
+    # Numbers are found quicker than texts, and most large inputs are one file.
+    numbered = placed.join(known.drop("__path"), "__block", "left") if is_one else placed.join(known, _PLACE, "left")
     rows = numbered.select(
         LINE,
-        F.expr(f"coalesce({SOURCE_FILE}, __path)").alias(SOURCE_FILE),
+        F.lit(files[0].shown).alias(SOURCE_FILE)
+        if is_one
+        else F.expr(f"coalesce({SOURCE_FILE}, __path)").alias(SOURCE_FILE),
         F.expr("__position + __shift").alias(SOURCE_LINE),
         "__skipped",
     )
@@ -95,7 +101,7 @@ def _blocks(
     placed: DataFrame, files: Mapping[str, SourceFile], skipped: Mapping[str, int]
 ) -> tuple[list[Block], LineTotals]:
     counts = (
-        placed.groupBy("__path", "__block")
+        placed.groupBy(*_PLACE)
         .agg(
             F.count(F.lit(1)).alias("lines"),
             F.min("__position").alias("first"),

@@ -66,11 +66,12 @@ def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
     found = _found_files(spark, request)
     part, findings, unit = _written(spark, request, folder, found)
     require_unique_key(spark, request.use, request.storage_root, part, unit)
+    loaded = sum(file.rows for file in part.files)
     return Pinned(
         part=part,
         rows_read=findings.rows_read,
-        rows_loaded=sum(file.rows for file in part.files),
-        rows_outside_period=findings.rows_outside_period,
+        rows_loaded=loaded,
+        rows_outside_period=findings.rows_read - loaded,
         sources=_descriptions(request, found),
     )
 
@@ -89,7 +90,7 @@ def _written(
         part = write_part(
             rows, request.storage_root, folder, _described(request, found, reading.unit), request.first_file_ordinal
         )
-        findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, 0, None)
+        findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
         if _is_numbered(reading, findings, request):
             problem = checking.problem(findings, reading.unit)
             if problem is not None:

@@ -1,0 +1,107 @@
+"""Loading a CSV file, checked and with the line of every row, against Spark's own reader writing the same Parquet.
+
+Both take turns in one session; the median of all rounds counts. CLEW_BENCH_ROWS sets how many rows (5,000,000),
+CLEW_BENCH_ROUNDS how often (5).
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import duckdb
+from benchmarks.figure import Figure
+from pyspark.sql import SparkSession
+
+from clew.lang.types import parse_type
+from clew.model import FilesDatasource, PeriodTree
+from clew.model.calendar import Calendar, Generate, periods_of
+from clew.model.datasource import FilesOptions
+from clew.plan.datasets import DatasetColumn, DatasetUse
+from clew.plan.resolution import Source
+from clew.spark.loading import PinRequest, pin
+from clew.spark.parts import WRITE_OPTIONS
+from clew.spark.session import SessionSettings, spark_session
+from clew.spark.sql import spark_type
+
+ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
+ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))
+COLUMNS = {
+    "line_id": "integer",
+    "posting_date": "date",
+    "account": "string",
+    "centre": "string",
+    "description": "string",
+    "currency": "string",
+    "amount": "decimal(18,2)",
+    "_period": "string",
+}
+PERIODS = PeriodTree(periods_of(Calendar(id="c", name="c", generate=Generate(first_year=2026, last_year=2026))))
+_ROWS_SQL = """
+SELECT range AS line_id, date '2026-01-01' + CAST(range % 31 AS INTEGER) AS posting_date, 4000 + range % 900 AS account,
+  'C' || range % 50 AS centre, CASE range % 3 WHEN 0 THEN 'Supplier, office' ELSE 'Rent' END AS description,
+  'EUR' AS currency, CAST((range * 7919 % 1000000) / 100.0 AS DECIMAL(18, 2)) AS amount, '2026-01' AS _period
+FROM range({rows})
+"""
+
+
+def measure() -> list[Figure]:
+    settings = SessionSettings("local[2]", {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "2"})
+    spark = spark_session(settings)
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as name:
+        folder = Path(name)
+        duckdb.sql(f"COPY ({_ROWS_SQL.format(rows=ROWS)}) TO '{folder}/lines.csv' (HEADER)")
+        plain = lambda: _plain(spark, folder)  # noqa: E731
+        without_key, with_key = _request(folder, ()), _request(folder, ("line_id",))
+        ways = {"plain": plain, "pin": lambda: _pin(spark, without_key), "key": lambda: _pin(spark, with_key)}
+        seconds = _interleaved(ways)
+    return [
+        Figure(f"plain spark.read.csv to Parquet, {ROWS:,} rows", seconds["plain"], "s"),
+        Figure("loading with checks and source lines, of that", seconds["pin"] / seconds["plain"], "times"),
+        Figure("loading with a natural key checked too, of that", seconds["key"] / seconds["plain"], "times"),
+    ]
+
+
+def _interleaved(ways: dict[str, Callable[[], None]]) -> dict[str, float]:
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(ROUNDS + 1):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            if turn:
+                taken[name].append(time.perf_counter() - start)
+    return {name: median(values) for name, values in taken.items()}
+
+
+def _plain(spark: SparkSession, folder: Path) -> None:
+    schema = ", ".join(f"{name} {spark_type(parse_type(type_))}" for name, type_ in COLUMNS.items())
+    rows = spark.read.schema(schema).option("header", "true").csv(str(folder / "lines.csv"))
+    rows.write.mode("overwrite").options(**WRITE_OPTIONS).parquet(str(folder / "plain"))
+
+
+def _pin(spark: SparkSession, request: PinRequest) -> None:
+    pinned = pin(spark, request)
+    if pinned.rows_loaded != ROWS:
+        raise SystemExit(f"{pinned.rows_loaded} rows were loaded")
+
+
+def _request(folder: Path, key: tuple[str, ...]) -> PinRequest:
+    columns = tuple(DatasetColumn(name, parse_type(type_), nullable=False) for name, type_ in COLUMNS.items())
+    files = FilesDatasource(id="files", name="files", type="files", options=FilesOptions(root="."))
+    period = PERIODS.period("2026-01")
+    if period is None:
+        raise SystemExit("no period")
+    return PinRequest(
+        use=DatasetUse("lines", "lines", "lines", "period", columns, key),
+        sources=(Source("files", "path", "lines.csv", "rule", "2026-01", holds_one_period=False, format="csv"),),
+        datasources={"files": files},
+        workspace_root=folder,
+        storage_root=folder / "storage",
+        run_id="bench",
+        period=period,
+        periods=PERIODS,
+        first_file_ordinal=0,
+        secrets=lambda reference: reference,
+    )
