@@ -1,5 +1,6 @@
 """Trace ids, node ids, links between rows, the wire messages and their emitter."""
 
+from clew.tracelink.block_register import BlockRegister, PublishedBlock
 from clew.tracelink.blocks import TraceIdBlock
 from clew.tracelink.clock import ClockMs, monotonic_epoch_clock
 from clew.tracelink.dot import to_dot
@@ -9,10 +10,12 @@ from clew.tracelink.ids import TraceIdGenerator
 from clew.tracelink.layout import MAX_NODE_ID, UNTRACED, TraceIdParts, decompose
 from clew.tracelink.leased_ids import LeasedTraceIds, this_process
 from clew.tracelink.lineage import Direction, LineageGraph, LineageNode, walk
+from clew.tracelink.lineage_reader import LineageReader, UnitedLineage
 from clew.tracelink.lineage_tree import render_tree
 from clew.tracelink.link_set import LinkSetFields, LinkSetView, TraceLinkSet, read_link_set, write_link_set
 from clew.tracelink.links import Link, LinkReader, UnitedLinks
 from clew.tracelink.node_lease import LeaseEnd, LeasePolicy, NodeHolder, NodeLease, NodeLeases
+from clew.tracelink.places import TracedFrame, TracePlace
 from clew.tracelink.sbe import CodecError
 from clew.tracelink.stream import SkipCounts, read_batch, read_stream
 from clew.tracelink.traced_stream import TracedStream, TraceIds
@@ -21,6 +24,7 @@ __all__ = [
     "COLLECTOR_ADDRESS",
     "MAX_NODE_ID",
     "UNTRACED",
+    "BlockRegister",
     "ClockMs",
     "CodecError",
     "Direction",
@@ -34,6 +38,7 @@ __all__ = [
     "LeasedTraceIds",
     "LineageGraph",
     "LineageNode",
+    "LineageReader",
     "Link",
     "LinkReader",
     "LinkSetFields",
@@ -41,13 +46,17 @@ __all__ = [
     "NodeHolder",
     "NodeLease",
     "NodeLeases",
+    "PublishedBlock",
     "SkipCounts",
     "TraceIdBlock",
     "TraceIdGenerator",
     "TraceIdParts",
     "TraceIds",
     "TraceLinkSet",
+    "TracePlace",
+    "TracedFrame",
     "TracedStream",
+    "UnitedLineage",
     "UnitedLinks",
     "decompose",
     "monotonic_epoch_clock",
