@@ -142,3 +142,46 @@ project_versions = sa.Table(
     sa.Column("activated_at", Moment, nullable=False),
     sa.Column("activated_by", sa.String(255), nullable=False),
 )
+
+api_tokens = sa.Table(
+    "api_tokens",
+    metadata,
+    sa.Column("token_id", sa.String(64), primary_key=True),
+    sa.Column("environment_id", sa.String(255), nullable=False),
+    sa.Column("tenant_id", sa.String(255), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("secret_digest", sa.String(64), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(255), nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+    sa.Column("revoked_at", Moment),
+)
+
+browser_sessions = sa.Table(
+    "browser_sessions",
+    metadata,
+    sa.Column("session_digest", sa.String(64), primary_key=True),
+    sa.Column("environment_id", sa.String(255), nullable=False),
+    sa.Column("tenant_id", sa.String(255), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("token_id", sa.String(64)),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+)
+
+access_log = sa.Table(
+    "access_log",
+    metadata,
+    sa.Column("entry_id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("environment_id", sa.String(255), nullable=False),
+    sa.Column("tenant_id", sa.String(255), nullable=False),
+    sa.Column("actor", sa.String(255), nullable=False),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("token_id", sa.String(64)),
+    sa.Column("subject", sa.String(32), nullable=False),
+    sa.Column("subject_id", sa.String(255), nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("read_at", Moment, nullable=False),
+)

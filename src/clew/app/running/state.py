@@ -5,10 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from clew.app.running.environment import RunEnvironment
+from clew.runs.access.access_log import AccessLog
+from clew.runs.access.browser_sessions import BrowserSessionStore
+from clew.runs.access.tokens import TokenStore
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.run_queue import RunQueue
 from clew.runs.secrets import SecretsResolver
 from clew.runs.stores import RunStores
+from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.opening import StoreOptions, open_database, run_stores
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
@@ -22,6 +26,9 @@ class State:
     datasets: DatasetRegistry
     projects: ProjectRegistry
     secrets: SecretsResolver
+    tokens: TokenStore
+    browser_sessions: BrowserSessionStore
+    access_log: AccessLog
 
 
 def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
@@ -45,6 +52,9 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
             datasets=SqlDatasetRegistry(database, environment.name),
             projects=SqlProjectRegistry(database, environment.name),
             secrets=secrets,
+            tokens=SqlTokens(database, environment.name),
+            browser_sessions=SqlBrowserSessions(database, environment.name),
+            access_log=SqlAccessLog(database, environment.name),
         )
     finally:
         database.close()

@@ -5,8 +5,9 @@ from clew.store.migrations.runner import migrate
 from clew.store.migrations.v0001 import Version1
 from clew.store.migrations.v0002 import Version2
 from clew.store.migrations.v0003 import Version3
+from clew.store.migrations.v0004 import Version4
 
-MIGRATIONS: tuple[Migration, ...] = (Version1(), Version2(), Version3())
+MIGRATIONS: tuple[Migration, ...] = (Version1(), Version2(), Version3(), Version4())
 """All steps, oldest first. A new one is added at the end; none is ever changed."""
 
 __all__ = ["MIGRATIONS", "Migration", "migrate"]

@@ -1,0 +1,1 @@
+"""Who may do what over HTTP: roles, tokens, browser sessions, and the record of who has read which rows."""

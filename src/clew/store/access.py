@@ -1,0 +1,194 @@
+"""Tokens, browser sessions and the access log in a database."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.runs.access.access_log import AccessRecord, Subject
+from clew.runs.access.browser_sessions import BrowserSession
+from clew.runs.access.roles import AccessRole
+from clew.runs.access.tokens import ApiToken
+from clew.store.database import Database
+from clew.store.schema import access_log, api_tokens, browser_sessions
+
+
+class SqlTokens:
+    """The tokens of one environment."""
+
+    def __init__(self, database: Database, environment_id: str) -> None:
+        self._database = database
+        self._environment = environment_id
+
+    def add(self, token: ApiToken) -> None:
+        """Keep a token."""
+        with self._database.write() as connection:
+            connection.execute(
+                sa.insert(api_tokens).values(
+                    token_id=token.token_id,
+                    environment_id=self._environment,
+                    tenant_id=token.tenant_id,
+                    name=token.name,
+                    role=token.role.value,
+                    secret_digest=token.secret_digest,
+                    created_at=token.created_at,
+                    created_by=token.created_by,
+                    expires_at=token.expires_at,
+                )
+            )
+
+    def token(self, token_id: str) -> ApiToken | None:
+        """A token by its id."""
+        with self._database.read() as connection:
+            row = connection.execute(self._select().where(api_tokens.c.token_id == token_id)).one_or_none()
+        return _token(row) if row is not None else None
+
+    def tokens(self) -> tuple[ApiToken, ...]:
+        """All tokens, the newest first."""
+        statement = self._select().order_by(api_tokens.c.created_at.desc(), api_tokens.c.token_id)
+        with self._database.read() as connection:
+            return tuple(map(_token, connection.execute(statement)))
+
+    def revoke(self, token_id: str, now: datetime) -> ApiToken | None:
+        """Let a token be of no use from now on."""
+        statement = (
+            sa.update(api_tokens)
+            .where(api_tokens.c.environment_id == self._environment, api_tokens.c.token_id == token_id)
+            .where(api_tokens.c.revoked_at.is_(None))
+            .values(revoked_at=now)
+        )
+        with self._database.write() as connection:
+            connection.execute(statement)
+            row = connection.execute(self._select().where(api_tokens.c.token_id == token_id)).one_or_none()
+        return _token(row) if row is not None else None
+
+    def _select(self) -> sa.Select[Any]:
+        return sa.select(api_tokens).where(api_tokens.c.environment_id == self._environment)
+
+
+class SqlBrowserSessions:
+    """The browser sessions of one environment."""
+
+    def __init__(self, database: Database, environment_id: str) -> None:
+        self._database = database
+        self._environment = environment_id
+
+    def add(self, session: BrowserSession) -> None:
+        """Keep a session, and forget those that have expired."""
+        with self._database.write() as connection:
+            connection.execute(sa.delete(browser_sessions).where(browser_sessions.c.expires_at < session.created_at))
+            connection.execute(
+                sa.insert(browser_sessions).values(
+                    session_digest=session.session_digest,
+                    environment_id=self._environment,
+                    tenant_id=session.tenant_id,
+                    name=session.name,
+                    role=session.role.value,
+                    token_id=session.token_id,
+                    created_at=session.created_at,
+                    expires_at=session.expires_at,
+                )
+            )
+
+    def session(self, session_digest: str) -> BrowserSession | None:
+        """A session by the digest of its cookie."""
+        statement = sa.select(browser_sessions).where(self._is(session_digest))
+        with self._database.read() as connection:
+            row = connection.execute(statement).one_or_none()
+        if row is None:
+            return None
+        return BrowserSession(
+            session_digest=row.session_digest,
+            name=row.name,
+            role=AccessRole(row.role),
+            tenant_id=row.tenant_id,
+            environment_id=row.environment_id,
+            token_id=row.token_id,
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+        )
+
+    def end(self, session_digest: str) -> None:
+        """Forget a session."""
+        with self._database.write() as connection:
+            connection.execute(sa.delete(browser_sessions).where(self._is(session_digest)))
+
+    def _is(self, session_digest: str) -> sa.ColumnElement[bool]:
+        mine = browser_sessions.c.environment_id == self._environment
+        return sa.and_(mine, browser_sessions.c.session_digest == session_digest)
+
+
+class SqlAccessLog:
+    """Who has read what in one environment."""
+
+    def __init__(self, database: Database, environment_id: str) -> None:
+        self._database = database
+        self._environment = environment_id
+
+    def add(self, record: AccessRecord) -> None:
+        """Keep a record."""
+        with self._database.write() as connection:
+            connection.execute(
+                sa.insert(access_log).values(
+                    environment_id=self._environment,
+                    tenant_id=record.tenant_id,
+                    actor=record.actor,
+                    role=record.role,
+                    token_id=record.token_id,
+                    subject=record.subject.value,
+                    subject_id=record.subject_id,
+                    detail=record.detail,
+                    read_at=record.read_at,
+                )
+            )
+
+    def records(
+        self,
+        tenant_id: str,
+        *,
+        subject_id: str | None = None,
+        actor: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> tuple[AccessRecord, ...]:
+        """Records of a tenant, the newest first."""
+        columns = access_log.c
+        conditions = [columns.environment_id == self._environment, columns.tenant_id == tenant_id]
+        if subject_id is not None:
+            conditions.append(columns.subject_id == subject_id)
+        if actor is not None:
+            conditions.append(columns.actor == actor)
+        if before is not None:
+            conditions.append(columns.entry_id < before)
+        statement = sa.select(access_log).where(*conditions).order_by(columns.entry_id.desc()).limit(limit)
+        with self._database.read() as connection:
+            return tuple(map(_record, connection.execute(statement)))
+
+
+def _token(row: sa.Row[Any]) -> ApiToken:
+    return ApiToken(
+        token_id=row.token_id,
+        name=row.name,
+        role=AccessRole(row.role),
+        tenant_id=row.tenant_id,
+        environment_id=row.environment_id,
+        secret_digest=row.secret_digest,
+        created_at=row.created_at,
+        created_by=row.created_by,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def _record(row: sa.Row[Any]) -> AccessRecord:
+    return AccessRecord(
+        tenant_id=row.tenant_id,
+        actor=row.actor,
+        role=row.role,
+        token_id=row.token_id,
+        subject=Subject(row.subject),
+        subject_id=row.subject_id,
+        detail=row.detail,
+        read_at=row.read_at,
+        entry_id=row.entry_id,
+    )
