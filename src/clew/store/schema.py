@@ -185,3 +185,33 @@ access_log = sa.Table(
     sa.Column("detail", sa.Text, nullable=False),
     sa.Column("read_at", Moment, nullable=False),
 )
+
+captures = sa.Table(
+    "captures",
+    metadata,
+    sa.Column("capture_id", sa.String(64), primary_key=True),
+    sa.Column("environment_id", sa.String(255), nullable=False),
+    sa.Column("tenant_id", sa.String(255), nullable=False),
+    sa.Column("run_id", sa.String(255), nullable=False),
+    sa.Column("slot", sa.String(255), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("request_id", sa.String(255), nullable=False),
+    sa.Column("breakpoint", sa.String(1000), nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("request", Document, nullable=False),
+    sa.Column("ticket", Document),
+    sa.Column("result", Document),
+    sa.Column("reserved_bytes", sa.BigInteger, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("due_at", Moment, nullable=False),
+    sa.Column("token", sa.BigInteger, nullable=False),
+    sa.Column("lease_owner", sa.String(255)),
+    sa.Column("lease_expires_at", Moment),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("started_at", Moment),
+    sa.Column("completed_at", Moment),
+    sa.Column("expires_at", Moment),
+    sa.UniqueConstraint("run_id", "slot"),
+)
+"""Captures and postlude jobs. `slot` is what a run asked for once: the same slot of a run is never done twice."""

@@ -6,8 +6,9 @@ from clew.store.migrations.v0001 import Version1
 from clew.store.migrations.v0002 import Version2
 from clew.store.migrations.v0003 import Version3
 from clew.store.migrations.v0004 import Version4
+from clew.store.migrations.v0005 import Version5
 
-MIGRATIONS: tuple[Migration, ...] = (Version1(), Version2(), Version3(), Version4())
+MIGRATIONS: tuple[Migration, ...] = (Version1(), Version2(), Version3(), Version4(), Version5())
 """All steps, oldest first. A new one is added at the end; none is ever changed."""
 
 __all__ = ["MIGRATIONS", "Migration", "migrate"]
