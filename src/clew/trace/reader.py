@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from clew.diagnostics import Diagnostic, PlainText, UserError
+from clew.diagnostics import Diagnostic, PlainText, UserError, did_you_mean
+from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
 from clew.lang import Scope, Table, check_condition, parse
 from clew.lang.evaluation import Row
@@ -21,6 +22,7 @@ from clew.trace.files import TraceFiles
 from clew.trace.history import Histories
 from clew.trace.identity import RowIds
 from clew.trace.layout import Part
+from clew.trace.ordering import Order
 from clew.trace.reading import Reading
 from clew.trace.records import RowState, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
@@ -119,6 +121,32 @@ class RunTrace:
             at=seq,
             columns=columns,
             rows=tuple(FoundRow(self.row_ids.row_id(ordinal), state) for ordinal, state in states),
+            has_more=len(found) > limit,
+        )
+
+    def ordered(
+        self, where: str | None, order: Order, at: int | None = None, *, limit: int = _MOST_ROWS, offset: int = 0
+    ) -> FoundRows:
+        """Rows by their values after a step, sorted: `limit` of them behind the first `offset`."""
+        seq = self.run.checked_step(at)
+        if limit < 1 or offset < 0:
+            raise UserError(INVALID_PAGE.anywhere(problem=f"a page cannot have {limit} rows behind {offset}"))
+        columns = self.run.columns(seq)
+        names = [name for name, _ in columns]
+        if order.column not in names:
+            table = f"{self.plan.input.table} after step {seq}"
+            hint = did_you_mean(order.column, names)
+            raise UserError(UNKNOWN_COLUMN.anywhere(column=order.column, table=table, hint=hint))
+        rows = self.working(seq)
+        matching = None
+        if where is not None:
+            matching = [ordinal for ordinal, _ in rows.matching(self.condition(where, seq), (), self.see)]
+        found = rows.ordered(matching, order, offset=offset, limit=limit + 1)
+        states = dict(rows.values(found[:limit], names))
+        return FoundRows(
+            at=seq,
+            columns=columns,
+            rows=tuple(FoundRow(self.row_ids.row_id(ordinal), states[ordinal]) for ordinal in found[:limit]),
             has_more=len(found) > limit,
         )
 

@@ -20,6 +20,7 @@ from clew.trace.arrow_values import arrow_type, table_of, values_of
 from clew.trace.database import Database
 from clew.trace.files import TraceFiles
 from clew.trace.layout import ORDINAL, Part, PartFile, TracedStep, after_column
+from clew.trace.ordering import Order
 from clew.trace.overlay import is_set, latest_value, layers_of, needed_columns
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.row_sources import Bounds, FileRows, FileSource, RowSource, StateSource
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _FIRST_CHUNK = 1_000
 _LARGEST_CHUNK = 100_000
 _WANTED = "__wanted"
+_LAST_ORDINAL = 2**63 - 1
 
 Cells = dict[str, Value]
 
@@ -83,6 +85,25 @@ class RowSet:
         cells = [values_of(table[name], self._types[name]) for name in columns]
         rows = zip(*cells, strict=True) if columns else [()] * len(keys)
         return [(key, dict(zip(columns, row, strict=True))) for key, row in zip(keys, rows, strict=True)]
+
+    def ordered(self, ordinals: Sequence[int] | None, order: Order, *, offset: int, limit: int) -> list[int]:
+        """Some of these rows, of all rows where none are given, in an order: those behind the first `offset`."""
+        types, read = {order.column: self._types[order.column]}, list[PartFile]()
+        wanted = table_of([(ORDINAL, arrow_type(INTEGER), list(ordinals or ()))])
+        bounds = (0, _LAST_ORDINAL) if ordinals is None else _bounds(wanted)
+        selects = list[Sql]()
+        for source in self._sources(bounds):
+            inside = "" if ordinals is None else f" WHERE {ORDINAL} IN (SELECT {ORDINAL} FROM {_WANTED})"
+            selects.append("SELECT * FROM (" + source.select(types) + f"){inside}")
+            read += source.read
+        if not selects:
+            return []
+        rows = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read)
+        direction = "DESC" if order.descending else "ASC"
+        by = f" ORDER BY {quoted(order.column)} {direction} NULLS LAST, {ORDINAL} LIMIT ? OFFSET ?"
+        sql = f"SELECT {ORDINAL} FROM (" + rows + ")" + Sql(by, (limit, offset))
+        found: list[int] = self._database.query(sql, _distinct(read), {_WANTED: wanted})[ORDINAL].to_pylist()
+        return found
 
     def _chunks(self, condition: Expression | None, today: date, after: int) -> "Iterator[_Ordinals]":
         """The ordinals, ascending, of rows that may match; no row that matches is missing.
