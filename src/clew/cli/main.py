@@ -19,6 +19,7 @@ from clew.cli.commands.rm import rm
 from clew.cli.commands.run import run_project
 from clew.cli.commands.runs import runs
 from clew.cli.commands.schema import schema
+from clew.cli.commands.serve import serve
 from clew.cli.commands.show import show
 from clew.cli.commands.signal import signal
 from clew.cli.commands.test import run_scenarios
@@ -49,6 +50,7 @@ _COMMANDS: Mapping[str, Callable[..., None]] = {
     "deactivate": deactivate,
     "datasets": datasets,
     "worker": worker,
+    "serve": serve,
     "dlq": dlq,
     "schema": schema,
 }

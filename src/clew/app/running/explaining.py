@@ -1,5 +1,6 @@
 """Explanations across projects: from a row of a registered dataset to the run that registered it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from clew.app.running.environment import RunEnvironment
@@ -13,11 +14,11 @@ from clew.trace.reader import RunTrace
 
 @dataclass(frozen=True, slots=True)
 class DatasetWriters:
-    """Finds the run behind a file of a registered dataset. Traces are opened once."""
+    """Finds the run behind a file of a registered dataset."""
 
     state: State
-    environment: RunEnvironment
-    opened: dict[str, RunTrace]
+    trace_of: Callable[[str], RunTrace]
+    """Opens the trace of a run by its id. UserError where it is gone, or not for the eyes of who asks."""
 
     def writer_of(self, path: str) -> tuple[RunTrace, int] | None:
         """The trace of the run that wrote a file, and the output step; None where that run is gone."""
@@ -26,20 +27,32 @@ class DatasetWriters:
         for version in self.state.datasets.versions(dataset):
             for file in version.files:
                 if file.path == path:
-                    trace = self._trace(file.run_id)
-                    return None if trace is None else (trace, file.seq)
+                    try:
+                        return self.trace_of(file.run_id), file.seq
+                    except UserError:
+                        return None
         return None
 
-    def _trace(self, run_id: str) -> RunTrace | None:
+
+@dataclass(frozen=True, slots=True)
+class OpenedTraces:
+    """Traces that are opened once."""
+
+    state: State
+    environment: RunEnvironment
+    opened: dict[str, RunTrace]
+
+    def trace(self, run_id: str) -> RunTrace:
+        """The trace of a run."""
         if run_id not in self.opened:
-            try:
-                view = RunReader(self.state, self.environment).view(run_id)
-                self.opened[run_id] = open_trace(view, self.environment)
-            except UserError:
-                return None
+            view = RunReader(self.state, self.environment).view(run_id)
+            self.opened[run_id] = open_trace(view, self.environment)
         return self.opened[run_id]
 
 
-def upstream_runs(state: State, environment: RunEnvironment) -> UpstreamByOrigin:
+def upstream_runs(
+    state: State, environment: RunEnvironment, trace_of: Callable[[str], RunTrace] | None = None
+) -> UpstreamByOrigin:
     """The way to the runs that registered what a run reads."""
-    return UpstreamByOrigin(DatasetWriters(state, environment, {}).writer_of)
+    opens = trace_of or OpenedTraces(state, environment, {}).trace
+    return UpstreamByOrigin(DatasetWriters(state, opens).writer_of)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clew.app.running.environment import RunEnvironment
@@ -15,7 +15,7 @@ from clew.plan import Plan
 from clew.plan.steps import OutputStep
 from clew.runs.artifacts import ArtifactRef
 from clew.runs.events.envelope import StoredEvent
-from clew.runs.projector import Projector
+from clew.runs.projector import Projected, Projector
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.snapshot import RunSnapshot, StepSnapshot
 from clew.trace.layout import Part
@@ -116,18 +116,22 @@ class RunView:
 
 
 class RunReader:
-    """Reads the runs of an environment."""
+    """Reads the runs of an environment, or those of one tenant in it: the others do not exist for this reader."""
 
-    def __init__(self, state: State, environment: RunEnvironment) -> None:
+    def __init__(self, state: State, environment: RunEnvironment, *, tenant_id: str | None = None) -> None:
         self._state = state
         self._environment = environment
+        self._tenant = tenant_id
         self._projector = Projector(
             state.stores.reader, state.stores.writer, state.stores.snapshots, limits=environment.store_limits()
         )
 
     def find(self, name: str) -> RunRecord:
         """A run by its id, or by the beginning of it. UserError RunNotFound, or AmbiguousRun where several fit."""
-        mine = RunFilter(environment_id=self._environment.name)
+        exact = self._exactly(name)
+        if exact is not None:
+            return exact
+        mine = RunFilter(environment_id=self._environment.name, tenant_id=self._tenant)
         found = [
             run for run in self._state.stores.catalog.runs(mine, limit=_MOST_LISTED) if run.run_id.startswith(name)
         ]
@@ -138,20 +142,33 @@ class RunReader:
             raise UserError(AMBIGUOUS_RUN.anywhere(run_id=name, candidates=candidates))
         return found[0]
 
-    def runs(self, which: RunFilter, limit: int) -> tuple[RunRecord, ...]:
-        """Runs, newest first."""
-        return self._state.stores.catalog.runs(which, limit=limit)
+    def _exactly(self, name: str) -> RunRecord | None:
+        try:
+            run = self._state.stores.catalog.run(name)
+        except UserError:
+            return None
+        is_mine = run.request.environment_id == self._environment.name
+        return run if is_mine and self._tenant in {None, run.request.tenant_id} else None
+
+    def runs(self, which: RunFilter, limit: int, before: RunRecord | None = None) -> tuple[RunRecord, ...]:
+        """Runs, newest first; `before` is the last one of the page before."""
+        scoped = which if self._tenant is None else replace(which, tenant_id=self._tenant)
+        return self._state.stores.catalog.runs(scoped, limit=limit, before=before)
 
     def view(self, name: str) -> RunView:
         """A run with where it stands now."""
         record = self.find(name)
-        snapshot = self._projector.look(record.run_id).snapshot
+        snapshot = self.projected(record.run_id).snapshot
         digest = record.request.plan.digest
         return RunView(record, snapshot, kept_plan(self._environment.storage_root, digest) if digest else None)
 
-    def events(self, name: str, after: int = 0) -> tuple[StoredEvent, ...]:
+    def projected(self, run_id: str) -> Projected:
+        """Where a run stands by its events so far, and whether one of them is missing."""
+        return self._projector.look(run_id)
+
+    def events(self, name: str, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
         """The history of a run."""
-        return self._state.stores.reader.events(self.find(name).run_id, after=after)
+        return self._state.stores.reader.events(self.find(name).run_id, after=after, limit=limit)
 
     def parts(self, snapshot: RunSnapshot) -> tuple[Part, ...]:
         """What the steps of a run have written and committed."""

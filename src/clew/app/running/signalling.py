@@ -1,4 +1,4 @@
-"""Sending signals as the one user of an embedded environment, who may do everything within its tenant."""
+"""Sending signals: as the one user of an embedded environment, who may do everything in its tenant, or for others."""
 
 import uuid
 
@@ -20,7 +20,7 @@ def send_signal(
     step: str | None = None,
     reason: str | None = None,
     signal_id: str | None = None,
-    role: Role = Role.ADMIN,
+    actor: Actor | None = None,
 ) -> SignalDecision:
     """Tell a run something. The decision is recorded, and takes effect at once where nobody drives the run.
 
@@ -34,4 +34,4 @@ def send_signal(
         step_id=LOAD_STEP if step == "0" else step,
         reason=reason,
     )
-    return service.send(told, Actor(actor_name(), role, environment.settings.tenant))
+    return service.send(told, actor or Actor(actor_name(), Role.ADMIN, environment.settings.tenant))

@@ -36,6 +36,8 @@ class RunStarter:
     workspace: Workspace
     environment: RunEnvironment
     state: State
+    requested_by: str | None = None
+    """Who asks, where it is not the user of this process."""
 
     def submit(self, project: str, period: str, request_id: str | None = None) -> RunRecord:
         """Ask for a run of a project for a period. The same request id gives the same run."""
@@ -62,7 +64,7 @@ class RunStarter:
             environment_id=self.environment.name,
             tenant_id=self.environment.settings.tenant,
             project_version=DRAFT if version is None else str(version),
-            requested_by=actor_name(),
+            requested_by=self.requested_by or actor_name(),
         )
         submission = queue_of(self.state, self.environment).submit(request)
         submission.raise_if_rejected()

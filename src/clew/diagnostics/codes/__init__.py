@@ -8,6 +8,7 @@ from clew.diagnostics.codes.engine import ENGINE_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
 from clew.diagnostics.codes.runs import RUN_CODES
+from clew.diagnostics.codes.server import SERVER_CODES
 from clew.diagnostics.codes.trace import TRACE_CODES
 from clew.diagnostics.codes.tracelink import TRACELINK_CODES
 from clew.diagnostics.codes.workspace import WORKSPACE_CODES
@@ -20,6 +21,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Data of runs": ENGINE_CODES,
     "Trace and explain": TRACE_CODES,
     "TraceLink": TRACELINK_CODES,
+    "Server": SERVER_CODES,
     "Commands": COMMAND_CODES,
 }
 """Codes under the heading that the reference page gives them."""

@@ -1,0 +1,53 @@
+"""`clew serve`."""
+
+from typing import Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say
+from clew.cli.session import Session
+
+
+def serve(
+    context: typer.Context,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; others need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes any free one.", min=0, max=65535)] = 8765,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="The address that people use, behind a proxy."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Another name of this server; can be repeated."),
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option("--certificate", metavar="FILE", help="Serve HTTPS with this certificate.")
+    ] = None,
+    certificate_key: Annotated[
+        str | None, typer.Option("--certificate-key", metavar="FILE", help="The key of the certificate.")
+    ] = None,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Serve the web pages and the HTTP API, until told to stop.
+
+    On this machine alone it prints a link that signs you in once. Any other address needs tokens, which
+    `clew token create` makes.
+    """
+    from clew.server.serving import serve as serve_workspace
+    from clew.server.settings import ServerSettings
+
+    session = context.ensure_object(Session)
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        url=url,
+        allowed_hosts=frozenset(allow_host or ()),
+        certificate=certificate,
+        certificate_key=certificate_key,
+    )
+    serve_workspace(session.open(workspace, environment).root, environment, settings, say)

@@ -1,0 +1,1 @@
+"""HTTP: the API, who may use it, and the pages. Everything it says comes from the readers of `app`."""

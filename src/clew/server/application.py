@@ -1,0 +1,65 @@
+"""The application: routes, errors and protection put together around a site."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI, Request, Response
+
+from clew.diagnostics import ClewError
+from clew.server import signing_in
+from clew.server.access.attempts import LoginAttempts
+from clew.server.access.doorman import Doorman
+from clew.server.api import routes
+from clew.server.errors import handle_errors, json_answer
+from clew.server.protection.headers import SecurityHeaders
+from clew.server.protection.hosts import KnownHosts
+from clew.server.protection.slow_clients import BoundedRequests
+from clew.server.settings import ServerSettings
+from clew.server.site import Site
+
+ErrorPage = Callable[[Request, ClewError], Response]
+
+
+def create_app(
+    site: Site, settings: ServerSettings | None = None, *, on_link_used: Callable[[], None] = lambda: None
+) -> FastAPI:
+    """The application for a site. It opens nothing and starts nothing; whoever opened the site closes it."""
+    settings = settings or ServerSettings()
+    app = FastAPI(
+        title="Clew",
+        summary="Runs of data pipelines, and where every number in their output comes from.",
+        version=version("clew"),
+        openapi_url=f"{routes.PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        separate_input_output_schemas=False,
+    )
+    app.state.site = site
+    app.state.settings = settings
+    app.state.doorman = Doorman(
+        site.state,
+        site.environment.name,
+        site.tenant,
+        settings,
+        attempts=LoginAttempts(most=settings.most_failed_logins, window_s=settings.login_window_s),
+        on_link_used=on_link_used,
+    )
+    app.state.error_page = _plain_error
+    handle_errors(app)
+    routes.include(app)
+    app.include_router(signing_in.router)
+    app.add_middleware(BoundedRequests, settings=settings)
+    app.add_middleware(KnownHosts, hosts=settings.known_hosts)
+    app.add_middleware(SecurityHeaders, is_secure=settings.is_secure)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    yield
+
+
+def _plain_error(_request: Request, error: ClewError) -> Response:
+    return json_answer(error)

@@ -1,0 +1,139 @@
+"""Errors as answers: one shape for all of them, with the status that fits."""
+
+import logging
+import math
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from clew.diagnostics import ClewError, EngineBug, Nature, TransientFailure, UserError
+from clew.diagnostics.codes import CATALOGUE
+from clew.diagnostics.codes.commands import INTERNAL_ERROR
+from clew.diagnostics.codes.runs import (
+    OUT_OF_DATE,
+    OVERLOADED,
+    PERIOD_BUSY,
+    PROJECT_NOT_ACTIVE,
+    RUN_DELETED,
+    RUN_HELD,
+    RUN_NEEDED,
+    RUN_NOT_DELETABLE,
+)
+from clew.diagnostics.codes.server import (
+    FORBIDDEN,
+    FORGED_REQUEST,
+    INVALID_REQUEST,
+    METHOD_NOT_ALLOWED,
+    NO_SUCH_ADDRESS,
+    NOT_SIGNED_IN,
+    TOO_LARGE,
+    TOO_MANY_ATTEMPTS,
+    TOO_SLOW,
+    UNKNOWN_HOST,
+)
+from clew.diagnostics.codes.trace import RUN_NOT_FINISHED
+
+_log = logging.getLogger(__name__)
+
+_STATUS_OF_CODE: Mapping[str, int] = {
+    code.name: status
+    for code, status in (
+        (NOT_SIGNED_IN, 401),
+        (FORBIDDEN, 403),
+        (FORGED_REQUEST, 403),
+        (METHOD_NOT_ALLOWED, 405),
+        (TOO_SLOW, 408),
+        (OUT_OF_DATE, 409),
+        (PERIOD_BUSY, 409),
+        (PROJECT_NOT_ACTIVE, 409),
+        (RUN_HELD, 409),
+        (RUN_NEEDED, 409),
+        (RUN_NOT_DELETABLE, 409),
+        (RUN_NOT_FINISHED, 409),
+        (RUN_DELETED, 410),
+        (TOO_LARGE, 413),
+        (UNKNOWN_HOST, 421),
+        (INVALID_REQUEST, 422),
+        (OVERLOADED, 429),
+        (TOO_MANY_ATTEMPTS, 429),
+    )
+}
+_STATUS_OF_NATURE = {Nature.WRONG: 422, Nature.USAGE: 400, Nature.NOT_FOUND: 404}
+_COME_BACK_S = 5
+"""When a caller may try again whose request found the surroundings broken."""
+
+
+def status_of(error: ClewError) -> int:
+    """The status of the answer that an error becomes."""
+    if error.code in _STATUS_OF_CODE:
+        return _STATUS_OF_CODE[error.code]
+    match error:
+        case EngineBug():
+            return 500
+        case TransientFailure():
+            return 503
+        case _:
+            return _STATUS_OF_NATURE[CATALOGUE[error.code].nature]
+
+
+def headers_of(error: ClewError) -> dict[str, str]:
+    """What the answer says besides: when to come back, how to sign in."""
+    status = status_of(error)
+    if status in {429, 503}:
+        seconds = error.diagnostic.params.get("retry_after_s", _COME_BACK_S)
+        return {"Retry-After": str(max(1, math.ceil(float(str(seconds)))))}
+    return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+
+
+def json_answer(error: ClewError) -> JSONResponse:
+    """An error as every route of the API reports it."""
+    return JSONResponse(error.to_json(), status_of(error), headers_of(error))
+
+
+def as_clew_error(error: Exception, request: Request) -> ClewError:
+    """Whatever went wrong, as one of ours."""
+    match error:
+        case ClewError():
+            return error
+        case RequestValidationError():
+            return UserError(*(INVALID_REQUEST.anywhere(problem=_in_words(each)) for each in error.errors()))
+        case HTTPException(status_code=404):
+            return UserError(NO_SUCH_ADDRESS.anywhere(path=request.url.path))
+        case HTTPException(status_code=405):
+            return UserError(METHOD_NOT_ALLOWED.anywhere(path=request.url.path, method=request.method))
+        case HTTPException():
+            return UserError(INVALID_REQUEST.anywhere(problem=str(error.detail)))
+        case _:
+            return EngineBug(INTERNAL_ERROR.anywhere(problem=type(error).__name__))
+
+
+def _in_words(problem: Mapping[str, object]) -> str:
+    place = problem.get("loc")
+    where = ".".join(str(part) for part in place) if isinstance(place, tuple) else ""
+    message = str(problem.get("msg", "is wrong"))
+    return f"{where}: {message[:1].lower()}{message[1:]}"
+
+
+def is_for_programs(request: Request) -> bool:
+    """Whether the answer should be JSON: for the API, for `.json`, and for who does not ask for HTML."""
+    path = request.url.path
+    return path.startswith("/api/") or path.endswith(".json") or "text/html" not in request.headers.get("accept", "")
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    known = as_clew_error(error, request)
+    if status_of(known) >= 500:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    if is_for_programs(request):
+        return json_answer(known)
+    page: Response = request.app.state.error_page(request, known)
+    return page
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Let every error of an application become an answer in the one shape."""
+    for kind in (ClewError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _answer)

@@ -1,0 +1,86 @@
+"""Bodies that are too large, and clients that are too slow."""
+
+import asyncio
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.server import TOO_LARGE, TOO_SLOW
+from clew.server.errors import json_answer
+from clew.server.settings import ServerSettings
+
+
+class BoundedRequests:
+    """Bounds the size of bodies, the time they take to arrive, and the time a client takes to read an answer."""
+
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "0")
+        if not declared.isdecimal() or int(declared) > self._settings.largest_body:
+            await self._refuse(self._too_large(), scope, receive, send)
+            return
+        exchange = _Exchange(receive, send, self._settings)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except _TooLargeError:
+            await self._refuse(self._too_large(), scope, receive, send)
+        except _TooSlowError:
+            seconds = int(self._settings.slowest_body_s)
+            await self._refuse(UserError(TOO_SLOW.anywhere(seconds=seconds)), scope, receive, send)
+
+    def _too_large(self) -> UserError:
+        return UserError(TOO_LARGE.anywhere(limit=self._settings.largest_body))
+
+    async def _refuse(self, error: UserError, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = json_answer(error)
+        # What is left of the body is not read: the connection cannot be used again.
+        answer.headers["Connection"] = "close"
+        await answer(scope, receive, send)
+
+
+class _TooLargeError(Exception):
+    """More bytes came than were allowed."""
+
+
+class _TooSlowError(Exception):
+    """The bytes did not come in time."""
+
+
+class _Exchange:
+    """One request and its answer, with their bounds."""
+
+    def __init__(self, receive: Receive, send: Send, settings: ServerSettings) -> None:
+        self._receive = receive
+        self._send = send
+        self._settings = settings
+        self._bytes = 0
+        self._has_body = False
+        self._deadline = asyncio.get_running_loop().time() + settings.slowest_body_s
+
+    async def receive(self) -> Message:
+        """The next message of the client; once the body is there, whoever waits for its end may wait for ever."""
+        if self._has_body:
+            return await self._receive()
+        left = self._deadline - asyncio.get_running_loop().time()
+        try:
+            message = await asyncio.wait_for(self._receive(), max(0.0, left))
+        except TimeoutError as error:
+            raise _TooSlowError from error
+        if message["type"] == "http.request":
+            self._bytes += len(message.get("body", b""))
+            if self._bytes > self._settings.largest_body:
+                raise _TooLargeError
+            self._has_body = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer, to a client that reads."""
+        await asyncio.wait_for(self._send(message), self._settings.slowest_reader_s)

@@ -1,0 +1,74 @@
+"""How the server is reached and what it puts up with."""
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+DEFAULT_PORT = 8765
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Everything that whoever starts the server decides."""
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    url: str | None = None
+    """The address that people use, where it is not that of host and port: behind a proxy."""
+    certificate: str | None = None
+    """The file with the TLS certificate; without it the server speaks plain HTTP."""
+    certificate_key: str | None = None
+    allowed_hosts: frozenset[str] = frozenset()
+    """Names that the Host header may have, besides those that follow from the address."""
+    largest_body: int = 1_000_000
+    slowest_body_s: float = 15.0
+    """How long the body of a request may take to arrive."""
+    slowest_reader_s: float = 60.0
+    """How long a client may take to read a part of an answer."""
+    session_lifetime: timedelta = timedelta(hours=12)
+    most_failed_logins: int = 10
+    login_window_s: float = 300.0
+    event_poll_s: float = 0.3
+    keep_alive_s: float = 15.0
+    """How often a stream of events without news says that it is still there."""
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach the server over TLS, so that its cookie may insist on it."""
+        return self.certificate is not None or (self.url or "").startswith("https://")
+
+    @property
+    def address(self) -> str:
+        """The beginning of every link."""
+        if self.url is not None:
+            return self.url.rstrip("/")
+        scheme = "https" if self.certificate is not None else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
+
+    @property
+    def known_hosts(self) -> frozenset[str]:
+        """The names under which the server answers."""
+        names = {self.host, *self.allowed_hosts}
+        if self.url is not None:
+            names.add(urlsplit(self.url).hostname or "")
+        if self.is_loopback:
+            names |= LOOPBACK_NAMES
+        return frozenset(name.lower() for name in names if name)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the session's cookie. Browsers share cookies between ports, so the port is in it."""
+        return "__Host-clew-session" if self.is_secure else f"clew-session-{self.port}"
