@@ -5,6 +5,7 @@ from clew.tracelink.blocks import TraceIdBlock
 from clew.tracelink.clock import ClockMs, monotonic_epoch_clock
 from clew.tracelink.dot import to_dot
 from clew.tracelink.emitter import COLLECTOR_ADDRESS, Emitter, EmitterCounts
+from clew.tracelink.expansion import Expansion, WindowExpander
 from clew.tracelink.frame_descriptor import FrameDescriptor, FrameFields, FrameView, read_frame, write_frame
 from clew.tracelink.ids import TraceIdGenerator
 from clew.tracelink.layout import MAX_NODE_ID, UNTRACED, TraceIdParts, decompose
@@ -16,7 +17,9 @@ from clew.tracelink.link_set import LinkSetFields, LinkSetView, TraceLinkSet, re
 from clew.tracelink.links import Link, LinkReader, UnitedLinks
 from clew.tracelink.node_lease import LeaseEnd, LeasePolicy, NodeHolder, NodeLease, NodeLeases
 from clew.tracelink.places import TracedFrame, TracePlace
+from clew.tracelink.records import ArtifactRange, Bounds, FrameRow, TraceBatch, TraceWindow, TraceWriter
 from clew.tracelink.sbe import CodecError
+from clew.tracelink.stores import TraceLinkStores
 from clew.tracelink.stream import SkipCounts, read_batch, read_stream
 from clew.tracelink.traced_stream import TracedStream, TraceIds
 
@@ -24,14 +27,18 @@ __all__ = [
     "COLLECTOR_ADDRESS",
     "MAX_NODE_ID",
     "UNTRACED",
+    "ArtifactRange",
     "BlockRegister",
+    "Bounds",
     "ClockMs",
     "CodecError",
     "Direction",
     "Emitter",
     "EmitterCounts",
+    "Expansion",
     "FrameDescriptor",
     "FrameFields",
+    "FrameRow",
     "FrameView",
     "LeaseEnd",
     "LeasePolicy",
@@ -48,16 +55,21 @@ __all__ = [
     "NodeLeases",
     "PublishedBlock",
     "SkipCounts",
+    "TraceBatch",
     "TraceIdBlock",
     "TraceIdGenerator",
     "TraceIdParts",
     "TraceIds",
     "TraceLinkSet",
+    "TraceLinkStores",
     "TracePlace",
+    "TraceWindow",
+    "TraceWriter",
     "TracedFrame",
     "TracedStream",
     "UnitedLineage",
     "UnitedLinks",
+    "WindowExpander",
     "decompose",
     "monotonic_epoch_clock",
     "read_batch",

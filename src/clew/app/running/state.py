@@ -16,6 +16,8 @@ from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.opening import StoreOptions, open_database, run_stores
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
+from clew.store.tracelink import trace_link_stores
+from clew.tracelink.stores import TraceLinkStores
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class State:
     tokens: TokenStore
     browser_sessions: BrowserSessionStore
     access_log: AccessLog
+    tracelink: TraceLinkStores
 
 
 def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
@@ -55,6 +58,7 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
             tokens=SqlTokens(database, environment.name),
             browser_sessions=SqlBrowserSessions(database, environment.name),
             access_log=SqlAccessLog(database, environment.name),
+            tracelink=trace_link_stores(database),
         )
     finally:
         database.close()

@@ -49,6 +49,20 @@ FORKED_GENERATOR = Code(
     "make a generator with its own node id in each process",
     Nature.USAGE,
 )
+INVALID_BOUNDS = Code(
+    "InvalidBounds",
+    "{problem}",
+    "A window or the range of an artifact is not a range of places in a stream, nor one of times.",
+    "give a start and an end of one kind, the start not behind the end",
+    Nature.USAGE,
+)
+TRACE_NOT_FOUND = Code(
+    "TraceNotFound",
+    "nothing is known of trace {trace_id}",
+    "Lineage was asked for a trace id that no run and no frame, link or window in the state store has.",
+    "`clew trace RUN ROW --json` names the trace ids of rows; what processes sent is there once `clew collect` took it",
+    Nature.NOT_FOUND,
+)
 
 TRACELINK_CODES = (
     INVALID_TRACE_MESSAGE,
@@ -58,4 +72,6 @@ TRACELINK_CODES = (
     NODE_ID_TAKEN,
     NODE_LEASE_LOST,
     FORKED_GENERATOR,
+    INVALID_BOUNDS,
+    TRACE_NOT_FOUND,
 )

@@ -1,0 +1,41 @@
+"""All of TraceLink on one database."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clew.store.database import Database
+from clew.store.migrations import MIGRATIONS, migrate
+from clew.store.opening import StoreOptions, open_database
+from clew.store.tracelink.blocks import SqlBlockRegister
+from clew.store.tracelink.expanding import SqlWindowExpander
+from clew.store.tracelink.node_leases import SqlNodeLeases
+from clew.store.tracelink.reading import SqlLineageReader
+from clew.store.tracelink.writing import SqlTraceWriter
+from clew.tracelink.node_lease import LeasePolicy
+from clew.tracelink.stores import TraceLinkStores
+
+
+def trace_link_stores(database: Database, policy: LeasePolicy | None = None) -> TraceLinkStores:
+    """What a deployment keeps for tracing, in a database whose schema is up to date."""
+    policy = policy or LeasePolicy()
+    return TraceLinkStores(
+        node_leases=SqlNodeLeases(database, policy),
+        lease_policy=policy,
+        blocks=SqlBlockRegister(database),
+        writer=SqlTraceWriter(database),
+        reader=SqlLineageReader(database),
+        expander=SqlWindowExpander(database),
+    )
+
+
+@contextmanager
+def open_trace_link_stores(
+    url: str, options: StoreOptions | None = None, policy: LeasePolicy | None = None
+) -> Iterator[TraceLinkStores]:
+    """Open the state store at an address for tracing alone, and close it at the end."""
+    database = open_database(url, options or StoreOptions())
+    try:
+        migrate(database, MIGRATIONS)
+        yield trace_link_stores(database, policy)
+    finally:
+        database.close()

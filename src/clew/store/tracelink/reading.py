@@ -1,0 +1,127 @@
+"""Questions about lineage, answered from a database.
+
+A window whose links have not been written yet is answered all the same, by the join that would write them: expanding
+windows changes how fast the answer comes and not what it is.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+
+import sqlalchemy as sa
+
+from clew.store.database import Database
+from clew.store.tracelink.asking import rows_of
+from clew.store.tracelink.blocks import SqlBlockRegister
+from clew.store.tracelink.tables import unsigned
+from clew.tracelink.block_register import PublishedBlock
+from clew.tracelink.links import Link
+from clew.tracelink.places import TracedFrame, TracePlace
+
+_WINDOW_JOINS_FRAME = "f.stream_id = w.in_stream_id AND f.epoch = w.epoch"
+IN_SEQ_BOUNDS = f"{_WINDOW_JOINS_FRAME} AND f.seq BETWEEN w.seq_start AND w.seq_end"
+IN_TIME_BOUNDS = f"{_WINDOW_JOINS_FRAME} AND f.t_ns BETWEEN w.t_start_ns AND w.t_end_ns"
+IS_A_PARENT = "f.trace_id <> 0 AND f.trace_id <> w.trace_id"
+
+_PARENTS = (
+    "SELECT trace_id, parent_trace_id FROM trace_links WHERE trace_id {ids} ORDER BY trace_id, parent_trace_id",
+    *(
+        f"SELECT w.trace_id, f.trace_id FROM trace_windows w JOIN frames f ON {bounds} "  # noqa: S608
+        f"WHERE w.trace_id {{ids}} AND {IS_A_PARENT} ORDER BY w.trace_id, f.seq"
+        for bounds in (IN_SEQ_BOUNDS, IN_TIME_BOUNDS)
+    ),
+)
+_CHILDREN = (
+    "SELECT trace_id, parent_trace_id FROM trace_links WHERE parent_trace_id {ids} ORDER BY parent_trace_id, trace_id",
+    *(
+        f"SELECT w.trace_id, f.trace_id FROM frames f JOIN trace_windows w ON {bounds} "  # noqa: S608
+        f"WHERE f.trace_id {{ids}} AND {IS_A_PARENT} ORDER BY f.trace_id, w.trace_id"
+        for bounds in (IN_SEQ_BOUNDS, IN_TIME_BOUNDS)
+    ),
+)
+_FRAMES = (
+    "SELECT trace_id, stream_id, epoch, seq, stage_id, t_ns, status FROM frames WHERE trace_id {ids} "
+    "ORDER BY t_ns, stream_id, epoch, seq"
+)
+_ARTIFACTS = """
+    SELECT DISTINCT f.trace_id, a.kind, a.artifact_id, a.uri FROM frames f
+    JOIN trace_artifacts a ON a.stream_id = f.stream_id AND a.epoch = f.epoch
+        AND CASE a.is_by_seq WHEN 1 THEN f.seq ELSE f.t_ns END BETWEEN a.range_start AND a.range_end
+    WHERE f.trace_id {ids} ORDER BY f.trace_id, a.kind, a.artifact_id
+"""
+_WINDOWS = (
+    "SELECT trace_id, in_stream_id, epoch, seq_start, seq_end, t_start_ns, t_end_ns FROM trace_windows "
+    "WHERE trace_id {ids} ORDER BY trace_id, in_stream_id"
+)
+
+
+class SqlLineageReader:
+    """Reads what the collector and others have written."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._blocks = SqlBlockRegister(database)
+
+    def parents(self, trace_ids: Collection[int]) -> Iterable[Link]:
+        """The links in which one of these is the trace."""
+        return self._links(_PARENTS, trace_ids)
+
+    def children(self, trace_ids: Collection[int]) -> Iterable[Link]:
+        """The links in which one of these is the parent."""
+        return self._links(_CHILDREN, trace_ids)
+
+    def frames(self, trace_ids: Collection[int]) -> Iterable[TracedFrame]:
+        """The frames of these traces: those that were sent, and those whose ids are of a block."""
+        with self._database.read() as connection:
+            for row in rows_of(connection, _FRAMES, trace_ids):
+                trace_id, stream_id, epoch, seq, stage_id, t_ns, status = map(unsigned, row)
+                yield TracedFrame(
+                    trace_id=trace_id,
+                    stream_id=stream_id,
+                    epoch=epoch,
+                    seq=seq,
+                    stage_id=stage_id,
+                    t_ns=t_ns,
+                    status=status,
+                )
+        for published in self._blocks.blocks_of(trace_ids):
+            yield from _frames_in(published, trace_ids)
+
+    def places(self, trace_ids: Collection[int]) -> Iterable[TracePlace]:
+        """The steps of runs that minted these traces, the windows that they stand for, the artifacts in use then."""
+        for published in self._blocks.blocks_of(trace_ids):
+            for trace_id in trace_ids:
+                if trace_id in published.block:
+                    yield TracePlace(trace_id=trace_id, run_id=published.run_id, operation_seq=published.operation_seq)
+        with self._database.read() as connection:
+            yield from _window_places(connection, trace_ids)
+            for row in rows_of(connection, _ARTIFACTS, trace_ids):
+                note = f"{row.kind} {row.artifact_id} ({row.uri})"
+                yield TracePlace(trace_id=unsigned(row.trace_id), note=note)
+
+    def _links(self, statements: Iterable[str], trace_ids: Collection[int]) -> Iterator[Link]:
+        with self._database.read() as connection:
+            for statement in statements:
+                for row in rows_of(connection, statement, trace_ids):
+                    yield unsigned(row[0]), unsigned(row[1])
+
+
+def _frames_in(published: PublishedBlock, trace_ids: Collection[int]) -> Iterator[TracedFrame]:
+    for trace_id in trace_ids:
+        seq = published.seq_of(trace_id)
+        if seq is not None:
+            yield TracedFrame(
+                trace_id=trace_id,
+                stream_id=published.stream_id,
+                epoch=published.epoch,
+                seq=seq,
+                t_ns=published.t_ns,
+            )
+
+
+def _window_places(connection: sa.Connection, trace_ids: Collection[int]) -> Iterator[TracePlace]:
+    for row in rows_of(connection, _WINDOWS, trace_ids):
+        if row.seq_start is not None:
+            bounds = f"seq {row.seq_start} to {row.seq_end}"
+        else:
+            bounds = f"{row.t_start_ns} to {row.t_end_ns} ns"
+        note = f"window over stream {row.in_stream_id}, epoch {unsigned(row.epoch)}, {bounds}"
+        yield TracePlace(trace_id=unsigned(row.trace_id), note=note)

@@ -1,0 +1,101 @@
+"""What is kept of tracing beside the links: frames, windows and artifacts."""
+
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.tracelink import INVALID_BOUNDS
+from clew.tracelink.links import Link
+
+FrameRow = tuple[int, int, int, int, int, int, int]
+"""Stream id, epoch, seq, stage id, time in ns, trace id, status: a frame in the order of its table."""
+
+LARGEST_BOUND = 2**63 - 1
+"""The largest number that a bound can have, which then means: no end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """A range of places in a stream, or one of times. Both ends belong to it."""
+
+    seq_start: int | None = None
+    seq_end: int | None = None
+    t_start_ns: int | None = None
+    t_end_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        by_seq, by_time = (self.seq_start, self.seq_end), (self.t_start_ns, self.t_end_ns)
+        given = [pair for pair in (by_seq, by_time) if pair != (None, None)]
+        if len(given) != 1 or None in given[0]:
+            raise _invalid("both ends by sequence or both ends by time are needed, and not both kinds")
+        start, end = self.ends
+        if not 0 <= start <= end <= LARGEST_BOUND:
+            raise _invalid(f"{start} to {end} is no range between 0 and {LARGEST_BOUND}")
+
+    @classmethod
+    def of_seq(cls, start: int, end: int = LARGEST_BOUND) -> Self:
+        """From one place in the stream to another, or on without end."""
+        return cls(seq_start=start, seq_end=end)
+
+    @classmethod
+    def of_time(cls, start_ns: int, end_ns: int = LARGEST_BOUND) -> Self:
+        """From one time to another, or on without end."""
+        return cls(t_start_ns=start_ns, t_end_ns=end_ns)
+
+    @property
+    def is_by_seq(self) -> bool:
+        """Whether the range is one of places."""
+        return self.seq_start is not None
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Where the range starts and where it ends."""
+        start, end = (self.seq_start, self.seq_end) if self.is_by_seq else (self.t_start_ns, self.t_end_ns)
+        return start or 0, end or 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceWindow:
+    """The inputs of an output that adds up many: its parents are the frames of a stream within bounds."""
+
+    trace_id: int
+    in_stream_id: int
+    epoch: int
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactRange:
+    """Something that comes seldom and holds for a while, a calibration for one: the frames that it was in use for."""
+
+    artifact_id: str
+    kind: str
+    uri: str
+    stream_id: int
+    epoch: int
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceBatch:
+    """What is written in one transaction."""
+
+    frames: list[FrameRow] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    windows: list[TraceWindow] = field(default_factory=list)
+    artifacts: list[ArtifactRange] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.frames) + len(self.links) + len(self.windows) + len(self.artifacts)
+
+
+class TraceWriter(Protocol):
+    """Keeps what tracing tells."""
+
+    def write(self, batch: TraceBatch) -> int:
+        """Write all or nothing, and tell how many records are new. What is there already stays as it is."""
+        ...
+
+
+def _invalid(problem: str) -> UserError:
+    return UserError(INVALID_BOUNDS.anywhere(problem=problem))
