@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from engine_workspaces import Shop
 
-from clew.app.running.reading import RunView
+from clew.app.running.reading import RunReader, RunView
+from clew.app.running.tracing import open_trace
 from clew.app.sample_workspace import write_sample
+from clew.runs.request import RunFilter
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -50,6 +52,22 @@ def outputs(shop: Shop) -> dict[str, list[str]]:
     return {"closed": closed, "review": sorted(review)}
 
 
+def records(shop: Shop) -> dict[int, list[str]]:
+    """What every step of the only run did, without the ids of rows, which are those of the run."""
+    with shop.starter() as starter:
+        [run] = starter.state.stores.catalog.runs(RunFilter())
+        view = RunReader(starter.state, starter.environment).view(run.run_id)
+        trace = open_trace(view, starter.environment)
+    trace.verify()
+    return {
+        step.seq: sorted(
+            str((record.change_type, record.before, record.after))
+            for record in trace.step_rows(step.seq, limit=10_000).records
+        )
+        for step in trace.plan.steps
+    }
+
+
 def test_a_killed_run_is_carried_on_at_its_first_incomplete_step_and_gives_the_same_outputs(
     undisturbed: Shop, tmp_path: Path
 ) -> None:
@@ -61,6 +79,7 @@ def test_a_killed_run_is_carried_on_at_its_first_incomplete_step_and_gives_the_s
     view = driven(shop, run_id)
     assert view.snapshot.status.value == "COMPLETED"
     assert outputs(shop) == outputs(undisturbed)
+    assert records(shop) == records(undisturbed)
     with shop.starter() as starter:
         events = starter.state.stores.reader.events(run_id)
         versions = starter.state.datasets.versions("gl-closed")
@@ -70,4 +89,5 @@ def test_a_killed_run_is_carried_on_at_its_first_incomplete_step_and_gives_the_s
     assert set(done) == {"load", *(str(step.seq) for step in view.plan.steps)}
     assert [version.version for version in versions] == [1]
     leftovers = [path.name for path in (shop.root / "out").rglob(".*") if path.name.endswith(".staging")]
+    leftovers += [path.name for path in (shop.storage / "runs" / run_id).rglob("*.staging")]
     assert leftovers == []

@@ -34,6 +34,7 @@ _GONE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_READ_FILE", "FILE_NOT_EXI
 _FULL = (
     "No space left on device",
     "Disk quota exceeded",
+    "File too large",
     "Permission denied",
     "Read-only file system",
     "Mkdirs failed",
