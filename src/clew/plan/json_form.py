@@ -25,6 +25,16 @@ def plan_to_json(plan: Plan) -> dict[str, object]:
     return data
 
 
+def breakpoints_to_json(plan: Plan) -> dict[str, object]:
+    """The breakpoints of a plan: the form of `clew plan --breakpoints --json`."""
+    names = {step.seq: step.name for step in plan.steps}
+    points = [
+        {"name": point.name, "label": point.label, "path": point.path, "seq": point.seq, "step": names[point.seq]}
+        for point in plan.breakpoints
+    ]
+    return {"project": plan.name, "breakpoints": points}
+
+
 def plan_from_json(data: object) -> Plan:
     """The plan that `plan_to_json` wrote. Raises UserError where it is from a newer Clew, or no plan."""
     written = data.get("format") if isinstance(data, dict) else None

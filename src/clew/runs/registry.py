@@ -91,6 +91,17 @@ class ProjectVersion:
     activated_at: datetime
     activated_by: str
 
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew activate --json`; plan and definition are left out."""
+        return {
+            "project": self.project,
+            "version": self.version,
+            "status": self.status,
+            "digest": self.digest,
+            "activated_at": self.activated_at.isoformat(),
+            "activated_by": self.activated_by,
+        }
+
 
 class ProjectRegistry(Protocol):
     """The activated versions of projects."""

@@ -171,6 +171,19 @@ class DeadLetter:
     error: str
     dead_since: datetime
 
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew dlq --json`."""
+        return {
+            "id": self.entry_id,
+            "sink": self.sink,
+            "run_id": self.run_id,
+            "run_seq": self.run_seq,
+            "event_type": self.event_type,
+            "attempts": self.attempts,
+            "error": self.error,
+            "dead_since": self.dead_since.isoformat(),
+        }
+
 
 class OutboxStore(Protocol):
     """Events that sinks have not confirmed. Written with the events themselves, in one transaction."""

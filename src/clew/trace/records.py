@@ -6,6 +6,7 @@ from typing import Literal
 
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
+from clew.trace.json_values import json_state
 
 ChangeType = Literal["created", "updated", "deleted"]
 State = Mapping[str, Value]
@@ -66,6 +67,11 @@ class RowState:
     state: State | None
     diagnostic: Diagnostic | None = None
 
+    def to_json(self) -> dict[str, object]:
+        """The form that `clew trace --at --json` gives."""
+        found: dict[str, object] = {"row_id": self.row_id, "at": self.at, "row_at_step": json_state(self.state)}
+        return found if self.diagnostic is None else {**found, "diagnostic": self.diagnostic.to_json()}
+
 
 @dataclass(frozen=True, slots=True)
 class StepSummary:
@@ -78,3 +84,15 @@ class StepSummary:
     created: int = 0
     deleted: int = 0
     columns: Mapping[str, int] | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """The form that `clew trace --json` gives for each step."""
+        return {
+            "operation_seq": self.operation_seq,
+            "name": self.step_name,
+            "type": self.step_type,
+            "rows_updated": self.updated,
+            "rows_created": self.created,
+            "rows_deleted": self.deleted,
+            "columns": dict(self.columns or {}),
+        }

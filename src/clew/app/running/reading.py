@@ -14,6 +14,7 @@ from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
 from clew.plan import Plan
 from clew.plan.steps import OutputStep
 from clew.runs.artifacts import ArtifactRef
+from clew.runs.events.chain import ChainReport, verify_chain
 from clew.runs.events.envelope import StoredEvent
 from clew.runs.projector import Projected, Projector
 from clew.runs.request import RunFilter, RunRecord
@@ -169,6 +170,12 @@ class RunReader:
     def events(self, name: str, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
         """The history of a run."""
         return self._state.stores.reader.events(self.find(name).run_id, after=after, limit=limit)
+
+    def verify(self, name: str) -> ChainReport:
+        """Whether every event of a run is still what was stored."""
+        run = self.find(name)
+        history = self._state.stores.reader.raw_events(run.run_id)
+        return verify_chain(history, last_seq=run.last_seq, last_hash=run.last_hash)
 
     def parts(self, snapshot: RunSnapshot) -> tuple[Part, ...]:
         """What the steps of a run have written and committed."""

@@ -47,23 +47,7 @@ def dlq(
             return
         letters = outbox.dead_letters(sink=sink, limit=limit)
         if session.wants_json:
-            write_json(
-                {
-                    "dead_letters": [
-                        {
-                            "id": letter.entry_id,
-                            "sink": letter.sink,
-                            "run_id": letter.run_id,
-                            "run_seq": letter.run_seq,
-                            "event_type": letter.event_type,
-                            "attempts": letter.attempts,
-                            "error": letter.error,
-                            "dead_since": letter.dead_since.isoformat(),
-                        }
-                        for letter in letters
-                    ]
-                }
-            )
+            write_json({"dead_letters": [letter.to_json() for letter in letters]})
         elif letters:
             show(dead_letter_table(letters))
             say(f"next: {site.command('dlq replay')}")

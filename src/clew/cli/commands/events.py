@@ -52,23 +52,10 @@ def _list(site: "RunSite", run_id: str, session: Session, *, follow: bool) -> No
 def _verify(site: "RunSite", run_id: str, session: Session) -> int:
     from clew.cli.colour import bad, good
     from clew.cli.words import counted
-    from clew.runs.events.chain import verify_chain
 
-    record = site.state.stores.catalog.run(run_id)
-    report = verify_chain(
-        site.state.stores.reader.raw_events(run_id), last_seq=record.last_seq, last_hash=record.last_hash
-    )
+    report = site.reader.verify(run_id)
     if session.wants_json:
-        breaks = [{"run_seq": each.run_seq, "problem": each.problem} for each in report.breaks]
-        write_json(
-            {
-                "run_id": run_id,
-                "intact": report.is_intact,
-                "verified": report.verified,
-                "unchained": report.unchained,
-                "breaks": breaks,
-            }
-        )
+        write_json({"run_id": run_id, **report.to_json()})
     else:
         for each in report.breaks:
             say(f"event {each.run_seq}: {each.problem}")

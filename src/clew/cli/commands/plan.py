@@ -1,15 +1,12 @@
 """`clew plan`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
-
-if TYPE_CHECKING:
-    from clew.plan import Plan
 
 
 def plan(
@@ -28,11 +25,12 @@ def plan(
     comes from.
     """
     from clew.plan import plan_to_json
+    from clew.plan.json_form import breakpoints_to_json
 
     session = context.ensure_object(Session)
     planned = session.open(workspace).plan(project)
     if session.wants_json:
-        write_json(_breakpoints_to_json(planned) if breakpoints else plan_to_json(planned))
+        write_json(breakpoints_to_json(planned) if breakpoints else plan_to_json(planned))
         return
 
     from clew.cli.views.page import show
@@ -44,12 +42,3 @@ def plan(
         show(breakpoint_table(planned))
     else:
         say(f"{planned.name} has no breakpoints; `assign: LABEL` on an operation makes one")
-
-
-def _breakpoints_to_json(planned: "Plan") -> dict[str, object]:
-    names = {step.seq: step.name for step in planned.steps}
-    points = [
-        {"name": point.name, "label": point.label, "path": point.path, "seq": point.seq, "step": names[point.seq]}
-        for point in planned.breakpoints
-    ]
-    return {"project": planned.name, "breakpoints": points}

@@ -1,15 +1,12 @@
 """`clew projects`, `clew activate` and `clew deactivate`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
-
-if TYPE_CHECKING:
-    from clew.runs.registry import ProjectVersion
 
 ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")]
 
@@ -62,7 +59,7 @@ def activate(
         before = site.state.projects.active(site.workspace.plan(project).name)
         version = activate_project(site.workspace, site.state, project, actor_name())
         if session.wants_json:
-            write_json(_to_json(version))
+            write_json(version.to_json())
         elif before is not None and before.version == version.version:
             say(f"{version.project} v{version.version} is active already, with the same digest")
         else:
@@ -87,17 +84,6 @@ def deactivate(
     with open_site(session, workspace, environment) as site:
         version = deactivate_project(site.workspace, site.state, project, actor_name())
         if session.wants_json:
-            write_json(_to_json(version))
+            write_json(version.to_json())
         else:
             say(f"{version.project} v{version.version} is not active any more")
-
-
-def _to_json(version: "ProjectVersion") -> dict[str, object]:
-    return {
-        "project": version.project,
-        "version": version.version,
-        "status": version.status,
-        "digest": version.digest,
-        "activated_at": version.activated_at.isoformat(),
-        "activated_by": version.activated_by,
-    }

@@ -10,8 +10,7 @@ from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.cli.run_site import RunSite
-    from clew.runs.signal_service import SignalDecision
+    from clew.app.running.signalling import SignalOutcome
     from clew.runs.signals import SignalType
 
 
@@ -53,19 +52,19 @@ def signal(
     with open_site(session, workspace, environment) as site:
         type_ = _type(name)
         run_id = site.reader.find(run).run_id
-        decision = send_signal(
+        outcome = send_signal(
             site.state, site.environment, run_id, type_, step=step, reason=reason, signal_id=signal_id
         )
         if not session.wants_json:
-            say(_words(decision, type_, step))
-        next_run = _to_drive(site, run_id, type_, decision)
+            say(_words(outcome, type_, step))
+        next_run = outcome.next_run
         if next_run is not None and not no_drive and site.environment.embedded_store is not None:
             from clew.cli.driving import drive
 
             raise typer.Exit(drive(site, next_run, session))
         if session.wants_json:
-            write_json(_to_json(site, run_id, type_, decision, next_run))
-        raise typer.Exit(DONE if decision.is_accepted else FAILED)
+            write_json(outcome.to_json())
+        raise typer.Exit(DONE if outcome.is_accepted else FAILED)
 
 
 def _type(name: str) -> "SignalType":
@@ -81,41 +80,10 @@ def _type(name: str) -> "SignalType":
     return SignalType(wanted)
 
 
-def _words(decision: "SignalDecision", type_: "SignalType", step: str | None) -> str:
+def _words(outcome: "SignalOutcome", type_: "SignalType", step: str | None) -> str:
     from clew.cli.colour import bad, good
 
     about = f" of step {step}" if step is not None else ""
-    if decision.refused is None:
+    if outcome.refused is None:
         return f"{good('accepted')}: {type_}{about}"
-    return f"{bad('refused')}: {type_}{about}: {decision.refused.refusal}, {decision.refused.detail}"
-
-
-def _to_drive(site: "RunSite", run_id: str, type_: "SignalType", decision: "SignalDecision") -> str | None:
-    """The run that goes on because of the signal: this one, or the new one that does its work again."""
-    from clew.runs.events.bodies import RunRetried
-    from clew.runs.signals import SignalType
-    from clew.runs.status import RunStatus
-
-    if not decision.is_accepted:
-        return None
-    if type_ is SignalType.RETRY_RUN:
-        retried = [event.body for event in site.reader.events(run_id) if isinstance(event.body, RunRetried)]
-        return retried[-1].new_run_id if retried else None
-    goes_on = type_ in {SignalType.RETRY_STEP, SignalType.RESUME, SignalType.SKIP_STEP, SignalType.APPROVE}
-    status = site.state.stores.catalog.run(run_id).status
-    return run_id if goes_on and status in {RunStatus.RUNNING, RunStatus.APPROVED} else None
-
-
-def _to_json(
-    site: "RunSite", run_id: str, type_: "SignalType", decision: "SignalDecision", next_run: str | None
-) -> dict[str, object]:
-    refused = decision.refused
-    return {
-        "run_id": run_id,
-        "signal": type_.value,
-        "accepted": decision.is_accepted,
-        "refusal": refused.refusal.value if refused else None,
-        "detail": refused.detail if refused else None,
-        "new_run_id": next_run if next_run != run_id else None,
-        "status": site.state.stores.catalog.run(run_id).status.value,
-    }
+    return f"{bad('refused')}: {type_}{about}: {outcome.refused.refusal}, {outcome.refused.detail}"

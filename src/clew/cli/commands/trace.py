@@ -12,7 +12,6 @@ from clew.cli.session import Session
 if TYPE_CHECKING:
     from clew.diagnostics import Diagnostic
     from clew.trace.reader import RunTrace
-    from clew.trace.records import RowState, StepSummary
 
 
 def trace(
@@ -59,7 +58,7 @@ def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> 
     if at is not None:
         state = traced.state(row, at)
         if session.wants_json:
-            write_json(_state_json(state))
+            write_json(state.to_json())
         else:
             show(state_page(state))
         _exit_if(state.diagnostic)
@@ -110,28 +109,9 @@ def _counts(traced: "RunTrace", session: Session) -> None:
 
     counts = traced.counts()
     if session.wants_json:
-        write_json({"run_id": traced.run_id, "steps": [_summary_json(each) for each in counts]})
+        write_json({"run_id": traced.run_id, "steps": [each.to_json() for each in counts]})
     else:
         show(counts_page(counts))
-
-
-def _state_json(state: "RowState") -> dict[str, object]:
-    from clew.trace.json_values import json_state
-
-    found: dict[str, object] = {"row_id": state.row_id, "at": state.at, "row_at_step": json_state(state.state)}
-    return found if state.diagnostic is None else {**found, "diagnostic": state.diagnostic.to_json()}
-
-
-def _summary_json(each: "StepSummary") -> dict[str, object]:
-    return {
-        "operation_seq": each.operation_seq,
-        "name": each.step_name,
-        "type": each.step_type,
-        "rows_updated": each.updated,
-        "rows_created": each.created,
-        "rows_deleted": each.deleted,
-        "columns": dict(each.columns or {}),
-    }
 
 
 def _exit_if(diagnostic: "Diagnostic | None") -> None:

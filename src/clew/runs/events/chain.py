@@ -35,6 +35,15 @@ class ChainReport:
     """Events from before the chain was switched on, about which nothing can be said."""
     breaks: tuple[ChainBreak, ...]
 
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew events --verify --json`."""
+        return {
+            "intact": self.is_intact,
+            "verified": self.verified,
+            "unchained": self.unchained,
+            "breaks": [{"run_seq": each.run_seq, "problem": each.problem} for each in self.breaks],
+        }
+
     @property
     def is_intact(self) -> bool:
         """Whether nothing contradicts the history."""
