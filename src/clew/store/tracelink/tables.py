@@ -11,6 +11,8 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import STORE_REFUSED_VALUE
 from clew.store.schema import metadata
 
 _SIGN_BIT: Final = 1 << 63
@@ -19,7 +21,11 @@ _ALL_BITS: Final = 1 << 64
 
 def signed(number: int) -> int:
     """A number of 64 bits as it is stored."""
-    return number if number < _SIGN_BIT else number - _ALL_BITS
+    if number < _SIGN_BIT:
+        return number
+    if number >= _ALL_BITS:
+        raise UserError(STORE_REFUSED_VALUE.anywhere(reason=f"{number} has more than 64 bits"))
+    return number - _ALL_BITS
 
 
 def unsigned(stored: int) -> int:
