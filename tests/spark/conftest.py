@@ -11,8 +11,8 @@ from clew.spark.session import SessionSettings, spark_session
 
 _HERE = Path(__file__).parent
 
-sys.path[:0] = [str(_HERE.parent / folder) for folder in ("app", "trace")]
-"""The interpreter of plans, and the random projects that the trace is tested with."""
+sys.path[:0] = [str(_HERE.parent / folder) for folder in ("app", "store", "trace")]
+"""The interpreter of plans, the PostgreSQL server, and the random projects that the trace is tested with."""
 
 
 @pytest.fixture(scope="session")

@@ -115,7 +115,7 @@ class Shop:
     def run(self, project: str, period: str = "2026-01") -> RunView:
         return self.drive(self.submit(project, period))
 
-    def retry(self, view: RunView, step: int) -> RunView:
+    def retry(self, view: RunView, step: int | str) -> RunView:
         run_id = view.record.run_id
         with self.starter() as starter:
             sent = send_signal(starter.state, starter.environment, run_id, SignalType.RETRY_STEP, step=str(step))

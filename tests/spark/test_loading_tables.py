@@ -43,7 +43,8 @@ def change(server: PostgresServer, statement: str) -> None:
 def test_the_rows_of_a_table_are_those_of_the_period(bench: Bench) -> None:
     pinned = bench.pin(OF, SOURCE, at="2026-02")
     assert bench.placed(pinned, "id", "amount", "name", "day", "_period") == [
-        ("things", None, n, n * Decimal("1.25"), f"n{n}", day(f"2026-01-0{n + 1}"), "2026-02") for n in (1, 4, 7)
+        ("table things of warehouse", None, n, n * Decimal("1.25"), f"n{n}", day(f"2026-01-0{n + 1}"), "2026-02")
+        for n in (1, 4, 7)
     ]
     assert pinned.sources == ("things",)
     assert pinned.part.details is not None
@@ -60,13 +61,13 @@ def test_a_quarter_takes_the_rows_of_its_months(bench: Bench) -> None:
 def test_values_are_checked_as_those_of_files(bench: Bench, server: PostgresServer) -> None:
     change(server, "UPDATE things SET amount = 1.255 WHERE id = 3")
     message = bench.problem(OF, SOURCE)
-    assert message == 'column "amount" of "things": "1.255" is not a decimal(10,2), in things'
+    assert message == 'column "amount" of "things": "1.255" is not a decimal(10,2), in table things of warehouse'
     change(server, "UPDATE things SET amount = 0, id = NULL WHERE id = 3")
     assert 'column "id" of "things" must not be empty' in bench.problem(OF, SOURCE)
     change(server, "UPDATE things SET id = 6 WHERE id IS NULL")
     assert 'two rows of "things" have the natural key id "6"' in bench.problem(OF, SOURCE)
     change(server, "ALTER TABLE things DROP COLUMN amount")
-    assert 'things has no column "amount"' in bench.problem(OF, SOURCE)
+    assert 'table things of warehouse has no column "amount"' in bench.problem(OF, SOURCE)
 
 
 def test_a_table_that_is_not_there_is_named(bench: Bench) -> None:
@@ -89,7 +90,7 @@ def test_a_jdbc_driver_serves_types_of_its_own(bench: Bench) -> None:
     bench.database = DatabaseOptions(url=url, driver=driver)
     pinned = bench.pin(OF, SOURCE, at="2026-02")
     assert bench.placed(pinned, "id", "amount", "day") == [
-        ("things", None, n, n * Decimal("1.25"), day("2026-01-01")) for n in (1, 4, 7)
+        ("table things of warehouse", None, n, n * Decimal("1.25"), day("2026-01-01")) for n in (1, 4, 7)
     ]
     bench.spark.sql("SELECT 1L AS id, 1.00 AS amount, 'n' AS name, DATE'2026-01-01' AS day, 'p' AS _period").write.jdbc(
         url, "large", "overwrite", {"driver": driver}

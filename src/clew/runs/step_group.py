@@ -64,11 +64,12 @@ class StepGroups:
             interruption = active.cancel.reason
             if interruption is not None:
                 return self._interrupted(active, group[0], interruption)
-            if not trouble.failure.retryable and not trouble.names_its_step and len(group) > 1:
+            if trouble.failure.retryable and attempt < self._retry.engine_attempts:
+                group = self._again(active, group)
+                continue
+            if not trouble.names_its_step and len(group) > 1:
                 return self._one_by_one(active, group)
-            if not trouble.failure.retryable or attempt == self._retry.engine_attempts:
-                return self._fail(active, group[0], trouble.failure)
-            group = self._again(active, group)
+            return self._fail(active, group[0], trouble.failure)
         return None
 
     def _begin(self, active: ActiveRun, steps: Sequence[PlannedStep]) -> list[StepAttempt]:

@@ -17,6 +17,7 @@ from clew.plan.steps import OutputStep
 from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
 from clew.spark.output_files import Destination, discard_files, write_files
+from clew.spark.output_tables import TableOutputs
 from clew.spark.sql import quoted
 
 
@@ -48,14 +49,6 @@ class Publisher(Protocol):
         ...
 
 
-class TableWriter(Protocol):
-    """Writes rows to a table of a database, in one transaction, once for each run and step."""
-
-    def write(self, rows: DataFrame, step: OutputStep) -> None:
-        """Write all rows."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where the files of an output go."""
@@ -72,16 +65,17 @@ class FilePublisher:
     run_id: str
     target_of: Callable[[OutputStep], Target | None]
     """The place of a step's files; None where it goes to a table."""
-    tables: TableWriter | None = None
+    tables: TableOutputs | None = None
 
     def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Pending:
-        """Write the rows that the step selects to where nobody looks. Tables are written when all is well."""
+        """Write the rows that the step selects to where nobody looks."""
         chosen = output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
-        observation = Observation()
-        counted = chosen.observe(observation, F.count(F.lit(1)).alias("rows"))
         target = self.target_of(step)
-        if target is None:
-            return Pending(lambda: self._to_table(counted, observation, step))
+        return self._to_table(chosen, step) if target is None else self._to_files(chosen, step, target)
+
+    def _to_files(self, rows: DataFrame, step: OutputStep, target: Target) -> Pending:
+        observation = Observation()
+        counted = rows.observe(observation, F.count(F.lit(1)).alias("rows"))
         destination = Destination(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
         publish = write_files(counted, destination)
 
@@ -91,11 +85,16 @@ class FilePublisher:
 
         return Pending(published, lambda: discard_files(destination))
 
-    def _to_table(self, rows: DataFrame, observation: Observation, step: OutputStep) -> Published:
+    def _to_table(self, rows: DataFrame, step: OutputStep) -> Pending:
         if self.tables is None:
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem="tables cannot be written here"))
-        self.tables.write(rows, step)
-        return Published(int(observation.get["rows"]), table=step.destination.table)
+        staged = self.tables.stage(rows, step)
+
+        def published() -> Published:
+            staged.publish()
+            return Published(staged.count, table=step.destination.table)
+
+        return Pending(published, staged.discard)
 
 
 def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> DataFrame:

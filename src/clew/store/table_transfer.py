@@ -69,8 +69,13 @@ class PostgresqlTables:
         mode: Literal["overwrite", "append"],
         once: str,
     ) -> int:
-        """Write the batches in one transaction and give the number of rows."""
+        """Write the batches in one transaction and give the number of rows.
+
+        Writers of the same table wait for each other, or two that overwrite it at once would leave both their rows.
+        """
         with _connected(address) as connection:
+            _create_notes(connection, address)
+            _wait_for_others(connection, _name(address))
             done = _done_before(connection, address, once)
             if done is not None:
                 return done
@@ -184,15 +189,26 @@ def _batches(stream: IO[bytes], columns: Sequence[str]) -> Iterator[pa.RecordBat
     yield from reader
 
 
-def _done_before(connection: psycopg.Connection, address: TableAddress, once: str) -> int | None:
-    table = _done_name(address)
+def _create_notes(connection: psycopg.Connection, address: TableAddress) -> None:
+    """In a transaction of its own, so that nobody waits for the end of a long write to another table."""
+    _wait_for_others(connection, _done_name(address))
     connection.execute(
         sql.SQL(
             "CREATE TABLE IF NOT EXISTS {} (once text PRIMARY KEY, rows bigint NOT NULL, "
             "written_at timestamptz NOT NULL DEFAULT now())"
-        ).format(table)
+        ).format(_done_name(address))
     )
-    found = connection.execute(sql.SQL("SELECT rows FROM {} WHERE once = %s").format(table), (once,)).fetchone()
+    connection.commit()
+
+
+def _wait_for_others(connection: psycopg.Connection, name: sql.Identifier) -> None:
+    """Until this transaction ends, no other one passes here with the same name."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name.as_string(),))
+
+
+def _done_before(connection: psycopg.Connection, address: TableAddress, once: str) -> int | None:
+    statement = sql.SQL("SELECT rows FROM {} WHERE once = %s").format(_done_name(address))
+    found = connection.execute(statement, (once,)).fetchone()
     return None if found is None else int(found[0])
 
 

@@ -1,14 +1,19 @@
 """Where the outputs of a run go: under the root of their datasource, or for a draft into the sandbox."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.lang.types import Type
 from clew.model import DatabaseDatasource, FilesDatasource, Period, Workspace
 from clew.plan import Plan
+from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.resolution import fill_template
 from clew.plan.steps import OutputStep
+from clew.plan.tables import TableAddress
+from clew.spark.output_tables import TableTarget
 from clew.spark.publishing import Target
 
 
@@ -22,6 +27,8 @@ class Destinations:
     plan: Plan
     sandbox: Path | None
     """The sandbox of the environment, where the run is one of a draft."""
+    secret: Callable[[str], str]
+    """The secret behind a reference."""
 
     def target_of(self, step: OutputStep) -> Target | None:
         """The place of a step's files; None where they go to a table."""
@@ -35,6 +42,24 @@ class Destinations:
             return None
         path = self._path(step)
         return Target(path, self._shown(path))
+
+    def table_of(self, step: OutputStep) -> TableTarget:
+        """The table that a step writes to, with the password of its database."""
+        name = step.destination.datasource_id
+        datasource = self.workspace.datasource(name) if name is not None else None
+        if not isinstance(datasource, DatabaseDatasource):
+            kind = "has files" if isinstance(datasource, FilesDatasource) else "is not there"
+            problem = f'the datasource "{name}" {kind}, and the output has a table'
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
+        options, reference = datasource.options, datasource.credential_ref
+        password = self.secret(reference) if reference is not None else None
+        table = self._filled(step.destination.table or "")
+        return TableTarget(TableAddress(options.url, options.schema, table, password), options.driver)
+
+    def columns_of(self, step: OutputStep) -> list[tuple[str, Type]]:
+        """The columns that a step writes, with their types."""
+        types = {column.name: column.type for column in self.plan.columns_after(step.seq)}
+        return [(name, types.get(name) or SYSTEM_COLUMNS[name]) for name in step.columns]
 
     def _path(self, step: OutputStep) -> Path:
         written = self._filled(step.destination.path or "")

@@ -23,9 +23,11 @@ from clew.runs.secrets import SecretRef, SecretsResolver
 from clew.runs.snapshot import RunSnapshot
 from clew.spark.executor import SparkExecutor, SparkRun
 from clew.spark.loading import PinRequest, pin, pin_managed
+from clew.spark.output_tables import TableOutputs
 from clew.spark.publishing import FilePublisher
 from clew.spark.registering import StorageRegistrar
 from clew.spark.types import SparkSession
+from clew.store.table_transfer import PostgresqlTables
 from clew.trace.layout import PART_FILE, Part, PartFile
 from clew.trace.parts_json import part_to_json
 
@@ -75,7 +77,12 @@ class SparkExecutors:
         period = period_of(self.workspace, request.period)
         is_draft = request.project_version == DRAFT
         destinations = Destinations(
-            self.workspace, period, run.run_id, plan, self.environment.sandbox_root if is_draft else None
+            self.workspace,
+            period,
+            run.run_id,
+            plan,
+            self.environment.sandbox_root if is_draft else None,
+            self.secret,
         )
         spark = self.spark()
         return SparkExecutor(
@@ -86,12 +93,16 @@ class SparkExecutors:
                 period=request.period,
                 storage_root=self.environment.storage_root,
                 inputs=Inputs(self, spark, run.run_id, period),
-                publisher=FilePublisher(run.run_id, destinations.target_of),
+                publisher=FilePublisher(run.run_id, destinations.target_of, self._tables(run.run_id, destinations)),
                 registrar=NoRegistrar()
                 if is_draft
                 else StorageRegistrar(run.run_id, plan, request.period, self.environment.storage_root, self.datasets),
             )
         )
+
+    def _tables(self, run_id: str, destinations: Destinations) -> TableOutputs:
+        folder = self.environment.storage_root / "runs" / run_id / "output"
+        return TableOutputs(run_id, folder, destinations.table_of, destinations.columns_of, PostgresqlTables())
 
     def secret(self, reference: str) -> str:
         """The value of a secret of the environment."""
@@ -136,6 +147,7 @@ class Inputs:
             periods=workspace.periods,
             first_file_ordinal=first_file_ordinal,
             secrets=self.executors.secret,
+            tables=PostgresqlTables(),
         )
         return pin(self.spark, request).part
 

@@ -34,6 +34,12 @@ OUTPUT_CONFLICT = Code(
     "An output cannot be written where it is to go.",
     "change the destination, or make way for it",
 )
+DESTINATION_UNAVAILABLE = Code(
+    "DestinationUnavailable",
+    "{problem}",
+    "The database that an output goes to cannot be reached, or refuses what is to be written.",
+    "check the datasource and its credential_ref, then retry the step",
+)
 SPARK_UNAVAILABLE = Code(
     "SparkUnavailable",
     "Spark went away: {problem}",
@@ -72,6 +78,7 @@ ENGINE_CODES = (
     JOIN_NOT_UNIQUE,
     TRACE_WRITE_FAILURE,
     OUTPUT_CONFLICT,
+    DESTINATION_UNAVAILABLE,
     SPARK_UNAVAILABLE,
     ENGINE_FAILURE,
     JAVA_MISSING,

@@ -1,5 +1,6 @@
 """Rows of database tables: through Spark where there is a JDBC driver, else through a reader of batches."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from clew.spark.sql import quoted
 from clew.spark.sql.literals import text_literal
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 
+_DRIVER_SAYS = re.compile(r"(?:java\.sql|org\.postgresql)\.[\w.]*Exception: (.*)")
 _FETCH_SIZE = "10000"
 """Rows that a JDBC driver takes from the server at a time; PostgreSQL's takes all where nothing is said."""
 
@@ -95,6 +97,12 @@ def _store(batches: Iterator[pa.RecordBatch], columns: list[str], folder: Path) 
     with pq.ParquetWriter(folder / "rows.parquet", schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
+
+
+def driver_says(error: Exception) -> str | None:
+    """What the driver of a database complains about, without Spark's words around it; None where it does not."""
+    cause = _DRIVER_SAYS.search(str(error))
+    return cause[1].strip() if cause is not None else None
 
 
 def hidden(text: str, password: str | None) -> str:

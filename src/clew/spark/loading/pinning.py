@@ -17,7 +17,7 @@ from clew.plan.resolution import Source
 from clew.spark.failures import SPARK_ERRORS
 from clew.spark.loading.checking import Checking, Findings
 from clew.spark.loading.columnar import format_rows, parquet_rows
-from clew.spark.loading.databases import hidden, jdbc_rows, transferred_rows
+from clew.spark.loading.databases import driver_says, hidden, jdbc_rows, transferred_rows
 from clew.spark.loading.files import find_files, local_folder
 from clew.spark.loading.headers import Origin
 from clew.spark.loading.keys import require_unique_key
@@ -32,7 +32,6 @@ from clew.trace.layout import SOURCE_FILE, SOURCE_LINE, Part
 
 _TEXT_FORMATS = frozenset({"csv", "jsonl", "json"})
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException")
-_DRIVER_SAYS = re.compile(r"(?:java\.sql|org\.postgresql)\.[\w.]*Exception: (.*)")
 _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
 
 
@@ -169,7 +168,9 @@ def _other_rows(spark: SparkSession, request: PinRequest, source: Source) -> Raw
 
 
 def _origin(source: Source) -> Origin:
-    return Origin(source.location, source.period if source.holds_one_period else None)
+    is_table = source.kind == "table"
+    shown = f"table {source.location} of {source.datasource_id}" if is_table else source.location
+    return Origin(shown, source.period if source.holds_one_period else None)
 
 
 def _table_rows(spark: SparkSession, request: PinRequest, folder: str, source: Source) -> RawRows:
@@ -238,9 +239,9 @@ def _explained(error: Exception, request: PinRequest) -> UserError | None:
     """What an error of Spark means for the data that was read; None where the data is not to blame."""
     text = str(error)
     source = request.sources[0]
-    cause = _DRIVER_SAYS.search(text)
+    cause = driver_says(error)
     if source.kind == "table" and cause is not None:
-        reason = hidden(cause[1].strip(), _password(request, _database(request, source)))
+        reason = hidden(cause, _password(request, _database(request, source)))
         return unavailable(f'cannot read the table {source.location} of "{source.datasource_id}": {reason}')
     if not any(word in text for word in _UNREADABLE):
         return None
