@@ -4,13 +4,17 @@ from dataclasses import replace
 import pytest
 
 from clew.diagnostics import UserError
-from clew.trace.layout import LAYOUT_VERSION, Part, PartFile, TracedStep
+from clew.trace.layout import CARRIED, LAYOUT_VERSION, IdBlock, Part, PartFile, TracedStep
 from clew.trace.parts_json import part_from_json, part_to_json
 
 PART = Part(
     kind="changes",
     name="5-30",
-    files=(PartFile("runs/r/changes/5-30/a.parquet", 3, 900, "ab" * 32), PartFile("x", 1, 2, "cd" * 32, 7)),
+    files=(
+        PartFile("runs/r/changes/5-30/a.parquet", 3, 900, "ab" * 32),
+        PartFile("x", 1, 2, "cd" * 32, 7, IdBlock(3, 4711)),
+        PartFile("y", 1, 2, "ef" * 32, 8, CARRIED),
+    ),
     columns=(("amount", "decimal(18,2)"),),
     seq=30,
     steps=(TracedStep(5, "update", ("amount", "_labels")), TracedStep(30, "delete", ())),
@@ -22,10 +26,19 @@ def test_a_part_survives_json() -> None:
     assert part_from_json(json.loads(json.dumps(part_to_json(PART))), "part.json") == PART
 
 
+def test_a_part_of_the_first_layout_has_files_without_trace_ids() -> None:
+    data = json.loads(json.dumps(part_to_json(replace(PART, version=1))))
+    for file in data["files"]:
+        del file["ids"]
+    part = part_from_json(data, "part.json")
+    assert part.version == 1
+    assert [file.ids for file in part.files] == [None, None, None]
+
+
 def test_a_part_of_a_newer_layout_is_refused_by_name() -> None:
     data = part_to_json(replace(PART, version=LAYOUT_VERSION + 1))
     data["something new"] = {}
-    with pytest.raises(UserError, match=r"runs/r/part\.json has layout version 2") as caught:
+    with pytest.raises(UserError, match=r"runs/r/part\.json has layout version 3") as caught:
         part_from_json(data, "runs/r/part.json")
     assert caught.value.code == "NewerTraceLayout"
 
@@ -42,6 +55,7 @@ def test_a_part_of_a_newer_layout_is_refused_by_name() -> None:
         ({"steps": [{"seq": 1, "kind": "append", "columns": []}]}, "'append' is none of update, delete"),
         ({"details": {"x": []}}, "expected a text or a number"),
         ({"extra": 1}, "Part has no extra"),
+        ({"files": [part_to_json(PART)["files"][0] | {"ids": "x"}]}, "expected IdBlock, found 'x'"),
     ],
 )
 def test_what_is_no_part_is_damage_that_names_the_file(damage: dict[str, object], problem: str) -> None:

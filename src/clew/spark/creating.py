@@ -12,24 +12,36 @@ from clew.plan.steps import AggregateStep, AppendStep, Assignment
 from clew.spark.names import own_columns
 from clew.spark.narrow import Expressing
 from clew.spark.sql import quoted, spark_type, sql_of
-from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
+from clew.trace.layout import PARENTS, SOURCE_FILE, SOURCE_LINE, TRACE_ID
 
 _GROUP_SIZE = "__group_size"
 
 
 def summary_rows(
-    rows: DataFrame, step: AggregateStep, expressing: Expressing, columns: tuple[Column, ...], period: str
+    rows: DataFrame,
+    step: AggregateStep,
+    expressing: Expressing,
+    columns: tuple[Column, ...],
+    period: str,
+    *,
+    with_links: bool = False,
 ) -> DataFrame:
     """One row for each group of the selected rows. A group has rows: nothing is summed up over none."""
     selected = rows.where(expressing.filter(step.selector))
-    grouped = aggregated(selected, step.group_by, step.aggregations, expressing.sql)
+    grouped = aggregated(selected, step.group_by, step.aggregations, expressing.sql, with_links=with_links)
     filled = {name: quoted(name) for name in step.group_by}
     filled |= {aggregation.column: quoted(_out(index)) for index, aggregation in enumerate(step.aggregations)}
-    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period)
+    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, _links(with_links))
 
 
 def appended_rows(
-    source: DataFrame, step: AppendStep, expressing: Expressing, columns: tuple[Column, ...], period: str
+    source: DataFrame,
+    step: AppendStep,
+    expressing: Expressing,
+    columns: tuple[Column, ...],
+    period: str,
+    *,
+    with_links: bool = False,
 ) -> DataFrame:
     """The rows of another dataset, or summaries of them, as rows of the working dataset."""
 
@@ -37,10 +49,10 @@ def appended_rows(
     chosen = source.where(sql(step.source_selector.tree)) if step.source_selector else source
     if step.group_by is None:
         filled = {column.column: sql(column.value.tree) for column in step.columns}
-        return _as_working_rows(chosen, columns, filled, period, keeps_source=True)
-    grouped = aggregated(chosen, step.group_by, step.columns, sql)
+        return _as_working_rows(chosen, columns, filled, period, (SOURCE_FILE, SOURCE_LINE, TRACE_ID))
+    grouped = aggregated(chosen, step.group_by, step.columns, sql, with_links=with_links)
     filled = {column.column: quoted(_out(index)) for index, column in enumerate(step.columns)}
-    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period)
+    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, _links(with_links))
 
 
 def source_sql(tree: Expression, expressing: Expressing) -> str:
@@ -52,14 +64,22 @@ def _out(index: int) -> str:
     return f"__out{index}"
 
 
+def _links(with_links: bool) -> tuple[str, ...]:
+    return (PARENTS,) if with_links else ()
+
+
 def aggregated(
     rows: DataFrame,
     group_by: tuple[str, ...],
     aggregations: tuple[Assignment, ...],
     sql: Callable[[Expression], str],
+    *,
+    with_links: bool = False,
 ) -> DataFrame:
-    """One row for each group, with the values of the aggregations."""
+    """One row for each group, with the values of the aggregations and, if asked for, the trace ids of its rows."""
     values = [F.expr(sql(item.value.tree)).alias(_out(index)) for index, item in enumerate(aggregations)]
+    if with_links:
+        values.append(F.sort_array(F.collect_set(TRACE_ID)).alias(PARENTS))
     size = F.count(F.lit(1)).alias(_GROUP_SIZE)
     return rows.groupBy(*map(quoted, group_by)).agg(size, *values).where(f"{_GROUP_SIZE} > 0")
 
@@ -74,10 +94,12 @@ def _as_working_rows(
     columns: tuple[Column, ...],
     filled: Mapping[str, str],
     period: str,
-    *,
-    keeps_source: bool = False,
+    kept: tuple[str, ...] = (),
 ) -> DataFrame:
-    """All columns of the working dataset; NULL where the new rows say nothing. `_period` is the run's unless given."""
+    """All columns of the working dataset; NULL where the new rows say nothing. `_period` is the run's unless given.
+
+    `kept` are columns of ours that go along as they are.
+    """
     data = [
         F.expr(f"CAST({filled.get(column.name, 'NULL')} AS {spark_type(column.type)})").alias(column.name)
         for column in columns
@@ -87,5 +109,4 @@ def _as_working_rows(
         (F.expr(own_period) if own_period else F.lit(period)).alias("_period"),
         F.expr(filled.get("_labels", "''")).alias("_labels"),
     ]
-    source = [SOURCE_FILE, SOURCE_LINE] if keeps_source else []
-    return rows.select(*data, *system, *source)
+    return rows.select(*data, *system, *kept)

@@ -25,8 +25,9 @@ from clew.spark.parts import write_part
 from clew.spark.publishing import Published, Publisher
 from clew.spark.registering import Registrar
 from clew.spark.sql import quoted
+from clew.spark.trace_ids import TraceLinking, lineage_of
 from clew.spark.working import Progress, Storage, Working, joined_for, rebuild
-from clew.trace.layout import ORDINAL, Part, TracedStep
+from clew.trace.layout import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep
 from clew.trace.run_parts import periods_of
 
 LONGEST_CHAIN = 12
@@ -68,6 +69,7 @@ class EngineRun:
     publisher: Publisher
     registrar: Registrar
     unique: UniqueKeys = field(default_factory=UniqueKeys)
+    linking: TraceLinking = field(default_factory=TraceLinking)
 
     @property
     def folder(self) -> str:
@@ -200,7 +202,7 @@ def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]
     counted, observation = _observed(working.rows, steps)
     change = [quoted(name) for step in steps for name in change_columns(step)]
     if holds_state:
-        state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted"]
+        state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
         rows = counted.select(ORDINAL, *state, *change)
     else:
         rows = counted.select(ORDINAL, *change)
@@ -256,7 +258,7 @@ def _writer(
 ) -> Callable[[], _Written]:
     if isinstance(step, OutputStep):
         return lambda: _write_output(run, working, step)
-    return lambda: _write_created(run, working, step, next_ordinal(progress))
+    return lambda: _write_created(run, working, step, progress)
 
 
 def _write_output(run: EngineRun, working: Working, step: OutputStep) -> _Written:
@@ -273,20 +275,25 @@ def _write_output(run: EngineRun, working: Working, step: OutputStep) -> _Writte
     return _Written(publish, pending.discard)
 
 
-def _write_created(run: EngineRun, working: Working, step: AggregateStep | AppendStep, ordinal: int) -> _Written:
+def _write_created(run: EngineRun, working: Working, step: AggregateStep | AppendStep, progress: Progress) -> _Written:
     columns = run.plan.columns_after(step.seq)
+    lineage, finished = lineage_of(run.linking, run.plan, step, progress.parts)
+    with_links = lineage == "links"
     if isinstance(step, AggregateStep):
-        rows = summary_rows(working.rows, step, run.expressing, columns, run.period)
+        rows = summary_rows(working.rows, step, run.expressing, columns, run.period, with_links=with_links)
     else:
-        rows = appended_rows(run.storage.pinned(step.source), step, run.expressing, columns, run.period)
+        source = run.storage.pinned(step.source)
+        rows = appended_rows(source, step, run.expressing, columns, run.period, with_links=with_links)
     part = Part(
         kind="created",
         name=str(step.seq),
         files=(),
         columns=tuple((column.name, str(column.type)) for column in columns),
         seq=step.seq,
+        details={LINEAGE: lineage},
     )
-    written = write_part(rows, run.storage.root, f"{run.folder}/created/{step.seq}", part, first_ordinal=ordinal)
+    folder = f"{run.folder}/created/{step.seq}"
+    written = write_part(rows, run.storage.root, folder, part, next_ordinal(progress), finished)
     result = StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
     return _Written(lambda: result)
 

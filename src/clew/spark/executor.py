@@ -5,7 +5,7 @@ Step "load" pins everything that the plan reads. The others are the steps of the
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -29,10 +29,11 @@ from clew.spark.engine import EngineRun, StepResult, execute, next_group, next_o
 from clew.spark.failures import SPARK_ERRORS, is_value_error, translated
 from clew.spark.joins import UniqueKeys
 from clew.spark.narrow import Expressing
-from clew.spark.parts import read_part
+from clew.spark.parts import describe_part
 from clew.spark.publishing import Published, Publisher
 from clew.spark.registering import Registrar
 from clew.spark.sql import spark_type
+from clew.spark.trace_ids import TraceLinking, carrying, read_traced
 from clew.spark.working import Progress, Storage, rebuild
 from clew.trace.layout import PART_FILE, SOURCE_FILE, SOURCE_LINE, Part
 from clew.trace.parts_json import part_from_json
@@ -64,6 +65,7 @@ class SparkRun:
     inputs: InputPinner
     publisher: Publisher
     registrar: Registrar
+    linking: TraceLinking = field(default_factory=TraceLinking)
 
 
 def planned_steps(plan: Plan) -> tuple[PlannedStep, ...]:
@@ -129,9 +131,20 @@ class SparkExecutor:
         parts = list[Part]()
         for use in datasets_of(self._run.plan):
             ordinal = sum(len(part.files) for part in parts)
-            parts.append(self._run.inputs.pin(use, ordinal))
+            parts.append(self._pin(use, ordinal))
         rows = sum(file.rows for file in parts[0].files)
         return StepOutput.success(*(self._artifact(part) for part in parts), loaded=rows)
+
+    def _pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        """Pin a dataset. Rows that join the working dataset get trace ids, unless they carry them already."""
+        part = self._run.inputs.pin(use, first_file_ordinal)
+        if not joins_working_dataset(use, self._run.plan):
+            return part
+        identified = self._run.linking.identified(carrying(part, self._run.storage_root))
+        if identified != part:
+            describe_part(self._run.storage_root, f"runs/{self._run.run_id}/{_folder_of(part)}", identified)
+        self._run.linking.publish(self._run.run_id, [identified])
+        return identified
 
     def _read_anew(self, group: Sequence[Step], snapshot: RunSnapshot) -> None:
         """Pin again what the steps look up or append, as far as no step that counts has read it.
@@ -144,12 +157,13 @@ class SparkExecutor:
         for use in [use for step in group for use in datasets_of_step(step)]:
             if use.key not in seen:
                 seen.add(use.key)
-                self._run.inputs.pin(use, next_ordinal(self.progress(snapshot)))
+                self._pin(use, next_ordinal(self.progress(snapshot)))
                 self._parts.clear()
                 self._unique = UniqueKeys()
 
     def _do(self, group: Sequence[Step], snapshot: RunSnapshot) -> list[StepOutput]:
         results = execute(self._engine_run(snapshot), group, self.progress(snapshot))
+        self._run.linking.publish(self._run.run_id, [part for result in results for part in result.parts])
         return [self._output(result) for result in results]
 
     def _output(self, result: StepResult) -> StepOutput:
@@ -215,6 +229,7 @@ class SparkExecutor:
             publisher=self._run.publisher,
             registrar=self._run.registrar,
             unique=self._unique,
+            linking=self._run.linking,
         )
 
     def _expressing(self, snapshot: RunSnapshot) -> Expressing:
@@ -235,10 +250,10 @@ class SparkExecutor:
 
 
 def pinned_rows(spark: SparkSession, root: Path, part: Part, use: DatasetUse) -> DataFrame:
-    """The rows of a pinned dataset, with `_period` (NULL where rows have none), their source and their ordinals."""
+    """The rows of a pinned dataset, with `_period` (NULL where rows have none), source, ordinal and trace id."""
     columns = [(column.name, spark_type(column.type)) for column in use.columns if column.name != "_period"]
     columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
-    rows = read_part(spark, root, part, columns)
+    rows = read_traced(spark, root, part, columns)
     periods = periods_of(part, use)
     return rows if periods is None else rows.where(F.col("_period").isin(sorted(periods)))
 
@@ -250,6 +265,12 @@ def datasets_of(plan: Plan) -> list[DatasetUse]:
         for use in datasets_of_step(step):
             uses.setdefault(use.key, use)
     return list(uses.values())
+
+
+def joins_working_dataset(use: DatasetUse, plan: Plan) -> bool:
+    """Whether rows of a dataset become rows of the working dataset, or are summed up into such."""
+    appended = (step.source.key for step in plan.steps if isinstance(step, AppendStep))
+    return use.key in {plan.input.key, *appended}
 
 
 def datasets_of_step(step: Step) -> list[DatasetUse]:

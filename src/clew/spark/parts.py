@@ -7,7 +7,7 @@ final name is complete, and one that no event names counts for nothing and may b
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from clew.spark.sql import quoted
 from clew.trace.identity import ROW_INDEX_BITS
-from clew.trace.layout import ORDINAL, PART_FILE, Part, PartFile
+from clew.trace.layout import ORDINAL, PART_FILE, TRACE_ID, Part, PartFile
 from clew.trace.parts_json import part_to_json
 
 FEW_ROWS = 1_000
@@ -32,21 +32,30 @@ WRITE_OPTIONS = {
     "parquet.writer.version": "PARQUET_2_0",
     "parquet.block.row.count.limit": "100000",
     f"parquet.enable.dictionary#{ORDINAL}": "false",
+    f"parquet.enable.dictionary#{TRACE_ID}": "false",
 }
 """Small row groups make lookups by ordinal quick, the second Parquet version makes ordinals small."""
 
 
-def write_part(rows: DataFrame, root: Path, name: str, part: Part, first_ordinal: int | None = None) -> Part:
+def write_part(
+    rows: DataFrame,
+    root: Path,
+    name: str,
+    part: Part,
+    first_ordinal: int | None = None,
+    finished: Callable[[Part], Part] = lambda part: part,
+) -> Part:
     """Write rows as a part, in a folder below the storage root.
 
-    `first_ordinal` numbers its files where their rows get ordinals of their own.
+    `first_ordinal` numbers its files where their rows get ordinals of their own. `finished` may add to the description
+    what is known only when the files are there.
     """
     folder = root / name
     staging = folder.with_name(folder.name + ".staging")
     shutil.rmtree(staging, ignore_errors=True)
     staging.parent.mkdir(parents=True, exist_ok=True)
     rows.write.options(**WRITE_OPTIONS).parquet(str(staging))
-    complete = replace(part, files=_describe(staging, name, first_ordinal))
+    complete = finished(replace(part, files=_describe(staging, name, first_ordinal)))
     (staging / PART_FILE).write_text(json.dumps(part_to_json(complete), sort_keys=True), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     staging.rename(folder)
@@ -62,6 +71,15 @@ def _describe(folder: Path, name: str, first_ordinal: int | None) -> tuple[PartF
             ordinal = None if first_ordinal is None else first_ordinal + len(files)
             files.append(PartFile(f"{name}/{path.name}", rows, path.stat().st_size, _sha256(path), ordinal))
     return tuple(files)
+
+
+def describe_part(root: Path, name: str, part: Part) -> None:
+    """Write the description of a part, in the place of an earlier one if there is one."""
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    staging = folder / f"{PART_FILE}.staging"
+    staging.write_text(json.dumps(part_to_json(part), sort_keys=True), encoding="utf-8")
+    staging.replace(folder / PART_FILE)
 
 
 def _sha256(path: Path) -> str:

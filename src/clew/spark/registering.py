@@ -15,7 +15,7 @@ from clew.spark.narrow import Expressing
 from clew.spark.parts import write_part
 from clew.spark.publishing import output_rows
 from clew.spark.sql import quoted
-from clew.trace.layout import ORDINAL, ORIGIN, Part
+from clew.trace.layout import ORDINAL, ORIGIN, TRACE_ID, Part
 
 
 class Registrar(Protocol):
@@ -55,7 +55,7 @@ class StorageRegistrar:
         if "_period" in step.columns:
             kept.append(("_period", "string"))
         chosen = output_rows(rows, step, expressing).select(
-            *(quoted(name) for name, _ in kept), F.col(ORDINAL).alias(ORIGIN)
+            *(quoted(name) for name, _ in kept), F.col(ORDINAL).alias(ORIGIN), TRACE_ID
         )
         folder = f"datasets/{dataset}/{self.run_id}-{step.seq}"
         part = Part(kind="input", name=dataset, files=(), columns=tuple(kept), seq=step.seq)

@@ -18,9 +18,9 @@ from clew.plan.steps import DeleteStep, Step, UpdateStep
 from clew.spark.joins import joined_rows
 from clew.spark.names import SYSTEM_TYPES
 from clew.spark.narrow import Expressing, NarrowStep, apply_delete, apply_update
-from clew.spark.parts import read_part
 from clew.spark.sql import quoted, spark_type
-from clew.trace.layout import ORDINAL, Part
+from clew.spark.trace_ids import read_traced
+from clew.trace.layout import ORDINAL, TRACE_ID, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
         F.lit("").alias("_labels"),
         F.lit(False).alias("_deleted"),
         ORDINAL,
+        TRACE_ID,
     )
     return Working(rows, 0, 0)
 
@@ -85,13 +86,13 @@ def created_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> Dat
     """The rows that a step created, read from where they were written."""
     types = [(column.name, spark_type(column.type)) for column in columns]
     types += [(name, SYSTEM_TYPES[name]) for name in ("_period", "_labels")]
-    return read_part(storage.spark, storage.root, part, types).withColumns({"_deleted": F.lit(False)})
+    return read_traced(storage.spark, storage.root, part, types).withColumns({"_deleted": F.lit(False)})
 
 
 def state_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataFrame:
     """The whole working dataset, read from a changes part that holds the state."""
     types = [(ORDINAL, "BIGINT"), *((column.name, spark_type(column.type)) for column in columns)]
-    types += list(SYSTEM_TYPES.items())
+    types += [*SYSTEM_TYPES.items(), (TRACE_ID, "BIGINT")]
     schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types)
     paths = [str(storage.root / file.path) for file in part.files]
     if not paths:

@@ -41,6 +41,11 @@ class RowIds:
         return int.from_bytes(hashlib.sha256(self.run_id.encode()).digest()[:8]) >> 4
 
     @property
+    def epoch(self) -> int:
+        """The run as a number, the same that its row ids begin with: the epoch of its frames."""
+        return self._run_bits
+
+    @property
     def prefix(self) -> str:
         """The first 18 characters that all row ids of the run share, dash at the end not included."""
         return str(self._uuid(0))[:18]

@@ -2,6 +2,7 @@
 
     runs/<run>/input/<dataset>/      rows as they were loaded, pinned: the created state of every loaded row
     runs/<run>/created/<seq>/        rows that an aggregate or append created: their created state
+    runs/<run>/links/<seq>/          rows and the rows behind them as pairs of trace ids, worked out after the run
     runs/<run>/changes/<first>-<last>/   one wide row per row, for consecutive narrow steps: ordinal, and for each step
                                      a mask of the columns it changed and their values after it; a segment that closes
                                      a long chain also holds the state after its last step
@@ -14,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-LAYOUT_VERSION = 1
-"""A reader refuses what a newer Clew wrote with a higher one."""
+LAYOUT_VERSION = 2
+"""A reader refuses what a newer Clew wrote with a higher one. Since 2 files say which trace ids their rows have."""
 
 PART_FILE = "part.json"
 
@@ -24,6 +25,10 @@ SOURCE_FILE = "__source_file"
 SOURCE_LINE = "__source_line"
 ORIGIN = "__origin"
 """In the files of a registered dataset: the ordinal that a row had in the run that registered it."""
+TRACE_ID = "_trace_id"
+"""The trace id of a row where a file holds it: in registered datasets, and of rows that were appended as they were."""
+PARENTS = "__parents"
+"""In the files of summary rows that were written with their links: the trace ids of the rows behind each, ascending."""
 DELETED_MASK = 1
 """The mask of a deleting step."""
 
@@ -45,6 +50,39 @@ def mask_words(assignments: int) -> int:
     return max(1, -(-assignments // MASK_BITS))
 
 
+_SEQUENCE_BITS = 12
+_NODE_BITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class IdBlock:
+    """The trace ids of a file's rows as arithmetic on their positions: consecutive ticks of one node.
+
+    A tick is a trace id without its node bits, which stand above the lowest twelve.
+    """
+
+    node_id: int
+    first_tick: int
+
+    def trace_id(self, position: int) -> int:
+        """The id of the row at a position of the file."""
+        tick = self.first_tick + position
+        high, low = tick >> _SEQUENCE_BITS, tick & (1 << _SEQUENCE_BITS) - 1
+        return (high << _NODE_BITS | self.node_id) << _SEQUENCE_BITS | low
+
+    def position(self, trace_id: int) -> int | None:
+        """The position of the row that would have an id, None where the id is of another node or of earlier ticks."""
+        high, low = trace_id >> _SEQUENCE_BITS, trace_id & (1 << _SEQUENCE_BITS) - 1
+        if high & (1 << _NODE_BITS) - 1 != self.node_id:
+            return None
+        position = (high >> _NODE_BITS << _SEQUENCE_BITS | low) - self.first_tick
+        return position if position >= 0 else None
+
+
+CARRIED: Literal["carried"] = "carried"
+"""Said of a file whose rows hold their trace ids in a column of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartFile:
     """A Parquet file of a part. Files of input and created parts have ordinals, which make those of their rows."""
@@ -55,6 +93,8 @@ class PartFile:
     size: int
     sha256: str
     ordinal: int | None = None
+    ids: IdBlock | Literal["carried"] | None = None
+    """Which trace ids its rows have; None where they have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +106,13 @@ class TracedStep:
     columns: tuple[str, ...]
 
 
-PartKind = Literal["input", "created", "changes"]
+PartKind = Literal["input", "created", "changes", "links"]
+
+Lineage = Literal["links", "window", "continues"]
+"""How created rows lead to those behind them: by ids stored with them, by what their step and keys say, or not at all
+since they keep the ids of the rows that they were appended from."""
+LINEAGE = "lineage"
+"""The detail of a created part that says which."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The description of a part as JSON: what `part.json` holds, written by the engine and read by everybody else."""
 
 from dataclasses import asdict
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE, NEWER_TRACE_LAYOUT
-from clew.trace.layout import LAYOUT_VERSION, Part, PartFile, PartKind, TracedStep
+from clew.trace.layout import CARRIED, LAYOUT_VERSION, IdBlock, Part, PartFile, PartKind, TracedStep
 
 
 def part_to_json(part: Part) -> dict[str, object]:
@@ -53,7 +53,15 @@ def _file(data: object) -> PartFile:
         size=_number(record["size"]),
         sha256=_text(record["sha256"]),
         ordinal=None if ordinal is None else _number(ordinal),
+        ids=_ids(record.get("ids")),
     )
+
+
+def _ids(data: object) -> IdBlock | Literal["carried"] | None:
+    if data is None or data == CARRIED:
+        return CARRIED if data else None
+    record = _record(data, IdBlock)
+    return IdBlock(_number(record["node_id"]), _number(record["first_tick"]))
 
 
 def _step(data: object) -> TracedStep:
@@ -80,7 +88,7 @@ def _details(data: object) -> dict[str, str | int | None] | None:
     return data
 
 
-def _record(data: object, declared: type[Part | PartFile | TracedStep]) -> dict[str, object]:
+def _record(data: object, declared: type[Part | PartFile | TracedStep | IdBlock]) -> dict[str, object]:
     if not isinstance(data, dict):
         raise TypeError(f"expected {declared.__name__}, found {_shown(data)}")
     unknown = data.keys() - declared.__dataclass_fields__.keys()
