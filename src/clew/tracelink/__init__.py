@@ -3,6 +3,7 @@
 from clew.tracelink.block_register import BlockRegister, PublishedBlock
 from clew.tracelink.blocks import TraceIdBlock
 from clew.tracelink.clock import ClockMs, monotonic_epoch_clock
+from clew.tracelink.collecting import Collector, CollectorCounts, CollectorSettings, bind_address
 from clew.tracelink.dot import to_dot
 from clew.tracelink.emitter import COLLECTOR_ADDRESS, Emitter, EmitterCounts
 from clew.tracelink.expansion import Expansion, WindowExpander
@@ -32,6 +33,9 @@ __all__ = [
     "Bounds",
     "ClockMs",
     "CodecError",
+    "Collector",
+    "CollectorCounts",
+    "CollectorSettings",
     "Direction",
     "Emitter",
     "EmitterCounts",
@@ -70,6 +74,7 @@ __all__ = [
     "UnitedLineage",
     "UnitedLinks",
     "WindowExpander",
+    "bind_address",
     "decompose",
     "monotonic_epoch_clock",
     "read_batch",

@@ -56,6 +56,21 @@ INVALID_BOUNDS = Code(
     "give a start and an end of one kind, the start not behind the end",
     Nature.USAGE,
 )
+ADDRESS_UNUSABLE = Code(
+    "AddressUnusable",
+    "a collector cannot listen at {address}: {reason}",
+    "The address of a collector is not one, does not resolve, or is in use by another process.",
+    "name a host and a free port such as 127.0.0.1:9904",
+    Nature.USAGE,
+)
+REMOTE_NOT_ALLOWED = Code(
+    "RemoteNotAllowed",
+    "other machines reach {address}",
+    "A collector was to listen at an address that is not of this machine alone. It takes what anybody sends: datagrams "
+    "name no sender that could be trusted.",
+    "use 127.0.0.1, or --allow-remote where the network keeps strangers out",
+    Nature.USAGE,
+)
 TRACE_NOT_FOUND = Code(
     "TraceNotFound",
     "nothing is known of trace {trace_id}",
@@ -73,5 +88,7 @@ TRACELINK_CODES = (
     NODE_LEASE_LOST,
     FORKED_GENERATOR,
     INVALID_BOUNDS,
+    ADDRESS_UNUSABLE,
+    REMOTE_NOT_ALLOWED,
     TRACE_NOT_FOUND,
 )
