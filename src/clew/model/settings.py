@@ -149,6 +149,17 @@ class CaptureSettings(Located):
     )
 
 
+@record("the tracelink settings")
+class TraceLinkSettings(Located):
+    """How runs keep the lineage of their rows."""
+
+    links_up_to_rows: int = key(
+        Whole(0),
+        "Rows up to which a step that sums up writes the links of its summaries; above, they are derived when asked.",
+        default=100_000,
+    )
+
+
 @record("a sink")
 class Sink(Located):
     """A place that postlude jobs of this environment may emit to."""
@@ -203,6 +214,9 @@ class Environment(Located):
         Record(RetrySettings), "How failing steps are tried again.", default_factory=RetrySettings
     )
     store_limits: StoreLimits = key(Record(StoreLimits), "Bounds on the history of runs.", default_factory=StoreLimits)
+    tracelink: TraceLinkSettings = key(
+        Record(TraceLinkSettings), "How runs keep the lineage of their rows.", default_factory=TraceLinkSettings
+    )
     captures: CaptureSettings = key(Record(CaptureSettings), "What captures may keep.", default_factory=CaptureSettings)
     sinks: Mapping[str, Sink] = key(
         MapOf(Record(Sink), "sinks by id"), "Where postlude jobs may emit to.", default_factory=dict

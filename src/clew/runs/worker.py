@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -57,12 +57,15 @@ class Worker:
         dispatcher: OutboxDispatcher,
         *,
         settings: WorkerSettings | None = None,
+        beside: Sequence[Callable[[threading.Event], None]] = (),
     ) -> None:
+        """`beside` is what else goes on in threads while runs do, until the event is set."""
         self._settings = settings or WorkerSettings()
         self._stores = stores
         self._driver = driver
         self._projector = projector
         self._dispatcher = dispatcher
+        self._beside = beside
         self._heartbeat = Heartbeat(stores.leases, stores.reader, self._settings.lease)
         self._reconciler = RunQueueReconciler(
             stores.leases,
@@ -136,6 +139,7 @@ class Worker:
             threading.Thread(target=self._heartbeat.run, args=(done,), name="heartbeat"),
             threading.Thread(target=self._dispatcher.run, args=(done,), name="outbox"),
             threading.Thread(target=self._projector.run, args=(done,), name="projector"),
+            *(threading.Thread(target=each, args=(done,), name="beside runs") for each in self._beside),
         ]
         for thread in threads:
             thread.start()

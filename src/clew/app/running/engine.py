@@ -1,9 +1,7 @@
 """Opens the Spark executor of a run: plan, session, inputs, destinations, registration."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from clew.app.running.destinations import Destinations
 from clew.app.running.environment import RunEnvironment
@@ -24,12 +22,13 @@ from clew.runs.snapshot import RunSnapshot
 from clew.spark.executor import SparkExecutor, SparkRun
 from clew.spark.loading import PinRequest, pin, pin_managed
 from clew.spark.output_tables import TableOutputs
+from clew.spark.parts import describe_part
 from clew.spark.publishing import FilePublisher
 from clew.spark.registering import StorageRegistrar
+from clew.spark.trace_ids import TraceIds, TraceLinking
 from clew.spark.types import SparkSession
 from clew.store.table_transfer import PostgresqlTables
-from clew.trace.layout import PART_FILE, Part, PartFile
-from clew.trace.parts_json import part_to_json
+from clew.trace.layout import Part, PartFile
 
 ENGINE_CAPABILITIES = frozenset(
     {
@@ -67,6 +66,8 @@ class SparkExecutors:
     datasets: DatasetRegistry
     secrets: SecretsResolver
     spark: Callable[[], SparkSession]
+    trace_ids: TraceIds | None = None
+    """Where rows get their trace ids from; None where they need none."""
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
         """The executor of a run."""
@@ -97,6 +98,7 @@ class SparkExecutors:
                 registrar=NoRegistrar()
                 if is_draft
                 else StorageRegistrar(run.run_id, plan, request.period, self.environment.storage_root, self.datasets),
+                linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
             )
         )
 
@@ -162,8 +164,7 @@ class Inputs:
             periods=self.executors.workspace.periods,
             first_file_ordinal=first_file_ordinal,
         )
-        folder = self.executors.environment.storage_root / "runs" / self.run_id / "input" / use.key
-        _describe(folder, part)
+        describe_part(self.executors.environment.storage_root, f"runs/{self.run_id}/input/{use.key}", part)
         return part
 
     def _version(self, use: DatasetUse) -> DatasetVersion:
@@ -176,11 +177,3 @@ class Inputs:
             hint = "run the project that registers it first"
             raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
         return versions[0]
-
-
-def _describe(folder: Path, part: Part) -> None:
-    """Write the description of a part whose files lie elsewhere."""
-    folder.mkdir(parents=True, exist_ok=True)
-    staging = folder / f"{PART_FILE}.staging"
-    staging.write_text(json.dumps(part_to_json(part), sort_keys=True), encoding="utf-8")
-    staging.replace(folder / PART_FILE)

@@ -1,0 +1,61 @@
+"""The trace ids of the runs that a process drives: minted under a node id that it leases for as long as it does."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from clew.diagnostics import ClewError
+from clew.tracelink import LeasedTraceIds, PublishedBlock, TraceIdBlock
+from clew.tracelink.stores import TraceLinkStores
+
+_log = logging.getLogger(__name__)
+
+
+class ProcessTraceIds:
+    """Leases a node id when the first ids are needed, keeps it alive, and gives it back at the end.
+
+    Nothing here fails a run: without ids its rows are untraced, and the log says so.
+    """
+
+    def __init__(self, stores: TraceLinkStores) -> None:
+        self._stores = stores
+        self._lock = threading.Lock()
+        self._minting: LeasedTraceIds | None = None
+
+    def reserve(self, count: int) -> TraceIdBlock | None:
+        """So many ids that nobody else has or will have; None where none can be had."""
+        with self._lock:
+            try:
+                return self._reserved(count)
+            except ClewError as error:
+                _log.warning("%d rows go without trace ids: %s", count, error)
+                return None
+
+    def _reserved(self, count: int) -> TraceIdBlock:
+        if self._minting is not None:
+            try:
+                return self._minting.reserve_block(count)
+            except ClewError as error:
+                _log.warning("leasing another node id: %s", error)
+        self._minting = LeasedTraceIds(self._stores.node_leases, policy=self._stores.lease_policy)
+        return self._minting.reserve_block(count)
+
+    def publish(self, blocks: Sequence[PublishedBlock]) -> None:
+        """Make known which rows have which ids."""
+        try:
+            for block in blocks:
+                self._stores.blocks.record(block)
+        except ClewError as error:
+            _log.warning("rows of run %s will not be found by their trace ids: %s", blocks[0].run_id, error)
+
+    def run(self, done: threading.Event) -> None:
+        """Keep the node id until told that it is over, then give it back. For a thread of its own."""
+        while not done.wait(self._stores.lease_policy.keepalive_every_ms / 1000):
+            with self._lock, suppress(ClewError):
+                if self._minting is not None:
+                    self._minting.keepalive()
+        with self._lock, suppress(ClewError):
+            if self._minting is not None:
+                self._minting.close()
+                self._minting = None
