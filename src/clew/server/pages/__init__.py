@@ -1,0 +1,1 @@
+"""The web pages: what readers give, as view models, in templates. Rules live below, never here."""

@@ -1,0 +1,81 @@
+"""Where pages are. Templates and view models ask here, so that an address is spelt in one place."""
+
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+Query = Mapping[str, object]
+
+
+def runs(**query: object) -> str:
+    """The list of runs."""
+    return _with("/runs", query)
+
+
+def run(run_id: str) -> str:
+    """A run."""
+    return f"/runs/{_part(run_id)}"
+
+
+def rows(run_id: str, **query: object) -> str:
+    """The working dataset of a run at a step."""
+    return _with(f"{run(run_id)}/rows", query)
+
+
+def row(run_id: str, row_id: str, **query: object) -> str:
+    """The history of a row."""
+    return _with(f"{run(run_id)}/rows/{_part(row_id)}", query)
+
+
+def explanation(run_id: str, row_id: str, column: str, **query: object) -> str:
+    """Why a value is what it is."""
+    return _with(f"{run(run_id)}/explain", {"row": row_id, "column": column, **query})
+
+
+def download(run_id: str, row_id: str, column: str, **query: object) -> str:
+    """The same, as one file."""
+    return _with(f"{run(run_id)}/explain.html", {"row": row_id, "column": column, **query})
+
+
+def why_not(run_id: str, **query: object) -> str:
+    """Why rows are not in an output."""
+    return _with(f"{run(run_id)}/why-not", query)
+
+
+def lineage(**query: object) -> str:
+    """The graph of runs and datasets, or of the rows behind a value."""
+    return _with("/lineage", query)
+
+
+def project(name: str, **query: object) -> str:
+    """A project."""
+    return _with(f"/projects/{_part(name)}", query)
+
+
+def dataset(name: str) -> str:
+    """A dataset."""
+    return f"/datasets/{_part(name)}"
+
+
+def capture(capture_id: str, **query: object) -> str:
+    """A capture."""
+    return _with(f"/captures/{_part(capture_id)}", query)
+
+
+def as_json(address: str) -> str:
+    """The same page as JSON."""
+    path, mark, query = address.partition("?")
+    return f"{path}.json{mark}{query}"
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _with(path: str, query: Query) -> str:
+    wanted = [
+        (name, each)
+        for name, value in query.items()
+        if value not in (None, "")
+        for each in (value if isinstance(value, list | tuple) else [value])
+    ]
+    return f"{path}?{urlencode(wanted)}" if wanted else path

@@ -1,0 +1,1 @@
+"""Pictures as SVG, laid out here: no script is needed to see them."""

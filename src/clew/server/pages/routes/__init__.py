@@ -1,0 +1,1 @@
+"""Addresses of pages and what answers there."""

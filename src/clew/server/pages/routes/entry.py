@@ -1,0 +1,56 @@
+"""The way in, and what is shown when something is wrong."""
+
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from clew.diagnostics import ClewError
+from clew.diagnostics.codes.server import NOT_SIGNED_IN
+from clew.server.access.visit import caller_or_none
+from clew.server.errors import headers_of, status_of
+from clew.server.pages.rendering import Templates
+from clew.server.signing_in import LINK, LOGIN, local_path
+
+router = APIRouter()
+
+_TITLES = {
+    403: "Not for this role",
+    404: "Not found",
+    405: "Not like this",
+    409: "Not now",
+    410: "Gone",
+    429: "Too many requests",
+    500: "Something broke",
+    503: "Out of reach for the moment",
+}
+
+
+@router.get(LOGIN)
+def login(request: Request) -> Response:
+    """The form to sign in with; who is signed in already goes on."""
+    following = local_path(request.query_params.get("next", "/"))
+    if caller_or_none(request) is not None:
+        return RedirectResponse(following, 303)
+    return HTMLResponse(_templates(request).render("login.html", next=following, problem=None))
+
+
+def error_page(request: Request, error: ClewError) -> Response:
+    """What is wrong, in the words that commands use. Who is not signed in is asked to do so."""
+    status, headers = status_of(error), headers_of(error)
+    path = request.url.path
+    if path == LOGIN:
+        page = _templates(request).render("login.html", next="/", problem=error.diagnostic.message)
+        return HTMLResponse(page, status, headers)
+    if error.code == NOT_SIGNED_IN.name and path != LINK:
+        wanted = f"{path}?{request.url.query}" if request.url.query and request.method == "GET" else path
+        return RedirectResponse(f"{LOGIN}?{urlencode({'next': wanted})}", 303)
+    page = _templates(request).render(
+        "error.html", title=_TITLES.get(status, "That does not work"), diagnostics=error.diagnostics, status=status
+    )
+    return HTMLResponse(page, status, headers)
+
+
+def _templates(request: Request) -> Templates:
+    found: Templates = request.app.state.templates
+    return found

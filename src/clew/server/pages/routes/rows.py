@@ -1,0 +1,136 @@
+"""Rows: many at a step, one through its history, and why a value is what it is."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import HTMLResponse
+
+from clew.explain.html_view import as_html
+from clew.explain.json_view import as_json
+from clew.explain.tree import Explanation
+from clew.runs.access.access_log import Subject
+from clew.server.access.visit import RowVisit, Visit
+from clew.server.pages.answering import AtDesk
+from clew.server.pages.explain_page import TOP, RunTitle, explain_page
+from clew.server.pages.row_page import row_page
+from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
+from clew.server.pages.why_not_page import WhyNotQuery, ask_why_not, why_not_page
+from clew.trace.json_values import json_state
+
+router = APIRouter()
+
+_MOST_PARENTS = 500
+Step = Annotated[int | None, Query(ge=0)]
+
+
+@router.get("/runs/{run}/rows")
+@router.get("/runs/{run}/rows.json")
+def rows(
+    run: str,
+    visit: RowVisit,
+    desk: AtDesk,
+    at: Step = None,
+    where: str = "",
+    sort: str = "",
+    direction: str = "",
+    columns: Annotated[list[str] | None, Query()] = None,
+    after: str = "",
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """The working dataset after a step."""
+    trace = visit.trace(run)
+    query = RowsQuery(at, where, sort, direction == "descending", tuple(columns or ()), after, offset)
+    visit.has_read(Subject.TRACE, trace.run_id, f"rows after step {at if at is not None else 'last'} where {where}")
+    return desk.page(
+        visit,
+        "rows.html",
+        section="Runs",
+        page=lambda: rows_page(trace, query),
+        document=lambda: find_rows(trace, query).to_json(),
+        scripts=("rows.js",),
+    )
+
+
+@router.get("/runs/{run}/rows/{row}")
+@router.get("/runs/{run}/rows/{row}.json")
+def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: Step = None) -> Response:
+    """The history of a row."""
+    trace = visit.trace(run)
+    visit.has_read(Subject.TRACE, trace.run_id, f"row {row}")
+    history = trace.history(row)
+    seq = trace.run.checked_step(at)
+    return desk.page(
+        visit,
+        "row.html",
+        section="Runs",
+        page=lambda: row_page(trace, history, seq),
+        document=lambda: (
+            history.to_json() | {"at": seq, "row_at_step": json_state(trace.state(history.row_id, seq).state)}
+        ),
+        scripts=("rows.js",),
+    )
+
+
+@router.get("/runs/{run}/explain.html")
+def explanation_file(
+    run: str, row: str, column: str, visit: RowVisit, at: Step = None, top: Annotated[int, Query(ge=1)] = TOP
+) -> Response:
+    """An explanation as one file, to keep or to send."""
+    found = _explained(visit, run, row, column, at, top)
+    name = f"explanation-{found.run_id[:8]}.html"
+    return HTMLResponse(as_html(found), headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+@router.get("/runs/{run}/explain")
+@router.get("/runs/{run}/explain.json")
+def explanation(
+    run: str,
+    row: str,
+    column: str,
+    visit: RowVisit,
+    desk: AtDesk,
+    at: Step = None,
+    top: Annotated[int, Query(ge=1)] = TOP,
+) -> Response:
+    """Why a value is what it is."""
+    found = _explained(visit, run, row, column, at, top)
+    return desk.page(
+        visit,
+        "explain.html",
+        section="Runs",
+        page=lambda: explain_page(found, lambda run_id: title_of(visit, run_id), top=top),
+        document=lambda: as_json(found),
+        scripts=("tree.js",),
+    )
+
+
+@router.get("/runs/{run}/why-not")
+@router.get("/runs/{run}/why-not.json")
+def not_in_output(
+    run: str, visit: RowVisit, desk: AtDesk, where: str = "", output: Annotated[int | None, Query(ge=0)] = None
+) -> Response:
+    """Why rows are not in an output."""
+    trace = visit.trace(run)
+    query = WhyNotQuery(where.strip(), output)
+    if query.where:
+        visit.has_read(Subject.EXPLANATION, trace.run_id, f"why not: {query.where}")
+    return desk.page(
+        visit,
+        "why_not.html",
+        section="Runs",
+        page=lambda: why_not_page(trace, query),
+        document=lambda: as_json(ask_why_not(trace, query)),
+    )
+
+
+def title_of(visit: Visit, run_id: str) -> RunTitle:
+    """What a run is called."""
+    view = visit.runs.view(run_id)
+    request = view.record.request
+    return RunTitle(view.plan.title if view.plan else request.project_id, request.period)
+
+
+def _explained(visit: Visit, run: str, row: str, column: str, at: int | None, top: int) -> Explanation:
+    run_id = visit.runs.find(run).run_id
+    visit.has_read(Subject.EXPLANATION, run_id, f"row {row} column {column}")
+    return visit.explain(run_id, row, column, at, min(top, _MOST_PARENTS))

@@ -1,0 +1,152 @@
+"""The history of one row."""
+
+from dataclasses import dataclass
+
+from clew.diagnostics import Diagnostic
+from clew.explain.labels import row_label
+from clew.explain.outline import source_text
+from clew.server.pages import addresses, words
+from clew.server.pages.steps import Stepper, stepper
+from clew.server.pages.words import Cell
+from clew.trace.reader import RunTrace
+from clew.trace.records import TraceEntry
+from clew.trace.results import RowHistory
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value before and after a step."""
+
+    column: str
+    old: Cell | None
+    """None for a row that has just been created."""
+    new: Cell
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a step did to the row."""
+
+    seq: int
+    label: str
+    step: str
+    change: str
+    source: str | None
+    changes: tuple[Change, ...]
+    """Of a row that a step created: the values that it got. Of one that was loaded none, all are new."""
+    address: str
+    """The row at this step."""
+    is_future: bool
+    """Whether it comes after the step that is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnValue:
+    """A column of the row at the step that is looked at."""
+
+    name: str
+    cell: Cell
+    old: Cell | None
+    """The value before, where this step changed it."""
+    set_by: str
+    """The step that set it last."""
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """The history of a row and its state at a step."""
+
+    run_id: str
+    run_address: str
+    title: str
+    period: str
+    row_id: str
+    label: str
+    address: str
+    rows_address: str
+    stepper: Stepper
+    entries: tuple[Entry, ...]
+    values: tuple[ColumnValue, ...]
+    """Columns with a value, and those that have just lost theirs; none where the row does not exist at the step."""
+    nulls: tuple[ColumnValue, ...]
+    """The other columns."""
+    is_deleted: bool
+    problem: Diagnostic | None
+
+
+def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
+    """A row with its history, as it was after a step."""
+    entries = history.entries
+    creator = trace.run.step(entries[0].operation_seq) if entries and entries[0].operation_seq else None
+    label = row_label(entries[-1].full_state, trace.plan.input.natural_key, creator) if entries else ""
+    state = trace.state(history.row_id, at)
+    values = _values(trace, history, at)
+    return RowPage(
+        run_id=trace.run_id,
+        run_address=addresses.run(trace.run_id),
+        title=trace.plan.title,
+        period=trace.period,
+        row_id=history.row_id,
+        label=label,
+        address=addresses.row(trace.run_id, history.row_id, at=at),
+        rows_address=addresses.rows(trace.run_id, at=at),
+        stepper=stepper(trace, at),
+        entries=tuple(_entry(trace, history.row_id, entry, at) for entry in entries),
+        values=tuple(value for value in values if value.cell.kind != "null" or value.old),
+        nulls=tuple(value for value in values if value.cell.kind == "null" and not value.old),
+        is_deleted=bool(state.state and state.state.get("_deleted")),
+        problem=history.diagnostic or state.diagnostic,
+    )
+
+
+def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> Entry:
+    seq = entry.operation_seq
+    changes = tuple(
+        Change(
+            column,
+            words.cell(diff.old),
+            words.cell(diff.new),
+            addresses.explanation(trace.run_id, row_id, column, at=seq),
+        )
+        for column, diff in entry.diff.items()
+        if entry.change_type == "updated"
+    )
+    return Entry(
+        seq=seq,
+        label=str(seq) if seq else "load",
+        step=entry.step_name,
+        change="loaded" if seq == 0 else entry.change_type,
+        source=source_text(entry.source) if entry.source else None,
+        changes=changes,
+        address=addresses.row(trace.run_id, row_id, at=seq),
+        is_future=seq > at,
+    )
+
+
+def _values(trace: RunTrace, history: RowHistory, at: int) -> tuple[ColumnValue, ...]:
+    entries = [entry for entry in history.entries if entry.operation_seq <= at]
+    if not entries:
+        return ()
+    state, last = entries[-1].full_state, entries[-1]
+    found = list[ColumnValue]()
+    for name, _ in trace.run.columns(at):
+        setter = next((entry for entry in reversed(entries) if name in entry.diff), None)
+        is_now = setter is last and last.operation_seq == at and last.change_type == "updated"
+        found.append(
+            ColumnValue(
+                name=name,
+                cell=words.cell(state.get(name)),
+                old=words.cell(last.diff[name].old) if is_now else None,
+                set_by=_setter(setter),
+                address=addresses.explanation(trace.run_id, history.row_id, name, at=at),
+            )
+        )
+    return tuple(found)
+
+
+def _setter(entry: TraceEntry | None) -> str:
+    if entry is None:
+        return "never set"
+    return "loaded" if entry.operation_seq == 0 else f"{entry.operation_seq} {entry.step_name}"

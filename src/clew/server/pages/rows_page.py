@@ -1,0 +1,209 @@
+"""The working dataset after a step: filtered, sorted, with what the step changed marked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clew.diagnostics import UserError, render
+from clew.lang.types import Kind
+from clew.server.pages import addresses, words
+from clew.server.pages.steps import Stepper, stepper
+from clew.server.pages.words import Cell
+from clew.trace.ordering import Order
+from clew.trace.reader import RunTrace
+from clew.trace.records import State
+from clew.trace.results import FoundRow, FoundRows
+
+PAGE = 50
+_SYSTEM = frozenset({"_period", "_labels", "_deleted"})
+_NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+
+
+@dataclass(frozen=True, slots=True)
+class RowsQuery:
+    """What is looked at."""
+
+    at: int | None = None
+    where: str = ""
+    sort: str = ""
+    descending: bool = False
+    columns: tuple[str, ...] = ()
+    """None chosen shows all data columns."""
+    after: str = ""
+    """The last row of the page before, where rows stand in their own order."""
+    offset: int = 0
+    """How many rows come before the page, where they are sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumn:
+    """A column in the head of the table."""
+
+    name: str
+    type: str
+    is_number: bool
+    sorted: Literal["ascending", "descending", "none"]
+    sort_address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A value, what it was before the step where the step changed it, and the way to its explanation."""
+
+    cell: Cell
+    old: Cell | None
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row of the table."""
+
+    row_id: str
+    address: str
+    change: Literal["created", "updated", "deleted"] | None
+    """What the step did to it."""
+    is_deleted: bool
+    cells: tuple[ShownCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPage:
+    """A page of rows."""
+
+    run_id: str
+    run_address: str
+    title: str
+    period: str
+    query: RowsQuery
+    stepper: Stepper
+    column_fields: list[tuple[str, str]]
+    """The chosen columns, for forms that keep them."""
+    all_columns: tuple[tuple[str, bool], ...]
+    """Every column and whether it is shown."""
+    columns: tuple[ShownColumn, ...]
+    rows: tuple[ShownRow, ...]
+    example: str
+    """A condition that one could ask for."""
+    problem: str | None
+    """Why the condition cannot be used, with the place in it."""
+    first: str | None
+    """The address of the first page, where this is another one."""
+    following: str | None
+
+
+def find_rows(trace: RunTrace, query: RowsQuery) -> FoundRows:
+    """The rows of a page. UserError where the condition, the column or the step is wrong."""
+    where = query.where.strip() or None
+    if query.sort:
+        order = Order(query.sort, descending=query.descending)
+        return trace.ordered(where, order, query.at, limit=PAGE, offset=query.offset)
+    return trace.search(where, query.at, PAGE, query.after or None)
+
+
+def rows_page(trace: RunTrace, query: RowsQuery) -> RowsPage:
+    """The working dataset after a step, a page of it."""
+    at = trace.run.checked_step(query.at)
+    problem = None
+    try:
+        found = find_rows(trace, query)
+    except UserError as error:
+        problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
+        found = FoundRows(at, trace.run.columns(at), (), has_more=False)
+    shown = _shown(found, query)
+    before = _before(trace, found, at)
+    return RowsPage(
+        run_id=trace.run_id,
+        run_address=addresses.run(trace.run_id),
+        title=trace.plan.title,
+        period=trace.period,
+        query=query,
+        stepper=stepper(trace, at),
+        column_fields=[("columns", name) for name in query.columns],
+        all_columns=tuple((name, name in shown) for name, _ in found.columns),
+        columns=tuple(_column(trace, name, found, query) for name in shown),
+        rows=tuple(_row(trace, row, shown, before, at) for row in found.rows),
+        example=_example(trace),
+        problem=problem,
+        first=_address(trace, query) if query.after or query.offset else None,
+        following=_following(trace, query, found),
+    )
+
+
+def _shown(found: FoundRows, query: RowsQuery) -> list[str]:
+    names = [name for name, _ in found.columns]
+    chosen = [name for name in names if name in query.columns]
+    return chosen or [name for name in names if name not in _SYSTEM]
+
+
+def _before(trace: RunTrace, found: FoundRows, at: int) -> Mapping[str, State] | None:
+    """The same rows before the step; None at loading, where there is no before."""
+    if at == 0:
+        return None
+    earlier = trace.run.before(at)
+    names = [name for name, _ in trace.run.columns(earlier)]
+    ordinals = [ordinal for row in found.rows if (ordinal := trace.row_ids.ordinal(row.row_id)) is not None]
+    if not ordinals:
+        return {}
+    values = trace.working(earlier).values(sorted(ordinals), names)
+    return {trace.row_ids.row_id(ordinal): cells for ordinal, cells in values}
+
+
+def _column(trace: RunTrace, name: str, found: FoundRows, query: RowsQuery) -> ShownColumn:
+    type_ = dict(found.columns)[name]
+    is_sorted = query.sort == name
+    sorted_ = ("descending" if query.descending else "ascending") if is_sorted else "none"
+    turned = is_sorted and not query.descending
+    address = _address(trace, query, sort=name, direction="descending" if turned else "")
+    return ShownColumn(name, str(type_), type_.kind in _NUMBERS, sorted_, address)  # type: ignore[arg-type]
+
+
+def _row(trace: RunTrace, row: FoundRow, shown: Sequence[str], before: Mapping[str, State] | None, at: int) -> ShownRow:
+    old = None if before is None else before.get(row.row_id)
+    cells = tuple(
+        ShownCell(
+            words.cell(row.state[name]),
+            words.cell(old.get(name)) if old is not None and old.get(name) != row.state[name] else None,
+            addresses.explanation(trace.run_id, row.row_id, name, at=at),
+        )
+        for name in shown
+    )
+    return ShownRow(
+        row_id=row.row_id,
+        address=addresses.row(trace.run_id, row.row_id, at=at),
+        change=_change(row.state, old) if before is not None else None,
+        is_deleted=row.state.get("_deleted") is True,
+        cells=cells,
+    )
+
+
+def _change(state: State, old: State | None) -> Literal["created", "updated", "deleted"] | None:
+    if old is None:
+        return "created"
+    if state.get("_deleted") and not old.get("_deleted"):
+        return "deleted"
+    return "updated" if any(old.get(name) != value for name, value in state.items()) else None
+
+
+def _address(trace: RunTrace, query: RowsQuery, **other: object) -> str:
+    given: dict[str, object] = {
+        "at": query.at,
+        "where": query.where,
+        "sort": query.sort,
+        "direction": "descending" if query.descending else "",
+        "columns": list(query.columns),
+    }
+    return addresses.rows(trace.run_id, **(given | other))
+
+
+def _following(trace: RunTrace, query: RowsQuery, found: FoundRows) -> str | None:
+    if not found.has_more:
+        return None
+    if query.sort:
+        return _address(trace, query, offset=query.offset + len(found.rows))
+    return _address(trace, query, after=found.rows[-1].row_id)
+
+
+def _example(trace: RunTrace) -> str:
+    key = trace.plan.input.natural_key or tuple(column.name for column in trace.plan.input.columns[:1])
+    return f'{key[0]} = "…"' if key else "TRUE"

@@ -1,0 +1,163 @@
+"""A run: its steps in time, what it read and wrote, what went wrong, and what may be done about it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from clew.app.running.reading import RunView, sources_of
+from clew.diagnostics import Diagnostic
+from clew.runs.events.envelope import StoredEvent
+from clew.runs.signals import SignalType
+from clew.runs.status import RunStatus
+from clew.server.pages import addresses, words
+from clew.server.pages.definitions import Excerpt, operation_excerpt
+from clew.server.pages.event_words import EventLine, event_line
+from clew.server.pages.runs_page import rows_changed, version_text
+from clew.server.pages.signals import SignalButton, signal_buttons
+from clew.server.pages.timeline import Timeline, timeline
+from clew.trace.layout import Part
+
+_READABLE = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDataset:
+    """A dataset that the run has pinned."""
+
+    name: str
+    rows: int
+    origin: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An output."""
+
+    seq: int
+    rows: int
+    place: str
+    dataset: str | None
+    dataset_address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why the run failed, with the operation that did."""
+
+    diagnostic: Diagnostic
+    step: str | None
+    attempt: int
+    excerpt: Excerpt | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """All that the page of a run shows."""
+
+    run_id: str
+    title: str
+    status: RunStatus
+    is_over: bool
+    project: str
+    project_address: str
+    version: str
+    period: str
+    asked: str
+    started: str
+    duration: str
+    requested_by: str
+    retry_of: str | None
+    rows_changed: int | None
+    last_seq: int
+    pending: tuple[str, ...]
+    """Signals that were accepted and have not taken effect yet."""
+    timeline: Timeline
+    buttons: tuple[SignalButton, ...]
+    failed: Failed | None
+    reads: tuple[ReadDataset, ...]
+    outputs: tuple[Published, ...]
+    history: tuple[EventLine, ...]
+    rows_address: str | None
+    """None while the run goes on, since a trace can be read when it has ended, and for who may not see rows."""
+    why_not_address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the page needs beside the run itself."""
+
+    now: datetime
+    may_send: Callable[[SignalType], bool]
+    may_read_rows: bool
+    source_of: Callable[[str], str | None]
+    """The text of a file, as it was when the run's version was made where that is known."""
+
+
+def run_page(view: RunView, parts: Sequence[Part], events: Sequence[StoredEvent], around: Around) -> RunPage:
+    """The page of a run."""
+    record, snapshot = view.record, view.snapshot
+    request = record.request
+    readable = around.may_read_rows and snapshot.status in _READABLE and any(part.kind == "input" for part in parts)
+    has_output = readable and view.plan is not None and any(step.type == "output" for step in view.plan.steps)
+    return RunPage(
+        run_id=record.run_id,
+        title=view.plan.title if view.plan else request.project_id,
+        status=snapshot.status,
+        is_over=snapshot.status.is_terminal,
+        project=request.project_id,
+        project_address=addresses.project(request.project_id),
+        version=version_text(request.project_version),
+        period=request.period,
+        asked=words.second(record.created_at),
+        started=words.second(snapshot.started_at),
+        duration=_duration(view, around.now),
+        requested_by=request.requested_by or "",
+        retry_of=request.retry_of,
+        rows_changed=rows_changed(snapshot),
+        last_seq=snapshot.last_event_seq,
+        pending=tuple(signal.signal for signal in snapshot.pending_signals),
+        timeline=timeline(snapshot, around.now),
+        buttons=signal_buttons(record, snapshot, around.may_send),
+        failed=_failed(view, around),
+        reads=tuple(_read(part) for part in parts if part.kind == "input"),
+        outputs=tuple(_published(output) for output in view.outputs()),
+        history=tuple(event_line(event) for event in events),
+        rows_address=addresses.rows(record.run_id) if readable else None,
+        why_not_address=addresses.why_not(record.run_id) if has_output else None,
+    )
+
+
+def _duration(view: RunView, now: datetime) -> str:
+    started, ended = view.snapshot.started_at, view.snapshot.completed_at
+    if started is None:
+        return ""
+    return words.duration((ended or now) - started)
+
+
+def _failed(view: RunView, around: Around) -> Failed | None:
+    diagnostic = view.failure
+    if diagnostic is None or view.snapshot.status is not RunStatus.FAILED:
+        return None
+    step = view.failed_step
+    source = around.source_of(diagnostic.span.file) if diagnostic.span else None
+    excerpt = operation_excerpt(source, diagnostic.span) if source is not None and diagnostic.span else None
+    label = None if step is None else f"{step.seq or 'load'} “{step.name}”"
+    return Failed(diagnostic, label, step.logical_attempt_id if step else 1, excerpt)
+
+
+def _read(part: Part) -> ReadDataset:
+    name = part.name.partition("@")[0]
+    return ReadDataset(part.name, sum(file.rows for file in part.files), sources_of(part), addresses.dataset(name))
+
+
+def _published(output: dict[str, object]) -> Published:
+    place = output.get("path") or f"table {output.get('table')}"
+    dataset = output.get("dataset")
+    return Published(
+        seq=int(str(output["seq"])),
+        rows=int(str(output["rows"])),
+        place=str(place),
+        dataset=f"{dataset} v{output['dataset_version']}" if dataset else None,
+        dataset_address=addresses.dataset(str(dataset)) if dataset else None,
+    )

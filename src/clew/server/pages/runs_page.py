@@ -1,0 +1,102 @@
+"""The list of runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.runs.request import RunRecord
+from clew.runs.snapshot import RunSnapshot
+from clew.runs.status import RunStatus
+from clew.server.pages import addresses, words
+
+_CHANGING = ("rows_updated", "rows_created", "rows_deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run in the list."""
+
+    run_id: str
+    address: str
+    status: RunStatus
+    project: str
+    version: str
+    period: str
+    requested_by: str
+    asked: str
+    duration: str
+    rows_changed: int | None
+    """None before the first step has committed."""
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the list was asked for; empty texts do not restrict."""
+
+    project: str = ""
+    period: str = ""
+    status: str = ""
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing was filtered."""
+        return not (self.project or self.period or self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """A page of the list, newest first."""
+
+    lines: tuple[RunLine, ...]
+    wanted: Wanted
+    projects: tuple[str, ...]
+    statuses: tuple[str, ...]
+    older: str | None
+    """The address of the next page."""
+
+
+def runs_page(
+    found: Sequence[tuple[RunRecord, RunSnapshot]], wanted: Wanted, projects: Sequence[str], *, has_more: bool
+) -> RunsPage:
+    """The list of runs with where each of them stands."""
+    older = None
+    if has_more and found:
+        older = addresses.runs(
+            project=wanted.project, period=wanted.period, status=wanted.status, before=found[-1][0].run_id
+        )
+    return RunsPage(
+        lines=tuple(_line(record, snapshot) for record, snapshot in found),
+        wanted=wanted,
+        projects=tuple(projects),
+        statuses=tuple(status.value for status in RunStatus),
+        older=older,
+    )
+
+
+def version_text(version: str | None) -> str:
+    """A version of a project: v3, or draft."""
+    return f"v{version}" if version and version.isdigit() else version or ""
+
+
+def rows_changed(snapshot: RunSnapshot) -> int | None:
+    """How many changes to rows the steps have committed."""
+    counted = [step.counts for step in snapshot.steps if step.counts]
+    return sum(counts.get(name, 0) for counts in counted for name in _CHANGING) if counted else None
+
+
+def _line(record: RunRecord, snapshot: RunSnapshot) -> RunLine:
+    request = record.request
+    ended = record.completed_at
+    return RunLine(
+        run_id=record.run_id,
+        address=addresses.run(record.run_id),
+        status=record.status,
+        project=request.project_id,
+        version=version_text(request.project_version),
+        period=request.period,
+        requested_by=request.requested_by or "",
+        asked=words.minute(record.created_at),
+        duration=words.duration(ended - record.started_at) if ended and record.started_at else "",
+        rows_changed=rows_changed(snapshot),
+        problem=snapshot.error.message if snapshot.error and record.status is RunStatus.FAILED else None,
+    )

@@ -1,0 +1,119 @@
+// Rows and the history of one row: a slider over the steps, tables that follow the arrow keys, links that load in place.
+
+import { copyLinks, fetchPage, replacePart } from "./pages.js";
+
+const PART = "content";
+let loading = null;
+
+async function show(address, { remember = true, focus = null } = {}) {
+  loading?.abort();
+  loading = new AbortController();
+  document.getElementById(PART).setAttribute("aria-busy", "true");
+  try {
+    const page = await fetchPage(address, loading.signal);
+    if (!replacePart(PART, page)) { location.assign(address); return; }
+    if (remember) history.pushState(null, "", address);
+    enhance();
+    if (focus) document.getElementById(focus)?.focus();
+  } catch (error) {
+    if (error.name !== "AbortError") location.assign(address);
+  }
+}
+
+function addressOf(form) {
+  const fields = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value !== "") fields.append(name, value);
+  return `${form.getAttribute("action").split("?")[0]}?${fields}`;
+}
+
+function addSlider(form) {
+  const select = form.querySelector("select");
+  const slider = document.createElement("input");
+  slider.type = "range";
+  slider.id = "at-slider";
+  slider.min = 0;
+  slider.max = select.options.length - 1;
+  slider.value = select.selectedIndex;
+  slider.setAttribute("aria-label", "Step");
+  const told = () => slider.setAttribute("aria-valuetext", select.options[slider.value].text);
+  told();
+  let waiting = 0;
+  slider.addEventListener("input", () => {
+    select.selectedIndex = Number(slider.value);
+    told();
+    clearTimeout(waiting);
+    waiting = setTimeout(() => show(addressOf(form), { focus: slider.id }), 120);
+  });
+  select.addEventListener("change", () => show(addressOf(form), { focus: select.id }));
+  form.querySelector("button").replaceWith(steps(form, select));
+  select.after(slider);
+}
+
+function steps(form, select) {
+  const arrows = document.createElement("span");
+  arrows.className = "arrows";
+  for (const [text, by, name] of [["←", -1, "Step before"], ["→", 1, "Next step"]]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.id = by < 0 ? "step-before" : "step-after";
+    button.textContent = text;
+    button.setAttribute("aria-label", name);
+    button.disabled = !select.options[select.selectedIndex + by];
+    button.addEventListener("click", () => {
+      select.selectedIndex += by;
+      show(addressOf(form), { focus: button.id });
+    });
+    arrows.append(button);
+  }
+  return arrows;
+}
+
+// One stop for the tab key per row; from there the arrow keys go from cell to cell.
+function moveByArrows(table) {
+  table.addEventListener("keydown", (event) => {
+    const moves = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+    const cell = event.target.closest("td, th");
+    if (!moves[event.key] || !cell || event.altKey || event.ctrlKey || event.metaKey) return;
+    const [down, right] = moves[event.key];
+    const row = table.rows[cell.parentElement.rowIndex + down];
+    const target = row?.cells[cell.cellIndex + right]?.querySelector("a");
+    if (!target) return;
+    event.preventDefault();
+    target.focus();
+    target.scrollIntoView({ block: "nearest", inline: "nearest" });
+  });
+}
+
+// A step often changes a column that is out of sight.
+function showChanges(table) {
+  const region = table.closest(".scroll");
+  const cell = table.querySelector("td.changed");
+  if (!cell || cell.offsetLeft + cell.offsetWidth <= region.clientWidth) return;
+  region.scrollLeft = cell.offsetLeft + cell.offsetWidth - region.clientWidth + 24;
+}
+
+function enhance() {
+  const root = document.getElementById(PART);
+  root.querySelectorAll("form[data-stepper]").forEach(addSlider);
+  root.querySelectorAll("table[data-grid]").forEach((table) => {
+    moveByArrows(table);
+    showChanges(table);
+  });
+  copyLinks(root);
+  for (const link of root.querySelectorAll("thead a, .pages a, .history .when a")) {
+    link.addEventListener("click", (event) => {
+      if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+      event.preventDefault();
+      show(link.href);
+    });
+  }
+  for (const form of root.querySelectorAll("form[role=search]")) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      show(addressOf(form));
+    });
+  }
+}
+
+window.addEventListener("popstate", () => show(location.href, { remember: false }));
+enhance();

@@ -1,0 +1,141 @@
+"""The steps of a run on one axis of time."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from clew.app.running.reading import LOAD_STEP
+from clew.runs.snapshot import RunSnapshot, StepSnapshot
+from clew.runs.status import StepStatus
+from clew.server.pages import words
+
+AXIS = 1000
+"""The length of the axis in units of the picture."""
+
+_LEAST_BAR = 4
+_WORDS = {
+    "loaded": "loaded",
+    "rows_updated": "changed",
+    "rows_created": "created",
+    "rows_deleted": "deleted",
+    "rows_written": "written",
+}
+_TICKS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
+_MOST_TICKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """When a step ran, in units of the axis."""
+
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineStep:
+    """A step on the axis."""
+
+    step_id: str
+    label: str
+    """Its seq; "load" for the loading of the input."""
+    name: str
+    type: str
+    status: StepStatus
+    outcome: str
+    duration: str
+    bar: Bar | None
+    attempt: int
+    started_ms: int | None
+    """When it started, for a script that lets a running bar grow."""
+    rows_at: int | None
+    """The step whose rows can be looked at; None for one that has not committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on the axis."""
+
+    at: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All steps of a run."""
+
+    steps: tuple[TimelineStep, ...]
+    ticks: tuple[Tick, ...]
+    started_ms: int | None
+    span_ms: int
+
+
+def timeline(snapshot: RunSnapshot, now: datetime) -> Timeline:
+    """The steps of a run, as long as it has taken until it ended, or until now."""
+    start = snapshot.started_at or min((step.started_at for step in snapshot.steps if step.started_at), default=now)
+    ends = [moment for step in snapshot.steps for moment in (step.started_at, step.completed_at) if moment]
+    end = max([*ends, snapshot.completed_at or (now if not snapshot.status.is_terminal else start)], default=start)
+    span = max(end - start, timedelta(milliseconds=1))
+    return Timeline(
+        steps=tuple(_step(step, start, span, end) for step in snapshot.steps),
+        ticks=_ticks(span),
+        started_ms=_ms(start) if snapshot.started_at else None,
+        span_ms=round(span.total_seconds() * 1000),
+    )
+
+
+def outcome_text(step: StepSnapshot) -> str:
+    """What a step did, in numbers."""
+    if step.skip_reason:
+        return step.skip_reason
+    if step.status is not StepStatus.SUCCESS:
+        return ""
+    done = [f"{number:,} {_WORDS[name]}" for name, number in step.counts.items() if number and name in _WORDS]
+    return ", ".join(done) or ("nothing written" if step.type == "output" else "nothing changed")
+
+
+def _step(step: StepSnapshot, start: datetime, span: timedelta, now: datetime) -> TimelineStep:
+    began = step.started_at
+    ended = step.completed_at or (now if step.status is StepStatus.RUNNING else began)
+    took = step.completed_at - began if began and step.completed_at else None
+    is_load = step.step_id == LOAD_STEP
+    return TimelineStep(
+        step_id=step.step_id,
+        label="load" if is_load else str(step.seq),
+        name=step.name,
+        type="load" if is_load else step.type,
+        status=step.status,
+        outcome=outcome_text(step),
+        duration=words.duration(took),
+        bar=_bar(began, ended, start, span) if began and ended else None,
+        attempt=step.logical_attempt_id,
+        started_ms=_ms(began) if began else None,
+        rows_at=(0 if is_load else step.seq) if step.status is StepStatus.SUCCESS else None,
+    )
+
+
+def _bar(began: datetime, ended: datetime, start: datetime, span: timedelta) -> Bar:
+    offset = round((began - start) / span * AXIS)
+    length = max(_LEAST_BAR, round((ended - began) / span * AXIS))
+    return Bar(max(0, min(offset, AXIS - _LEAST_BAR)), min(length, AXIS))
+
+
+def _ticks(span: timedelta) -> tuple[Tick, ...]:
+    seconds = span.total_seconds()
+    every = next((each for each in _TICKS_S if seconds / each <= _MOST_TICKS), None)
+    if every is None or seconds < every:
+        return ()
+    return tuple(
+        Tick(round(second / seconds * AXIS), _tick_text(second)) for second in range(every, int(seconds) + 1, every)
+    )
+
+
+def _tick_text(seconds: int) -> str:
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min" if seconds % 60 == 0 else f"{seconds // 60}:{seconds % 60:02}"
+    return f"{seconds // 3600} h" if seconds % 3600 == 0 else f"{seconds // 3600}:{seconds % 3600 // 60:02} h"
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,125 @@
+"""Why rows are not in an output."""
+
+from dataclasses import dataclass
+
+from clew.diagnostics import UserError, render
+from clew.explain.outline import shown, source_text
+from clew.explain.tree import Decision, Deleted
+from clew.explain.why_not import InOutput, LeftOut, Whereabouts, WhyNot, why_not
+from clew.plan.steps import OutputStep
+from clew.server.pages import addresses
+from clew.trace.reader import RunTrace
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNotQuery:
+    """A condition over the rows as they were loaded, and an output, the last one where none is given."""
+
+    where: str
+    output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A condition, what it was for the row, and the values that made it so."""
+
+    condition: str
+    was: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a row."""
+
+    label: str
+    address: str
+    source: str | None
+    verdict: str
+    is_in: bool
+    selector: str | None
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNotPage:
+    """The question and its answer."""
+
+    run_id: str
+    run_address: str
+    title: str
+    period: str
+    where: str
+    outputs: tuple[tuple[int, str, bool], ...]
+    """Seq, name, and whether it is the one that is asked about."""
+    dataset: str
+    is_asked: bool
+    fates: tuple[Fate, ...]
+    has_more: bool
+    problem: str | None
+    example: str
+
+
+def ask_why_not(trace: RunTrace, query: WhyNotQuery) -> WhyNot:
+    """The answer. UserError where the condition or the output is wrong."""
+    return why_not(trace, query.where, query.output)
+
+
+def why_not_page(trace: RunTrace, query: WhyNotQuery) -> WhyNotPage:
+    """The form, and the answer where something was asked."""
+    answer, problem = None, None
+    if query.where:
+        try:
+            answer = ask_why_not(trace, query)
+        except UserError as error:
+            problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
+    outputs = [step for step in trace.plan.steps if isinstance(step, OutputStep)]
+    chosen = query.output if query.output is not None else (outputs[-1].seq if outputs else None)
+    key = trace.plan.input.natural_key
+    return WhyNotPage(
+        run_id=trace.run_id,
+        run_address=addresses.run(trace.run_id),
+        title=trace.plan.title,
+        period=trace.period,
+        where=query.where,
+        outputs=tuple((step.seq, step.name, step.seq == chosen) for step in outputs),
+        dataset=trace.plan.input.name,
+        is_asked=answer is not None,
+        fates=tuple(_fate(trace, row) for row in answer.rows) if answer else (),
+        has_more=answer.has_more if answer else False,
+        problem=problem,
+        example=f'{key[0]} = "…"' if key else 'column = "…"',
+    )
+
+
+def _fate(trace: RunTrace, row: Whereabouts) -> Fate:
+    verdict, selector, reasons = _verdict(row)
+    return Fate(
+        label=row.label or row.row_id,
+        address=addresses.row(trace.run_id, row.row_id),
+        source=source_text(row.source) if row.source else None,
+        verdict=verdict,
+        is_in=isinstance(row.verdict, InOutput),
+        selector=selector,
+        reasons=reasons,
+    )
+
+
+def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[Reason, ...]]:
+    match row.verdict:
+        case Deleted() as deleted:
+            text = f"deleted in step {deleted.step.seq} “{deleted.step.name}”"
+            return text, deleted.resolved or deleted.selector, tuple(map(_reason, deleted.decisions))
+        case LeftOut() as left:
+            return (
+                "left out by the output’s selector",
+                left.resolved or left.selector,
+                tuple(map(_reason, left.decisions)),
+            )
+        case InOutput():
+            return "in the output", None, ()
+
+
+def _reason(each: Decision) -> Reason:
+    because = ", ".join(f"{name} = {shown(value)}" for name, value in each.values.items())
+    return Reason(each.condition, shown(each.value), because)

@@ -1,0 +1,98 @@
+"""Numbers, moments and values as pages show them."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from clew.lang.conversion import to_text
+from clew.lang.typed import Value
+
+CellKind = Literal["number", "text", "null", "empty", "moment", "truth"]
+
+_SHORT_ID = 8
+_LONGEST_CELL = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value to be looked at: its text, and what it is, which decides how it is set."""
+
+    text: str
+    kind: CellKind
+
+
+def cell(value: Value) -> Cell:
+    """A value in a table. NULL and the empty text are not to be taken for one another, or for a blank."""
+    match value:
+        case None:
+            return Cell("NULL", "null")
+        case bool():
+            return Cell("TRUE" if value else "FALSE", "truth")
+        case Decimal():
+            return Cell(f"{value:,f}", "number")
+        case int() | float():
+            return Cell(to_text(value), "number")
+        case date():
+            return Cell(to_text(value), "moment")
+        case "":
+            return Cell("empty text", "empty")
+        case _:
+            text = str(value)
+            return Cell(text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…", "text")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def short(run_id: str) -> str:
+    """The beginning of an id, enough to tell it from others."""
+    return run_id[:_SHORT_ID]
+
+
+def minute(moment: datetime | None) -> str:
+    """A moment to the minute, in UTC: pages are read in many places."""
+    return moment.strftime("%Y-%m-%d %H:%M") if moment is not None else ""
+
+
+def second(moment: datetime | None) -> str:
+    """A moment to the second, in UTC."""
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC") if moment is not None else ""
+
+
+def duration(span: timedelta | None) -> str:
+    """A length of time: 40 ms, 0.4 s, 12 s, 3 min 5 s, 2 h 10 min."""
+    if span is None:
+        return ""
+    seconds = span.total_seconds()
+    if seconds < 0.0995:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if round(seconds) < 60:
+        return f"{round(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def percent(share: Decimal) -> str:
+    """A part of a whole: 7.5 %, or what stands for a part too small to show."""
+    if share and abs(share) < Decimal("0.0005"):
+        return "< 0.1 %"
+    return f"{share * 100:.1f} %"
+
+
+def size(number: int) -> str:
+    """A number of bytes: 900 bytes, 188 KB, 2.5 MB."""
+    if number < 1000:
+        return counted(number, "byte")
+    value = float(number)
+    for unit in ("KB", "MB"):
+        value /= 1000
+        if value < 1000:
+            return f"{value:.1f} {unit}" if value < 9.95 else f"{value:,.0f} {unit}"
+    return f"{value / 1000:,.1f} GB"
