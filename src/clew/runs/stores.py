@@ -204,11 +204,15 @@ class OutboxStore(Protocol):
         """Give this one up until somebody replays it."""
         ...
 
-    def dead_letters(self, *, sink: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:
-        """What was given up, oldest first."""
+    def dead_letters(
+        self, *, sink: str | None = None, tenant_id: str | None = None, limit: int = 100
+    ) -> tuple[DeadLetter, ...]:
+        """What was given up, oldest first; of all tenants, or of one."""
         ...
 
-    def replay(self, *, entry_ids: Collection[int] | None = None, sink: str | None = None) -> int:
+    def replay(
+        self, *, entry_ids: Collection[int] | None = None, sink: str | None = None, tenant_id: str | None = None
+    ) -> int:
         """Send dead letters again, all that match; how many there were."""
         ...
 

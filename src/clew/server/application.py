@@ -1,7 +1,6 @@
 """The application: routes, errors and protection put together around a site."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import FastAPI, Request, Response
@@ -12,11 +11,14 @@ from clew.server.access.attempts import LoginAttempts
 from clew.server.access.doorman import Doorman
 from clew.server.api import routes
 from clew.server.errors import handle_errors, json_answer
+from clew.server.metrics import CountedRequests, Metrics
+from clew.server.pages.registration import add_pages
 from clew.server.protection.headers import SecurityHeaders
 from clew.server.protection.hosts import KnownHosts
 from clew.server.protection.slow_clients import BoundedRequests
 from clew.server.settings import ServerSettings
 from clew.server.site import Site
+from clew.server.streams import EventStreams
 
 ErrorPage = Callable[[Request, ClewError], Response]
 
@@ -33,7 +35,6 @@ def create_app(
         openapi_url=f"{routes.PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan,
         separate_input_output_schemas=False,
     )
     app.state.site = site
@@ -46,19 +47,18 @@ def create_app(
         attempts=LoginAttempts(most=settings.most_failed_logins, window_s=settings.login_window_s),
         on_link_used=on_link_used,
     )
+    app.state.streams = EventStreams(site.state, poll_s=settings.event_poll_s, keep_alive_s=settings.keep_alive_s)
+    app.state.metrics = Metrics(site, app.state.streams)
     app.state.error_page = _plain_error
     handle_errors(app)
     routes.include(app)
     app.include_router(signing_in.router)
+    add_pages(app)
     app.add_middleware(BoundedRequests, settings=settings)
     app.add_middleware(KnownHosts, hosts=settings.known_hosts)
+    app.add_middleware(CountedRequests, metrics=app.state.metrics)
     app.add_middleware(SecurityHeaders, is_secure=settings.is_secure)
     return app
-
-
-@asynccontextmanager
-async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
-    yield
 
 
 def _plain_error(_request: Request, error: ClewError) -> Response:

@@ -19,7 +19,7 @@ from clew.trace.reader import RunTrace
 _MOST_TRACES = 16
 
 
-@dataclass
+@dataclass(eq=False)
 class Traces:
     """The traces that were asked for last. A run that goes on after a failure has more events, and is opened anew."""
 
@@ -42,7 +42,7 @@ class Traces:
         return opened
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Site:
     """An environment of a workspace, opened for as long as the server runs."""
 

@@ -50,27 +50,27 @@ class SqlOutbox:
         """Give this one up until somebody replays it."""
         self._failed(entry_id, error, lambda now: {"dead_since": now})
 
-    def dead_letters(self, *, sink: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:
-        """What was given up, oldest first."""
+    def dead_letters(
+        self, *, sink: str | None = None, tenant_id: str | None = None, limit: int = 100
+    ) -> tuple[DeadLetter, ...]:
+        """What was given up, oldest first; of all tenants, or of one."""
         statement = (
             sa.select(outbox, run_events.c.event_type)
             .join(run_events, _same_event())
-            .where(outbox.c.dead_since.is_not(None))
+            .where(*_dead(sink, tenant_id))
             .order_by(outbox.c.entry_id)
             .limit(limit)
         )
-        if sink is not None:
-            statement = statement.where(outbox.c.sink == sink)
         with self._database.read() as connection:
             return tuple(map(_dead_letter, connection.execute(statement)))
 
-    def replay(self, *, entry_ids: Collection[int] | None = None, sink: str | None = None) -> int:
+    def replay(
+        self, *, entry_ids: Collection[int] | None = None, sink: str | None = None, tenant_id: str | None = None
+    ) -> int:
         """Send dead letters again."""
-        statement = sa.update(outbox).where(outbox.c.dead_since.is_not(None))
+        statement = sa.update(outbox).where(*_dead(sink, tenant_id))
         if entry_ids is not None:
             statement = statement.where(outbox.c.entry_id.in_(list(entry_ids)))
-        if sink is not None:
-            statement = statement.where(outbox.c.sink == sink)
         with self._database.write() as connection:
             now = connection.scalar(sa.select(self._database.now()))
             return connection.execute(statement.values(dead_since=None, attempts=0, due_at=now)).rowcount
@@ -88,6 +88,15 @@ class SqlOutbox:
             now: Any = connection.scalar(sa.select(self._database.now()))
             values = {"attempts": outbox.c.attempts + 1, "error": error, **consequence(now)}
             connection.execute(sa.update(outbox).where(outbox.c.entry_id == entry_id).values(values))
+
+
+def _dead(sink: str | None, tenant_id: str | None) -> list[sa.ColumnElement[bool]]:
+    conditions: list[sa.ColumnElement[bool]] = [outbox.c.dead_since.is_not(None)]
+    if sink is not None:
+        conditions.append(outbox.c.sink == sink)
+    if tenant_id is not None:
+        conditions.append(outbox.c.run_id.in_(sa.select(runs.c.run_id).where(runs.c.tenant_id == tenant_id)))
+    return conditions
 
 
 def _same_event() -> sa.ColumnElement[bool]:

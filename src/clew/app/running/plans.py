@@ -19,6 +19,11 @@ def keep_plan(storage_root: Path, plan: Plan) -> Path:
     return path
 
 
+def is_kept(storage_root: Path, digest: str) -> bool:
+    """Whether there is a plan with a digest."""
+    return _path(storage_root, digest).is_file()
+
+
 def kept_plan(storage_root: Path, digest: str) -> Plan:
     """The plan with a digest."""
     path = _path(storage_root, digest)

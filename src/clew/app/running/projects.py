@@ -8,7 +8,7 @@ from clew.app.checking import find_project
 from clew.app.running.state import State
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.runs import PROJECT_NOT_ACTIVE
+from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
 from clew.model import Project, Status
 from clew.plan import Plan, plan_from_json, plan_to_json
 from clew.runs.registry import ProjectVersion
@@ -107,6 +107,21 @@ def deactivate(workspace: Workspace, state: State, name: str, actor: str) -> Pro
 def list_projects(workspace: Workspace, state: State) -> list[ProjectView]:
     """All projects, with what became of their versions."""
     return [_view(workspace, state, project) for project in workspace.loaded.workspace.projects]
+
+
+def show_project(workspace: Workspace, state: State, name: str) -> ProjectView:
+    """A project by id or name."""
+    return _view(workspace, state, _project(workspace, name))
+
+
+def project_version(state: State, project: str, version: int) -> ProjectVersion:
+    """A version of a project by its number. UserError where there is none."""
+    versions = state.projects.project_versions(project)
+    for each in versions:
+        if each.version == version:
+            return each
+    known = ", ".join(str(each.version) for each in versions) or "none"
+    raise UserError(NO_SUCH_VERSION.anywhere(project=project, version=version, hint=f"versions are {known}"))
 
 
 def _view(workspace: Workspace, state: State, project: Project) -> ProjectView:

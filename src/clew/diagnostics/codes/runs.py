@@ -149,6 +149,13 @@ PROJECT_NOT_ACTIVE = Code(
     "A project was to be deactivated, or to be run by its version, that is not active.",
     "activate it with `clew activate`",
 )
+NO_SUCH_VERSION = Code(
+    "NoSuchVersion",
+    'the project "{project}" has no version {version}',
+    "A version of a project is asked for that was never activated in this environment.",
+    "`clew projects` lists the versions that run",
+    Nature.NOT_FOUND,
+)
 RUN_HELD = Code(
     "RunHeld",
     'another worker has the run "{run_id}"',
@@ -188,6 +195,7 @@ RUN_CODES = (
     DELIVERY_FAILED,
     AMBIGUOUS_RUN,
     PROJECT_NOT_ACTIVE,
+    NO_SUCH_VERSION,
     RUN_HELD,
     RUN_NEEDED,
 )

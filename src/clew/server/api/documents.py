@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+Json = dict[str, Any]
 
 
 class Document(BaseModel):
@@ -12,10 +14,9 @@ class Document(BaseModel):
 
 
 class Problem(Document):
-    """What is wrong."""
+    """What is wrong. Programs match on the code."""
 
     code: str
-    """Stable: programs match on it."""
     message: str
     file: str | None
     line: int | None
@@ -47,12 +48,11 @@ class Listed(Document):
 
 
 class RunPage(Document):
-    """Runs, the newest first."""
+    """Runs, the newest first. `next_cursor` given as `cursor` leads to the next page."""
 
     runs: list[Listed]
     has_more: bool
     next_cursor: str | None
-    """Give it as `cursor` for the next page."""
 
 
 class RunDocument(Document):
@@ -63,6 +63,208 @@ class RunDocument(Document):
     project: str
     project_version: str | None
     period: str
-    steps: list[dict[str, Any]]
-    outputs: list[dict[str, Any]]
-    error: dict[str, Any] | None
+    steps: list[Json]
+    outputs: list[Json]
+    error: Json | None
+
+
+class RunWish(BaseModel):
+    """What to run. Sent again with the same request id, it is the same run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    project: str = Field(min_length=1, max_length=255)
+    period: str = Field(min_length=1, max_length=255)
+    request_id: str | None = Field(default=None, min_length=1, max_length=255)
+
+
+class GapDocument(Document):
+    """Events that are missing: from the one that was expected to the one before the first that is there."""
+
+    expected_seq: int
+    found_seq: int
+
+
+class SnapshotDocument(Document):
+    """Where a run stands. A stale one may say less than what has happened."""
+
+    run_id: str
+    status: str
+    last_event_seq: int
+    steps: list[Json]
+    stale: bool
+    gap: GapDocument | None
+
+
+class EventsDocument(Document):
+    """A page of the history of a run, up to the first event that is missing."""
+
+    run_id: str
+    status: str
+    last_seq: int
+    stale: bool
+    gap: GapDocument | None
+    events: list[Json]
+
+
+class VerificationDocument(Document):
+    """Whether the history is what was stored."""
+
+    run_id: str
+    intact: bool
+    verified: int
+    unchained: int
+    breaks: list[Json]
+
+
+class SignalWish(BaseModel):
+    """What a run is told. Sent again with the same signal id, it is the same signal."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    signal: str = Field(examples=["PAUSE", "RETRY_STEP"], max_length=64)
+    step: int | None = Field(default=None, ge=0, description="For RETRY_STEP and SKIP_STEP; 0 is loading.")
+    reason: str | None = Field(default=None, max_length=10_000)
+    signal_id: str | None = Field(default=None, min_length=1, max_length=200)
+
+
+class SignalDocument(Document):
+    """What became of a signal."""
+
+    run_id: str
+    signal: str
+    accepted: bool
+    refusal: str | None
+    detail: str | None
+    new_run_id: str | None
+    status: str
+
+
+class TraceDocument(Document):
+    """What each step did, in numbers."""
+
+    run_id: str
+    steps: list[Json]
+
+
+class HistoryDocument(Document):
+    """What happened to a row, step by step."""
+
+    row_id: str
+    history: list[Json]
+
+
+class StateDocument(Document):
+    """A row as it was after a step."""
+
+    row_id: str
+    at: int
+    row_at_step: Json | None
+
+
+class RowsDocument(Document):
+    """Rows after a step. The last row id given as `after` leads to the next page."""
+
+    at: int
+    rows: list[Json]
+    has_more: bool
+
+
+class StepRowsDocument(Document):
+    """What a step did to each row. The last row id given as `after` leads to the next page."""
+
+    operation_seq: int
+    rows: list[Json]
+    has_more: bool
+
+
+class ExplanationDocument(Document):
+    """Why a value is what it is: a tree."""
+
+    run_id: str
+    row_id: str
+    column: str
+
+
+class WhyNotDocument(Document):
+    """What became of loaded rows."""
+
+    run_id: str
+    where: str
+    rows: list[Json]
+    has_more: bool
+
+
+class ProjectsDocument(Document):
+    """All projects."""
+
+    projects: list[Json]
+
+
+class ProjectDocument(Document):
+    """A project with its versions, the newest first."""
+
+    project: str
+    name: str
+    state: str
+    versions: list[Json]
+
+
+class VersionDocument(Document):
+    """A frozen definition of a project."""
+
+    project: str
+    version: int
+    digest: str
+    definition: str
+    plan: Json
+
+
+class DatasetsDocument(Document):
+    """All datasets."""
+
+    datasets: list[Json]
+
+
+class DatasetDocument(Document):
+    """A dataset with its columns and versions."""
+
+    dataset: str
+    name: str
+    columns: list[Json]
+    versions: list[Json]
+
+
+class DeadLettersDocument(Document):
+    """Events that an event bus did not take."""
+
+    dead_letters: list[Json]
+
+
+class ReplayedDocument(Document):
+    """How many events will be sent again."""
+
+    replayed: int
+
+
+class AccessDocument(Document):
+    """Who has read the values of rows, the newest first. The last id given as `before` leads to the next page."""
+
+    records: list[Json]
+    has_more: bool
+
+
+class CallerDocument(Document):
+    """Who the server takes the caller for."""
+
+    name: str
+    role: str
+    tenant: str
+    environment: str
+    permissions: list[str]
+
+
+class StatusDocument(Document):
+    """A word."""
+
+    status: str

@@ -2,11 +2,18 @@
 
 from fastapi import APIRouter, FastAPI
 
-from clew.server.api import health, runs
+from clew.server.api import events, health, operations, projects, runs, trace
 from clew.server.api.documents import ErrorDocument
 
 PREFIX = "/api/v1"
-ROUTERS: tuple[APIRouter, ...] = (health.router, runs.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    projects.router,
+    runs.router,
+    events.router,
+    trace.router,
+    operations.router,
+    health.router,
+)
 
 
 def include(app: FastAPI) -> None:

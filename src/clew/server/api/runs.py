@@ -1,36 +1,54 @@
-"""Runs: listed, shown, asked for."""
+"""Runs: listed, shown, asked for, told something."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from clew.app.running.event_pages import gap_to_json
 from clew.app.running.reading import record_to_json
+from clew.app.running.signalling import send_signal
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.runs import RUN_NOT_FOUND
+from clew.diagnostics.codes.server import INVALID_REQUEST
+from clew.plan import plan_to_json
+from clew.runs.access.roles import Permission
 from clew.runs.request import RunFilter
+from clew.runs.signals import SignalType
 from clew.runs.status import RunStatus
-from clew.server.access.visit import RunVisit
+from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.cursors import cursor_of, item_of
-from clew.server.api.documents import RunDocument, RunPage
+from clew.server.api.documents import (
+    Document,
+    RunDocument,
+    RunPage,
+    RunWish,
+    SignalDocument,
+    SignalWish,
+    SnapshotDocument,
+)
+from clew.server.api.etags import unchanging
 
 router = APIRouter(tags=["runs"])
+
+_ACCEPTED, _REFUSED = 202, 409
 
 
 @router.get("/runs", summary="List runs, the newest first", responses={200: {"model": RunPage}})
 def list_runs(
     visit: RunVisit,
-    project: str | None = None,
-    period: str | None = None,
+    project: Annotated[str | None, Query(max_length=255)] = None,
+    period: Annotated[str | None, Query(max_length=255)] = None,
     status: RunStatus | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    cursor: str | None = None,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> JSONResponse:
     """Runs of the caller's tenant, a page at a time."""
     reader = visit.runs
     which = RunFilter(environment_id=visit.site.environment.name, project_id=project, period=period, status=status)
     before = reader.find(item_of(cursor)) if cursor is not None else None
     found = reader.runs(which, limit + 1, before)
-    shown = found[:limit]
-    has_more = len(found) > limit
+    shown, has_more = found[:limit], len(found) > limit
     return JSONResponse(
         {
             "runs": [record_to_json(run) for run in shown],
@@ -40,7 +58,71 @@ def list_runs(
     )
 
 
+@router.post(
+    "/runs",
+    summary="Ask for a run",
+    status_code=_ACCEPTED,
+    responses={_ACCEPTED: {"model": RunDocument}},
+)
+def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]) -> JSONResponse:
+    """The run is made and waits for a worker; where it stands is under the address in `Location`.
+
+    The same request id gives the same run again. An environment that is busy and rejects runs answers 429 and says
+    when to come back with the same request.
+    """
+    run = visit.starter.submit(wish.project, wish.period, wish.request_id)
+    where = {"Location": f"/api/v1/runs/{run.run_id}"}
+    return JSONResponse(visit.runs.view(run.run_id).to_json(), _ACCEPTED, where)
+
+
 @router.get("/runs/{run}", summary="A run with its steps and outputs", responses={200: {"model": RunDocument}})
 def show_run(run: str, visit: RunVisit) -> JSONResponse:
     """A run by its id, or the beginning of it."""
     return JSONResponse(visit.runs.view(run).to_json())
+
+
+@router.get("/runs/{run}/snapshot", summary="Where a run stands", responses={200: {"model": SnapshotDocument}})
+def snapshot(run: str, visit: RunVisit) -> JSONResponse:
+    """The state that its events so far give. Where one of them is missing it is stale, and says which."""
+    reader = visit.runs
+    projected = reader.projected(reader.find(run).run_id)
+    gap = {"stale": projected.is_stale, "gap": gap_to_json(projected.gap)}
+    return JSONResponse({**projected.snapshot.to_json(), **gap})
+
+
+@router.get("/runs/{run}/plan", summary="The plan that a run executes", responses={200: {"model": Document}})
+def plan_of_run(run: str, request: Request, visit: RunVisit) -> Response:
+    """Frozen when the run was asked for."""
+    view = visit.runs.view(run)
+    plan = view.plan
+    if plan is None:
+        raise UserError(RUN_NOT_FOUND.anywhere(run_id=run, hint="its plan is not kept any more"))
+    return unchanging(request, lambda: plan_to_json(plan), plan.digest)
+
+
+@router.post(
+    "/runs/{run}/signals",
+    summary="Tell a run to pause, go on, cancel, try again or skip",
+    responses={200: {"model": SignalDocument}, _REFUSED: {"model": SignalDocument}},
+)
+def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may(Permission.SEND_SIGNALS)]) -> JSONResponse:
+    """The decision, which is recorded with its reason; 409 where the signal is refused."""
+    outcome = send_signal(
+        visit.site.state,
+        visit.site.environment,
+        visit.runs.find(run).run_id,
+        _signal_type(wish.signal),
+        step=str(wish.step) if wish.step is not None else None,
+        reason=wish.reason,
+        signal_id=wish.signal_id,
+        actor=visit.caller.actor,
+    )
+    return JSONResponse(outcome.to_json(), 200 if outcome.is_accepted else _REFUSED)
+
+
+def _signal_type(name: str) -> SignalType:
+    known = [each.value for each in SignalType]
+    if name.upper() not in known:
+        hint = did_you_mean(name.upper(), known) or f"the signals are {', '.join(known)}"
+        raise UserError(INVALID_REQUEST.anywhere(problem=f'no signal "{name}"', hint=hint))
+    return SignalType(name.upper())

@@ -1,0 +1,105 @@
+"""`clew token`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.commands import WRONG_USAGE
+
+if TYPE_CHECKING:
+    from clew.cli.run_site import RunSite
+    from clew.runs.access.roles import AccessRole
+
+_ACTIONS = ("create", "list", "revoke")
+
+
+def token(
+    context: typer.Context,
+    action: Annotated[
+        str, typer.Argument(metavar="create|list|revoke", help="What to do.", show_default=False)
+    ] = "list",
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Whose token to make, or the id to revoke.", show_default=False),
+    ] = None,
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="viewer, auditor, operator, engineer or admin.")
+    ] = "viewer",
+    days: Annotated[int, typer.Option("--days", metavar="N", help="How long it is good for.", min=1, max=3650)] = 90,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="NAME", help="Whose runs it opens; the environment's if left out.")
+    ] = None,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Make, list and revoke the tokens that open the HTTP API and the pages.
+
+    A token is shown once, when it is made; only a digest of it is kept.
+    """
+    from clew.cli.run_site import open_site
+
+    session = context.ensure_object(Session)
+    if action not in _ACTIONS:
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="create, list or revoke"))
+    with open_site(session, workspace, environment) as site:
+        if action == "list":
+            _list(site, session)
+        elif name is None or not name.strip():
+            what = "whose token it is" if action == "create" else "the id of the token"
+            raise UserError(WRONG_USAGE.anywhere(problem=f"say {what}: clew token {action} NAME"))
+        elif action == "create":
+            _create(site, session, name.strip(), _role(role), tenant, days)
+        else:
+            _revoke(site, session, name.strip())
+
+
+def _create(site: "RunSite", session: Session, name: str, role: "AccessRole", tenant: str | None, days: int) -> None:
+    from clew.app.access import create_token
+
+    minted = create_token(site.state, site.environment, name=name, role=role, tenant=tenant, days=days)
+    if session.wants_json:
+        write_json({**minted.token.to_json(), "token": minted.text})
+        return
+    say(f"token {minted.token.token_id} for {name}, {role.value} of tenant {minted.token.tenant_id}, {days} days:")
+    say(minted.text)
+    say("keep it: it is not shown again")
+
+
+def _list(site: "RunSite", session: Session) -> None:
+    from clew.cli.views.page import show
+    from clew.cli.views.token_table import token_table
+    from clew.runs.clock import utc_now
+
+    tokens = site.state.tokens.tokens()
+    if session.wants_json:
+        write_json({"tokens": [each.to_json() for each in tokens]})
+    elif tokens:
+        show(token_table(tokens, utc_now()))
+    else:
+        say(f"no tokens; `{site.command('token create NAME --role ROLE')}` makes one")
+
+
+def _revoke(site: "RunSite", session: Session, token_id: str) -> None:
+    from clew.app.access import revoke_token
+
+    revoked = revoke_token(site.state, token_id)
+    if session.wants_json:
+        write_json(revoked.to_json())
+    else:
+        say(f"token {revoked.token_id} of {revoked.name} is of no use any more")
+
+
+def _role(name: str) -> "AccessRole":
+    from clew.runs.access.roles import AccessRole
+
+    known = [each.value for each in AccessRole]
+    if name.lower() not in known:
+        hint = did_you_mean(name.lower(), known) or f"the roles are {', '.join(known)}"
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no role "{name}"', hint=hint))
+    return AccessRole(name.lower())

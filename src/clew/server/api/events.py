@@ -1,0 +1,78 @@
+"""The history of a run: page by page, or as a stream."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from clew.app.running.event_pages import event_page
+from clew.diagnostics import ClewError
+from clew.server.access.visit import RunVisit, caller_or_none
+from clew.server.api.documents import EventsDocument, VerificationDocument
+from clew.server.streams import EventStreams, Position
+
+router = APIRouter(tags=["runs"])
+
+_LARGEST_SEQ = 2**62
+
+
+@router.get("/runs/{run}/events", summary="Events of a run", responses={200: {"model": EventsDocument}})
+def list_events(
+    run: str,
+    visit: RunVisit,
+    after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
+    limit: Annotated[int, Query(ge=1, le=5000)] = 1000,
+) -> JSONResponse:
+    """The events behind `after`, in order. Where one is missing the page ends before it and says so."""
+    return JSONResponse(event_page(visit.runs, run, after=after, limit=limit).to_json())
+
+
+@router.get(
+    "/runs/{run}/events/stream",
+    summary="Events of a run as they come",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "The run has ended before."}},
+)
+async def stream_events(
+    run: str,
+    request: Request,
+    visit: RunVisit,
+    after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Server-sent events; a client that comes back goes on behind its Last-Event-ID.
+
+    `run-event` for each event, with its run_seq as the id; `stale` where one is missing, `resumed` when it has come;
+    `end` when the run has ended.
+    """
+    record = await run_in_threadpool(visit.runs.find, run)
+    seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
+    if record.status.is_terminal and last_event_id and seen >= record.last_seq:
+        return Response(status_code=204)
+    streams: EventStreams = request.app.state.streams
+
+    async def still_allowed() -> bool:
+        try:
+            return await run_in_threadpool(caller_or_none, request) == visit.caller
+        except ClewError:
+            return False
+
+    async def body() -> AsyncIterator[bytes]:
+        async for part in streams.listen(record.run_id, Position(min(seen, _LARGEST_SEQ)), still_allowed):
+            yield part
+
+    return StreamingResponse(body(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+@router.get(
+    "/runs/{run}/events/verification",
+    summary="Whether the history of a run is what was stored",
+    responses={200: {"model": VerificationDocument}},
+)
+def verification(run: str, visit: RunVisit) -> JSONResponse:
+    """Checks the chain of hashes, where the environment keeps one."""
+    reader = visit.runs
+    run_id = reader.find(run).run_id
+    return JSONResponse({"run_id": run_id, **reader.verify(run_id).to_json()})

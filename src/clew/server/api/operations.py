@@ -1,0 +1,60 @@
+"""For those who run the server: who calls, who has read what, and what an event bus did not take."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from clew.runs.access.roles import Permission
+from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.api.documents import AccessDocument, CallerDocument, DeadLettersDocument, ReplayedDocument
+
+router = APIRouter(tags=["operations"])
+
+Sink = Annotated[str | None, Query(max_length=255, description="Only those of this event bus.")]
+
+
+@router.get("/me", summary="Who calls", responses={200: {"model": CallerDocument}})
+def me(visit: RunVisit) -> JSONResponse:
+    """The caller as the server knows them, and what they may do."""
+    caller = visit.caller
+    return JSONResponse(
+        {
+            "name": caller.name,
+            "role": caller.role.value,
+            "tenant": caller.tenant_id,
+            "environment": visit.site.environment.name,
+            "permissions": sorted(permission.value for permission in caller.role.permissions),
+        }
+    )
+
+
+@router.get("/audit", summary="Who has read the values of rows", responses={200: {"model": AccessDocument}})
+def audit(
+    visit: Annotated[Visit, may(Permission.READ_ACCESS_LOG)],
+    subject_id: Annotated[str | None, Query(max_length=255, description="Only of this run or capture.")] = None,
+    actor: Annotated[str | None, Query(max_length=255, description="Only by this caller.")] = None,
+    before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> JSONResponse:
+    """Traces, explanations, lineage and captures that were read over HTTP, the newest first."""
+    found = visit.site.state.access_log.records(
+        visit.caller.tenant_id, subject_id=subject_id, actor=actor, before=before, limit=limit + 1
+    )
+    return JSONResponse({"records": [record.to_json() for record in found[:limit]], "has_more": len(found) > limit})
+
+
+@router.get(
+    "/dead-letters", summary="Events that an event bus did not take", responses={200: {"model": DeadLettersDocument}}
+)
+def dead_letters(visit: RunVisit, sink: Sink = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> JSONResponse:
+    """They were sent several times, later and later, and then put aside."""
+    letters = visit.site.state.stores.outbox.dead_letters(sink=sink, tenant_id=visit.caller.tenant_id, limit=limit)
+    return JSONResponse({"dead_letters": [letter.to_json() for letter in letters]})
+
+
+@router.post("/dead-letters/replay", summary="Send dead letters again", responses={200: {"model": ReplayedDocument}})
+def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: Sink = None) -> JSONResponse:
+    """A worker delivers them."""
+    replayed = visit.site.state.stores.outbox.replay(sink=sink, tenant_id=visit.caller.tenant_id)
+    return JSONResponse({"replayed": replayed})

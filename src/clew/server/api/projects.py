@@ -1,0 +1,105 @@
+"""Projects, plans and datasets of the workspace."""
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import JSONResponse
+
+from clew.app.running.datasets import find_dataset, list_datasets
+from clew.app.running.plans import is_kept, kept_plan
+from clew.app.running.projects import list_projects, project_version, show_project
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.server import NO_SUCH_ADDRESS
+from clew.plan import plan_to_json
+from clew.plan.json_form import breakpoints_to_json
+from clew.server.access.visit import RunVisit
+from clew.server.api.documents import (
+    DatasetDocument,
+    DatasetsDocument,
+    Document,
+    ProjectDocument,
+    ProjectsDocument,
+    VersionDocument,
+)
+from clew.server.api.etags import unchanging
+
+router = APIRouter(tags=["workspace"])
+
+
+@router.get("/projects", summary="All projects", responses={200: {"model": ProjectsDocument}})
+def projects(visit: RunVisit) -> JSONResponse:
+    """Each with which version of it runs."""
+    return JSONResponse({"projects": [view.to_json() for view in list_projects(visit.workspace, visit.site.state)]})
+
+
+@router.get("/projects/{project}", summary="A project and its versions", responses={200: {"model": ProjectDocument}})
+def project_page(project: str, visit: RunVisit) -> JSONResponse:
+    """By id or name."""
+    view = show_project(visit.workspace, visit.site.state, project)
+    versions = visit.site.state.projects.project_versions(view.project)
+    return JSONResponse({**view.to_json(), "versions": [version.to_json() for version in versions]})
+
+
+@router.get(
+    "/projects/{project}/versions/{version}",
+    summary="A frozen definition of a project",
+    responses={200: {"model": VersionDocument}},
+)
+def version_page(
+    project: str, version: Annotated[int, Path(ge=1, le=2**31 - 1)], request: Request, visit: RunVisit
+) -> Response:
+    """The file and the plan as they were when the version was activated."""
+    view = show_project(visit.workspace, visit.site.state, project)
+    found = project_version(visit.site.state, view.project, version)
+    return unchanging(
+        request,
+        lambda: {**found.to_json(), "definition": found.definition, "plan": json.loads(found.plan)},
+        found.digest,
+        found.status,
+    )
+
+
+@router.get(
+    "/projects/{project}/plan",
+    summary="What a run of the project's file would do",
+    responses={200: {"model": Document}},
+)
+def plan(project: str, visit: RunVisit) -> JSONResponse:
+    """The plan of the file as it stands."""
+    return JSONResponse(plan_to_json(visit.workspace.plan(project)))
+
+
+@router.get(
+    "/projects/{project}/breakpoints",
+    summary="Where a run of the project can be captured",
+    responses={200: {"model": Document}},
+)
+def breakpoints(project: str, visit: RunVisit) -> JSONResponse:
+    """The breakpoints of the file as it stands."""
+    return JSONResponse(breakpoints_to_json(visit.workspace.plan(project)))
+
+
+@router.get("/plans/{digest}", summary="A plan by its digest", responses={200: {"model": Document}})
+def plan_by_digest(
+    digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")], request: Request, visit: RunVisit
+) -> Response:
+    """A plan that some run has executed."""
+    visit.caller.require_tenant(visit.site.tenant)
+    root = visit.site.environment.storage_root
+    if not is_kept(root, digest):
+        raise UserError(NO_SUCH_ADDRESS.anywhere(path=request.url.path, hint="no run here has executed this plan"))
+    found = kept_plan(root, digest)
+    return unchanging(request, lambda: plan_to_json(found), digest)
+
+
+@router.get("/datasets", summary="All datasets", responses={200: {"model": DatasetsDocument}})
+def datasets(visit: RunVisit) -> JSONResponse:
+    """Those that files declare, and those that runs have registered."""
+    return JSONResponse({"datasets": [view.to_json() for view in list_datasets(visit.workspace, visit.site.state)]})
+
+
+@router.get("/datasets/{dataset}", summary="A dataset", responses={200: {"model": DatasetDocument}})
+def dataset_page(dataset: str, visit: RunVisit) -> JSONResponse:
+    """By id or name, with its columns and versions."""
+    return JSONResponse(find_dataset(visit.workspace, visit.site.state, dataset).to_json())

@@ -1,0 +1,105 @@
+"""Numbers for Prometheus: requests, streams, and how busy the environment is."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clew.server.site import Site
+from clew.server.streams import EventStreams
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Metrics:
+    """What one application counts."""
+
+    site: Site
+    streams: EventStreams
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    requests: Counter = field(init=False)
+    seconds: Histogram = field(init=False)
+
+    def __post_init__(self) -> None:
+        requests = Counter(
+            "clew_http_requests",
+            "Requests by route, method and status.",
+            ["route", "method", "status"],
+            registry=self.registry,
+        )
+        seconds = Histogram(
+            "clew_http_request_seconds",
+            "Time until an answer was complete.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        object.__setattr__(self, "requests", requests)
+        object.__setattr__(self, "seconds", seconds)
+        self.registry.register(_Gauges(self.site, self.streams))
+
+    def text(self) -> bytes:
+        """All numbers in the text form of Prometheus."""
+        return generate_latest(self.registry)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gauges(Collector):
+    """Numbers that are read when they are asked for."""
+
+    site: Site
+    streams: EventStreams
+
+    def collect(self) -> Iterable[Metric]:
+        """The present values."""
+        return self._families()
+
+    def _families(self) -> Iterator[Metric]:
+        environment = self.site.environment.name
+        load = self.site.state.stores.catalog.load(environment)
+        runs = GaugeMetricFamily("clew_runs", "Runs of the environment that have not ended.", labels=["state"])
+        runs.add_metric(["running"], load.running)
+        runs.add_metric(["queued"], load.queued)
+        yield runs
+        yield GaugeMetricFamily(
+            "clew_event_stream_listeners", "Clients that follow the events of a run.", value=self.streams.listeners
+        )
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is asked of the store when the collector is registered."""
+        return ()
+
+
+class CountedRequests:
+    """Counts every request under the pattern of its route, so that addresses do not become labels."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 500
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            self._metrics.requests.labels(route, scope["method"], str(status)).inc()
+            self._metrics.seconds.labels(route).observe(time.perf_counter() - started)

@@ -1,0 +1,189 @@
+"""Streams of events: however many listen to a run, its store is asked once."""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from clew.app.running.event_pages import before_gap, gap_to_json
+from clew.app.running.state import State
+from clew.diagnostics import ClewError, TransientFailure
+from clew.runs.events.envelope import StoredEvent
+from clew.runs.projection import Gap
+from clew.runs.status import RunStatus
+
+_log = logging.getLogger(__name__)
+
+_KEPT = 1000
+"""Events of a run that are kept for listeners; who is further behind reads from the store."""
+_BATCH = 500
+
+StillAllowed = Callable[[], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class Position:
+    """How far one listener has come."""
+
+    seen: int
+    gap: Gap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """An event as it goes over the wire, made once for all listeners."""
+
+    seq: int
+    text: bytes
+
+
+@dataclass
+class _Tail:
+    """The newest events of a run, while somebody listens."""
+
+    high: int
+    """The newest event that is here, with none missing before it."""
+    events: deque[_Sent] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    gap: Gap | None = None
+    is_over: bool = False
+    status: RunStatus | None = None
+    listeners: int = 0
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def low(self) -> int:
+        """The event behind which everything is here."""
+        return self.events[0].seq - 1 if self.events else self.high
+
+    def behind(self, seen: int) -> list[_Sent]:
+        return [event for event in self.events if event.seq > seen]
+
+
+class EventStreams:
+    """Gives events to listeners. Lives on one event loop."""
+
+    def __init__(self, state: State, *, poll_s: float, keep_alive_s: float) -> None:
+        self._state = state
+        self._poll_s = poll_s
+        self._keep_alive_s = keep_alive_s
+        self._tails: dict[str, _Tail] = {}
+        self._closing = False
+
+    @property
+    def listeners(self) -> int:
+        """How many listen now."""
+        return sum(tail.listeners for tail in self._tails.values())
+
+    def close(self) -> None:
+        """Let all streams come to their end. Clients come back by themselves, to this server or another."""
+        self._closing = True
+
+    async def listen(self, run_id: str, position: Position, still_allowed: StillAllowed) -> AsyncIterator[bytes]:
+        """The stream of one listener, from its position on until the run has ended."""
+        tail = self._enter(run_id, position.seen)
+        try:
+            while not self._closing:
+                parts = await self._news(run_id, tail, position)
+                for part in parts:
+                    yield part
+                if tail.is_over and tail.gap is None and position.seen >= tail.high:
+                    status = tail.status.value if tail.status else None
+                    yield _message("end", {"status": status, "last_seq": position.seen})
+                    return
+                if not parts and not await self._changed(tail, position):
+                    if not await still_allowed():
+                        return
+                    yield b": still here\n\n"
+        finally:
+            self._leave(run_id, tail)
+
+    async def _news(self, run_id: str, tail: _Tail, position: Position) -> list[bytes]:
+        """What the listener does not know yet."""
+        parts = list[bytes]()
+        events = tail.behind(position.seen)
+        if position.seen < tail.low:
+            events = await run_in_threadpool(self._read_back, run_id, position.seen)
+        if events:
+            if position.gap is not None:
+                parts.append(_message("resumed", gap_to_json(position.gap)))
+                position.gap = None
+            parts.extend(event.text for event in events)
+            position.seen = events[-1].seq
+        elif tail.gap is not None and tail.gap != position.gap and position.seen >= tail.high:
+            position.gap = tail.gap
+            parts.append(_message("stale", gap_to_json(tail.gap)))
+        return parts
+
+    def _read_back(self, run_id: str, seen: int) -> list[_Sent]:
+        events, _ = before_gap(self._state.stores.reader.events(run_id, after=seen, limit=_BATCH), after=seen)
+        return [_sent(event) for event in events]
+
+    async def _changed(self, tail: _Tail, position: Position) -> bool:
+        """Wait for news; False where there were none for a while."""
+
+        def has_news() -> bool:
+            is_new_gap = tail.gap is not None and tail.gap != position.gap
+            return tail.high > position.seen or tail.is_over or is_new_gap or self._closing
+
+        async with tail.changed:
+            try:
+                await asyncio.wait_for(tail.changed.wait_for(has_news), self._keep_alive_s)
+            except TimeoutError:
+                return False
+        return True
+
+    def _enter(self, run_id: str, seen: int) -> _Tail:
+        tail = self._tails.get(run_id)
+        if tail is None:
+            tail = self._tails[run_id] = _Tail(seen)
+            tail.task = asyncio.get_running_loop().create_task(self._poll(run_id, tail))
+        tail.listeners += 1
+        return tail
+
+    def _leave(self, run_id: str, tail: _Tail) -> None:
+        tail.listeners -= 1
+        if tail.listeners == 0 and tail.task is not None:
+            tail.task.cancel()
+            if self._tails.get(run_id) is tail:
+                del self._tails[run_id]
+
+    async def _poll(self, run_id: str, tail: _Tail) -> None:
+        while not tail.is_over or tail.gap is not None:
+            try:
+                status, events = await run_in_threadpool(self._look, run_id, tail.high)
+            except TransientFailure as away:
+                _log.debug("events of run %s cannot be read: %s", run_id, away)
+            except ClewError:
+                tail.is_over, tail.gap = True, None
+            else:
+                contiguous, tail.gap = before_gap(events, after=tail.high)
+                tail.events.extend(_sent(event) for event in contiguous)
+                tail.high += len(contiguous)
+                tail.status = status
+                tail.is_over = status.is_terminal and not events
+            async with tail.changed:
+                tail.changed.notify_all()
+            if not tail.is_over or tail.gap is not None:
+                await asyncio.sleep(self._poll_s)
+        if self._tails.get(run_id) is tail:
+            # A run that has failed may be reopened: who comes later gets a tail of their own.
+            del self._tails[run_id]
+
+    def _look(self, run_id: str, high: int) -> tuple[RunStatus, tuple[StoredEvent, ...]]:
+        # The status first: events that come in between are then read, and the end is seen next time.
+        status = self._state.stores.catalog.run(run_id).status
+        return status, self._state.stores.reader.events(run_id, after=high, limit=_BATCH)
+
+
+def _sent(event: StoredEvent) -> _Sent:
+    data = json.dumps(event.to_json(), separators=(",", ":"))
+    return _Sent(event.run_seq, f"id: {event.run_seq}\nevent: run-event\ndata: {data}\n\n".encode())
+
+
+def _message(name: str, data: object) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
