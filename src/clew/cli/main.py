@@ -23,6 +23,7 @@ from clew.cli.commands.serve import serve
 from clew.cli.commands.show import show
 from clew.cli.commands.signal import signal
 from clew.cli.commands.test import run_scenarios
+from clew.cli.commands.token import token
 from clew.cli.commands.trace import trace
 from clew.cli.commands.worker import worker
 from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
@@ -51,6 +52,7 @@ _COMMANDS: Mapping[str, Callable[..., None]] = {
     "datasets": datasets,
     "worker": worker,
     "serve": serve,
+    "token": token,
     "dlq": dlq,
     "schema": schema,
 }
