@@ -21,13 +21,27 @@ from clew.diagnostics.codes.runs import PERIOD_BUSY
 from clew.plan import Plan
 from clew.runs.driver import DriverSettings, RunDriver
 from clew.runs.events.envelope import StoredEvent
+from clew.runs.executor import ExecutorFactory, StepExecutor
 from clew.runs.outbox import OutboxDispatcher
 from clew.runs.plan_ref import PlanRef
 from clew.runs.projector import Projector
 from clew.runs.request import RunFilter, RunRecord, RunRequest
+from clew.runs.snapshot import RunSnapshot
 from clew.runs.status import RunStatus
 from clew.runs.worker import Worker, WorkerSettings
 from clew.spark.types import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class FreshExecutors:
+    """Executors that see the files of the workspace as they stand when a run is taken."""
+
+    executors_of: Callable[[Workspace], ExecutorFactory]
+    current: Callable[[], Workspace]
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
+        """The executor of a run."""
+        return self.executors_of(self.current()).open(run, snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,8 @@ class RunStarter:
     state: State
     requested_by: str | None = None
     """Who asks, where it is not the user of this process."""
+    current: Callable[[], Workspace] | None = None
+    """Gives the workspace as its files stand, for a worker that outlives edits of them."""
 
     def submit(self, project: str, period: str, request_id: str | None = None) -> RunRecord:
         """Ask for a run of a project for a period. The same request id gives the same run."""
@@ -104,13 +120,16 @@ class RunStarter:
         if on_event is not None:
             stores = replace(stores, writer=ReportingWriter(stores.writer, on_event))
         trace_ids = ProcessTraceIds(self.state.tracelink)
-        executors = SparkExecutors(
-            self.workspace.loaded.workspace,
-            self.environment,
-            self.state.datasets,
-            self.state.secrets,
-            self.session,
-            trace_ids,
+        executors = FreshExecutors(
+            lambda workspace: SparkExecutors(
+                workspace.loaded.workspace,
+                self.environment,
+                self.state.datasets,
+                self.state.secrets,
+                self.session,
+                trace_ids,
+            ),
+            self.current or (lambda: self.workspace),
         )
         limits = self.environment.store_limits()
         driver = RunDriver(
