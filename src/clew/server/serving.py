@@ -1,11 +1,11 @@
-"""Starts the server: the site, the application, and uvicorn on an address."""
+"""Starts the server: the site, the application, uvicorn on an address, and the worker beside it."""
 
-import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -13,27 +13,46 @@ from fastapi import FastAPI
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import ADDRESS_TAKEN, TOKENS_NEEDED
 from clew.runs.clock import utc_now
+from clew.runs.events.envelope import StoredEvent
+from clew.runs.worker import stop_on_signals
 from clew.server.access.doorman import Doorman
 from clew.server.application import create_app
+from clew.server.hosted_worker import HostedWorker
+from clew.server.protection.slow_headers import PunctualH11Protocol
 from clew.server.settings import ServerSettings
 from clew.server.signing_in import LINK
 from clew.server.site import Site, open_site
+from clew.server.streams import EventStreams
 
-_log = logging.getLogger(__name__)
 _BACKLOG = 512
 _MOST_REQUESTS_AT_ONCE = 1000
+_GRACE_S = 5
 
 
-def serve(root: Path, environment: str | None, settings: ServerSettings, say: Callable[[str], None]) -> None:
-    """Serve an environment of a workspace until SIGTERM or Ctrl-C. Tells `say` where it can be reached."""
-    with open_site(root, environment) as site, _listening(settings) as listener:
-        require_tokens(site, settings)
-        settings = _with_port(settings, listener)
-        app = create_app(site, settings, on_link_used=lambda: announce_link(app, say, "another link"))
-        say(f"serving {site.workspace.name} ({site.environment.name}) on {settings.address}; Ctrl-C stops it")
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Whom the server tells what it does."""
+
+    line: Callable[[str], None]
+    event: Callable[[StoredEvent], None] = lambda _event: None
+    """What the hosted worker writes, from its threads."""
+
+
+def serve(root: Path, environment: str | None, settings: ServerSettings, told: Told) -> None:
+    """Serve an environment of a workspace until SIGTERM or Ctrl-C."""
+    with (
+        _open(root, environment, settings) as site,
+        _listening(settings) as listener,
+        stop_on_signals(),
+        _worker(site, settings, told),
+    ):
+        settings = replace(settings, port=listener.getsockname()[1])
+        app = create_app(site, settings, on_link_used=lambda: announce_link(app, told, "another link"))
+        told.line(f"serving {site.workspace.name} ({site.environment.name}) on {settings.address}; Ctrl-C stops it")
         if settings.is_loopback:
-            announce_link(app, say, "open")
-        uvicorn.Server(_configuration(app, settings)).run(sockets=[listener])
+            announce_link(app, told, "open")
+        _Server(_configuration(app, settings), app.state.streams).run(sockets=[listener])
+        told.line("stopping")
 
 
 def require_tokens(site: Site, settings: ServerSettings) -> None:
@@ -43,14 +62,30 @@ def require_tokens(site: Site, settings: ServerSettings) -> None:
         raise UserError(TOKENS_NEEDED.anywhere(host=settings.host))
 
 
-def announce_link(app: FastAPI, say: Callable[[str], None], word: str) -> None:
+def announce_link(app: FastAPI, told: Told, word: str) -> None:
     """Tell the link that signs in whoever started the server, once."""
     doorman: Doorman = app.state.doorman
-    say(f"{word}: {doorman.settings.address}{LINK}?key={doorman.links.new_key()}")
+    told.line(f"{word}: {doorman.settings.address}{LINK}?key={doorman.links.new_key()}")
 
 
-def _with_port(settings: ServerSettings, listener: socket.socket) -> ServerSettings:
-    return replace(settings, port=listener.getsockname()[1])
+@contextmanager
+def _open(root: Path, environment: str | None, settings: ServerSettings) -> Iterator[Site]:
+    with open_site(root, environment) as site:
+        require_tokens(site, settings)
+        yield site
+
+
+@contextmanager
+def _worker(site: Site, settings: ServerSettings, told: Told) -> Iterator[None]:
+    if not settings.has_worker:
+        yield
+        return
+    worker = HostedWorker(site, told.event)
+    worker.start()
+    try:
+        yield
+    finally:
+        worker.stop()
 
 
 @contextmanager
@@ -78,18 +113,32 @@ def _taken(settings: ServerSettings, error: OSError) -> UserError:
     return UserError(ADDRESS_TAKEN.anywhere(host=settings.host, port=settings.port, reason=reason))
 
 
+class _Server(uvicorn.Server):
+    """Ends streams of events as soon as it is told to stop, instead of waiting for clients to leave."""
+
+    def __init__(self, config: uvicorn.Config, streams: EventStreams) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal has come."""
+        self._streams.close()
+        super().handle_exit(sig, frame)
+
+
 def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=PunctualH11Protocol,
+        ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
-        date_header=True,
         proxy_headers=settings.url is not None,
         timeout_keep_alive=15,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=_GRACE_S,
         limit_concurrency=_MOST_REQUESTS_AT_ONCE,
+        backlog=_BACKLOG,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.certificate_key,
-        ws="none",
     )

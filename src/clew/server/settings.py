@@ -15,6 +15,8 @@ class ServerSettings:
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    has_worker: bool = True
+    """Whether the server drives runs itself."""
     url: str | None = None
     """The address that people use, where it is not that of host and port: behind a proxy."""
     certificate: str | None = None

@@ -12,16 +12,19 @@ from clew.cli.session import Session
 def serve(
     context: typer.Context,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; others need a token.")
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; beyond this machine needs tokens.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes any free one.", min=0, max=65535)] = 8765,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Start no Spark: leave runs to `clew worker`.")
+    ] = False,
     url: Annotated[
         str | None,
         typer.Option("--url", metavar="URL", help="The address that people use, behind a proxy."),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="Another name of this server; can be repeated."),
+        typer.Option("--allow-host", metavar="NAME", help="Another name of this server. Can be repeated."),
     ] = None,
     certificate: Annotated[
         str | None, typer.Option("--certificate", metavar="FILE", help="Serve HTTPS with this certificate.")
@@ -36,8 +39,10 @@ def serve(
     """Serve the web pages and the HTTP API, until told to stop.
 
     On this machine alone it prints a link that signs you in once. Any other address needs tokens, which
-    `clew token create` makes.
+    `clew token create` makes. A worker with a warm Spark session runs what pages and programs ask for.
     """
+    from clew.cli.views.worker_lines import WorkerLines
+    from clew.server.serving import Told
     from clew.server.serving import serve as serve_workspace
     from clew.server.settings import ServerSettings
 
@@ -45,9 +50,11 @@ def serve(
     settings = ServerSettings(
         host=host,
         port=port,
+        has_worker=not no_worker,
         url=url,
         allowed_hosts=frozenset(allow_host or ()),
         certificate=certificate,
         certificate_key=certificate_key,
     )
-    serve_workspace(session.open(workspace, environment).root, environment, settings, say)
+    told = Told(say, WorkerLines(say=say).take)
+    serve_workspace(session.open(workspace, environment).root, environment, settings, told)

@@ -1,0 +1,94 @@
+"""`clew run --server`: a run on a server, followed from here."""
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from clew.app.remote import RemoteServer
+from clew.cli.colour import bad, good
+from clew.cli.failure import DONE, FAILED, INTERRUPTED
+from clew.cli.output import say, write_json
+from clew.cli.run_site import short
+from clew.cli.session import Session
+from clew.cli.views.page import plain
+from clew.cli.views.run_progress import LiveWatch, PlainWatch, RunProgress, watch_for_output
+from clew.cli.views.run_steps import StepLines
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
+from clew.runs.signals import SignalType
+
+TOKEN_VARIABLE = "CLEW_TOKEN"  # noqa: S105 - the name of a variable
+
+
+def server_of(url: str, token_file: Path | None) -> RemoteServer:
+    """The server at an address, with the token of a file or of the environment."""
+    if not url.startswith(("http://", "https://")):
+        raise UserError(WRONG_USAGE.anywhere(problem=f'"{url}" is no address of a server', hint="http://HOST:PORT"))
+    if token_file is None:
+        token = os.environ.get(TOKEN_VARIABLE, "")
+    else:
+        try:
+            token = token_file.read_text(encoding="utf-8")
+        except OSError as error:
+            problem = f"the token cannot be read: {error.strerror or error}"
+            raise UserError(WRONG_USAGE.anywhere(problem=problem)) from error
+    if not token.strip():
+        hint = f"--token-file FILE, or the variable {TOKEN_VARIABLE}; `clew token create` makes a token"
+        raise UserError(WRONG_USAGE.anywhere(problem="--server needs a token", hint=hint))
+    return RemoteServer(url, token.strip())
+
+
+def run_remotely(server: RemoteServer, project: str, period: str, request_id: str | None, session: Session) -> int:
+    """Ask a server for a run and follow it to its end; the exit code is 0 where it has completed."""
+    run = server.submit(project, period, request_id)
+    run_id = str(run["run_id"])
+    if not session.wants_json:
+        version = str(run["project_version"] or "")
+        numbered = f"v{version}" if version.isdigit() else version
+        say(f"{plain(run['project'])} {numbered}, period {plain(period)}, run {short(run_id)} (on {server.url})")
+    was_interrupted = _follow(server, run_id, session)
+    run = server.run(run_id)
+    if session.wants_json:
+        write_json(run)
+    else:
+        for line in _end_lines(run, server):
+            say(line)
+    if run["status"] == "COMPLETED":
+        return DONE
+    return INTERRUPTED if was_interrupted else FAILED
+
+
+def _follow(server: RemoteServer, run_id: str, session: Session) -> bool:
+    """Show the events of a run as they come. Ctrl-C cancels it; whether that was done."""
+    watch = None if session.wants_json else _watch(server, run_id)
+    seen, was_interrupted = 0, False
+    with watch or nullcontext():
+        while True:
+            try:
+                for event in server.events(run_id, seen):
+                    seen = event.run_seq
+                    if watch is not None:
+                        watch.take(event)
+            except KeyboardInterrupt:
+                if was_interrupted:
+                    raise
+                was_interrupted = True
+                if watch is not None:
+                    watch.tell("cancelling; once more leaves at once")
+                server.signal(run_id, SignalType.CANCEL, "interrupted by Ctrl-C")
+            else:
+                return was_interrupted
+
+
+def _watch(server: RemoteServer, run_id: str) -> PlainWatch | LiveWatch:
+    return watch_for_output(RunProgress(StepLines(server.plan(run_id)), lambda _artifacts: ""))
+
+
+def _end_lines(run: dict[str, Any], server: RemoteServer) -> list[str]:
+    where = f"{server.url.rstrip('/')}/runs/{run['run_id']}"
+    if run["status"] == "COMPLETED":
+        return [f"{good('completed')} in {(run['duration_ms'] or 0) / 1000:.1f} s", f"next: {where}"]
+    error = run["error"]
+    told = [f"error {error['code']}: {plain(error['message'])}"] if error else []
+    return [*told, f"The run is {bad(str(run['status']))}.", f"next: {where}"]

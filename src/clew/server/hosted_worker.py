@@ -1,0 +1,47 @@
+"""A worker inside the server: Spark is warm, so that a run starts when it is asked for."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from clew.runs.events.envelope import StoredEvent
+from clew.server.site import Site
+
+_log = logging.getLogger(__name__)
+
+
+class HostedWorker:
+    """Takes runs of the site's environment from the queue, in threads of this process."""
+
+    def __init__(self, site: Site, on_event: Callable[[StoredEvent], None] = lambda _event: None) -> None:
+        self._site = site
+        self._on_event = on_event
+        self._stop = threading.Event()
+        self._is_warm = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hosted worker")
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether Spark has started, or said why it does not."""
+        return self._is_warm.is_set()
+
+    def start(self) -> None:
+        """Begin to work, beside whatever else the process does."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End cleanly: the present step comes to its end, and the run is given back."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        from clew.app.running.starting import RunStarter  # noqa: PLC0415 - it brings the libraries of Spark
+
+        site = self._site
+        try:
+            starter = RunStarter(site.workspace, site.environment, site.state, current=site.live.current)
+            starter.prepare()
+            self._is_warm.set()
+            starter.worker(on_event=self._on_event).run(self._stop)
+        except Exception:  # noqa: BLE001 - the server goes on without its worker, and says so
+            _log.exception("the worker of the server has ended; runs wait for another one")
