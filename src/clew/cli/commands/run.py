@@ -1,5 +1,6 @@
 """`clew run`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,12 @@ def run_project(
         str | None,
         typer.Option("--request-id", metavar="ID", help="Names the request: the same one again gives the same run."),
     ] = None,
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="URL", help="Run it on a server of `clew serve`.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="The token for --server; CLEW_TOKEN if left out.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Find, read and check all data, and write nothing.")
     ] = False,
@@ -36,6 +43,10 @@ def run_project(
     second one leaves at once. The exit code is 0 only where the run has completed.
     """
     session = context.ensure_object(Session)
+    if server is not None:
+        from clew.cli.remote_run import run_remotely, server_of
+
+        raise typer.Exit(run_remotely(server_of(server, token_file), project, period, request_id, session))
     if dry_run:
         _dry_run(session.open(workspace, environment), project, period, session)
         return
