@@ -29,7 +29,8 @@ from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
 from clew.trace.row_sets import Cells, RowSet
 from clew.trace.run_parts import RunParts
 from clew.trace.step_records import Page, read_records, summaries
-from clew.trace.working_rows import pinned_rows, working_rows
+from clew.trace.trace_ids import RowTraceIds
+from clew.trace.working_rows import created_rows, pinned_rows, working_rows
 
 _MOST_ROWS = 100
 
@@ -49,6 +50,7 @@ class RunTrace:
     """What TODAY() meant in the run."""
     run: RunParts = field(init=False, repr=False, compare=False)
     row_ids: RowIds = field(init=False, repr=False, compare=False)
+    ids: RowTraceIds = field(init=False, repr=False, compare=False)
     _reading: Reading = field(init=False, repr=False, compare=False)
     _histories: Histories = field(init=False, repr=False, compare=False)
 
@@ -58,7 +60,9 @@ class RunTrace:
         row_ids = RowIds(self.run_id)
         object.__setattr__(self, "run", run)
         object.__setattr__(self, "row_ids", row_ids)
-        object.__setattr__(self, "_reading", Reading(run, row_ids, self.period, files, Database(files)))
+        reading = Reading(run, row_ids, self.period, files, Database(files))
+        object.__setattr__(self, "_reading", reading)
+        object.__setattr__(self, "ids", RowTraceIds(reading))
         object.__setattr__(self, "_histories", Histories(run, files, self.period))
 
     # One row
@@ -184,6 +188,16 @@ class RunTrace:
     def pinned(self, use: DatasetUse) -> RowSet:
         """A dataset as the run saw it."""
         return pinned_rows(self._reading, use)
+
+    def created(self, part: Part) -> RowSet:
+        """The rows that a step created, as it created them."""
+        return created_rows(self._reading, part)
+
+    def trace_id(self, row_id: str) -> int | None:
+        """The trace id of a row, None where it has none."""
+        ordinal = self.row_ids.ordinal(row_id)
+        place = None if ordinal is None else self.run.place(ordinal)
+        return None if ordinal is None or place is None else self.ids.ids_of(place[0], [ordinal]).get(ordinal)
 
     def see(self, ordinal: int, cells: Cells) -> Row:
         """A row of the working dataset for the evaluator."""

@@ -1,0 +1,207 @@
+"""The links between the rows of one run: read where they were written, and else derived from steps and keys.
+
+A summary row leads to the rows that its step selected and that have its keys. The way up asks which rows those are, the
+way down asks whose keys a row has. Either way the answer is the one that links written by the run would give.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from clew.explain.conditions import all_of, equals, is_not_deleted
+from clew.lang.evaluation import Row, evaluator
+from clew.lang.typed import ColumnValue, Expression, Value, columns_of
+from clew.plan.steps import AggregateStep, AppendStep
+from clew.trace.layout import LINEAGE, TRACE_ID, Part
+from clew.trace.reader import RunTrace
+from clew.trace.row_sets import Cells, RowSet
+from clew.trace.trace_ids import PARENT
+from clew.tracelink import Link
+
+Key = tuple[object, ...]
+SummaryStep = AggregateStep | AppendStep
+
+
+class ExpandedLinks(Protocol):
+    """Finds the links of a step that were worked out after the run."""
+
+    def of_step(self, run_id: str, seq: int) -> Part | None:
+        """The part that holds them; None where nobody has worked them out."""
+        ...
+
+
+class NoExpandedLinks:
+    """Where nothing was worked out after runs."""
+
+    def of_step(self, run_id: str, seq: int) -> Part | None:
+        """None."""
+        del run_id, seq
+        return None
+
+
+@dataclass(slots=True)
+class RowLinks:
+    """The links of one run."""
+
+    trace: RunTrace
+    expanded: ExpandedLinks = field(default_factory=NoExpandedLinks)
+    _keys: dict[int, dict[Key, int]] = field(default_factory=dict)
+
+    def parents(self, trace_ids: Collection[int]) -> Iterator[Link]:
+        """The links in which one of these is the trace of a summary row of this run."""
+        for step, part in self._summaries():
+            rows = self.trace.ids.rows_of(part, trace_ids)
+            if not rows:
+                continue
+            links = self.expanded.of_step(self.trace.run_id, step.seq)
+            if links is not None:
+                yield from self.trace.ids.links(links, [trace_id for trace_id, _ in rows], TRACE_ID)
+            elif _lineage(part) == "links":
+                ids = {ordinal: trace_id for trace_id, ordinal in rows}
+                for ordinal, parent in self.trace.ids.stored_parents(part, list(ids)):
+                    yield ids[ordinal], parent
+            else:
+                yield from self._derived_parents(step, part, rows)
+
+    def children(self, trace_ids: Collection[int]) -> Iterator[Link]:
+        """The links in which one of these is behind a summary row of this run."""
+        for step, part in self._summaries():
+            links = self.expanded.of_step(self.trace.run_id, step.seq)
+            if links is not None:
+                yield from self.trace.ids.links(links, trace_ids, PARENT)
+            elif _lineage(part) == "links":
+                found = self.trace.ids.stored_children(part, trace_ids)
+                ids = self.trace.ids.ids_of(part, {ordinal for ordinal, _ in found})
+                yield from ((ids[ordinal], parent) for ordinal, parent in found if ordinal in ids)
+            else:
+                yield from self._derived_children(step, part, trace_ids)
+
+    def _summaries(self) -> Iterator[tuple[SummaryStep, Part]]:
+        for part in self.trace.run.created:
+            step = self.trace.run.step(part.seq)
+            if isinstance(step, AggregateStep) or (isinstance(step, AppendStep) and step.group_by is not None):
+                yield step, part
+
+    # Links that nobody wrote
+
+    def _derived_parents(self, step: SummaryStep, part: Part, rows: Sequence[tuple[int, int]]) -> Iterator[Link]:
+        ids = {ordinal: trace_id for trace_id, ordinal in rows}
+        names = step.group_by or ()
+        summaries = self.trace.created(part).values(list(ids), names)
+        by_key = {_key(cells[name] for name in names): ids[ordinal] for ordinal, cells in summaries}
+        group = _Group.of(self.trace, step)
+        only = summaries[0][1] if len(summaries) == 1 else None
+        members = list[tuple[int, int]]()
+        for ordinal, cells in group.rows.matching(group.condition(only), group.columns, group.see):
+            child = by_key.get(group.key(ordinal, cells))
+            if child is not None:
+                members.append((child, ordinal))
+        parents = group.ids_of([ordinal for _, ordinal in members])
+        yield from sorted({(child, parents[ordinal]) for child, ordinal in members if ordinal in parents})
+
+    def _derived_children(self, step: SummaryStep, part: Part, trace_ids: Collection[int]) -> Iterator[Link]:
+        group = _Group.of(self.trace, step)
+        rows = dict[int, int]()
+        for source in group.parts:
+            rows |= {ordinal: trace_id for trace_id, ordinal in self.trace.ids.rows_of(source, trace_ids)}
+        if not rows:
+            return
+        condition = group.condition(None)
+        decide = None if condition is None else evaluator(condition)
+        summaries = self._by_key(step, part)
+        found = set[Link]()
+        for ordinal, cells in group.rows.values(list(rows), sorted({*group.columns, *group.needed})):
+            if decide is None or decide(group.see(ordinal, cells)) is True:
+                child = summaries.get(group.key(ordinal, cells))
+                if child is not None:
+                    found.add((child, rows[ordinal]))
+        yield from sorted(found)
+
+    def _by_key(self, step: SummaryStep, part: Part) -> dict[Key, int]:
+        """The trace ids of a step's summary rows, by their keys."""
+        if step.seq not in self._keys:
+            names = step.group_by or ()
+            rows = [
+                (ordinal, _key(cells[name] for name in names))
+                for ordinal, cells in self.trace.created(part).matching(None, names, self.trace.see)
+            ]
+            ids = self.trace.ids.ids_of(part, [ordinal for ordinal, _ in rows])
+            self._keys[step.seq] = {key: ids[ordinal] for ordinal, key in rows if ordinal in ids}
+        return self._keys[step.seq]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The rows that a summary step looked at, and how it put them together."""
+
+    trace: RunTrace
+    rows: RowSet
+    parts: tuple[Part, ...]
+    """Where those rows have their trace ids from."""
+    table: str
+    keys: tuple[tuple[str, Expression], ...]
+    filters: tuple[Expression | None, ...]
+
+    @classmethod
+    def of(cls, trace: RunTrace, step: SummaryStep) -> "_Group":
+        if isinstance(step, AggregateStep):
+            return cls._of_working(trace, step)
+        source = step.source
+        values: dict[str, Expression] = {each.column: each.value.tree for each in step.columns}
+        keys = tuple((name, values[name]) for name in step.group_by or ())
+        filters = (step.source_selector.tree if step.source_selector else None,)
+        return cls(trace, trace.pinned(source), (trace.run.pinned(source),), source.table, keys, filters)
+
+    @classmethod
+    def _of_working(cls, trace: RunTrace, step: AggregateStep) -> "_Group":
+        table, before = trace.plan.input.table, trace.run.before(step.seq)
+        types = dict(trace.run.columns(before))
+        parts = (trace.run.loaded, *(part for part in trace.run.created if part.seq < step.seq))
+        keys = tuple((name, ColumnValue(table, name, types[name])) for name in step.group_by)
+        filters = (is_not_deleted(table), step.selector.tree if step.selector else None)
+        return cls(trace, trace.working(before), parts, table, keys, filters)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that keys are made from."""
+        return sorted({name for _, tree in self.keys for _, name in columns_of(tree)})
+
+    @property
+    def needed(self) -> set[str]:
+        """The columns that decide which rows count."""
+        found = {name for each in self.filters if each is not None for _, name in columns_of(each)}
+        return found - {"_row_id"}
+
+    def condition(self, only: Cells | None) -> Expression | None:
+        """What rows of the step, or of one group of it, must fulfil. Keys narrow down what is read, `key` decides."""
+        narrowing = (
+            [] if only is None else [equals(tree, only[name]) for name, tree in self.keys if _narrows(only[name])]
+        )
+        return all_of([*narrowing, *self.filters])
+
+    def key(self, ordinal: int, cells: Cells) -> Key:
+        seen = self.see(ordinal, cells)
+        return _key(evaluator(tree)(seen) for _, tree in self.keys)
+
+    def see(self, ordinal: int, cells: Cells) -> Row:
+        return Row({self.table: {**cells, "_row_id": self.trace.row_ids.row_id(ordinal)}}, self.trace.today)
+
+    def ids_of(self, ordinals: Collection[int]) -> dict[int, int]:
+        found = dict[int, int]()
+        for part in self.parts:
+            found |= self.trace.ids.ids_of(part, ordinals)
+        return found
+
+
+def _narrows(value: Value) -> bool:
+    """Numbers that are not exact are compared as groups compare them, and not as conditions do."""
+    return not isinstance(value, float)
+
+
+def _key(values: Iterable[Value]) -> Key:
+    """Values as groups tell them apart: NULL is one, what is not a number is one, zero has no sign."""
+    return tuple("not a number" if value != value else value + 0 if value == 0 else value for value in values)  # type: ignore[operator]  # noqa: PLR0124
+
+
+def _lineage(part: Part) -> object:
+    return (part.details or {}).get(LINEAGE)
