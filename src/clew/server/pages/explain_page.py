@@ -178,7 +178,7 @@ def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
         run_title=title.title,
         period=title.period,
         row_id=row_id,
-        label=explanation.label or row_id,
+        label=words.row_name(explanation.label or row_id),
         column=column,
         at=at,
         root=root,
@@ -286,13 +286,13 @@ class _Tree:
             explanation = inputs[0].explanation
             inner = self.value(explanation)
             address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
-            return _with(inner, row=each.label, row_address=address, share=share)
+            return _with(inner, row=words.row_name(each.label), row_address=address, share=share)
         counted = each.value is None and each.share is None
         return Node(
             name=None,
             cell=None if counted else words.cell(each.value),
             how="",
-            row=each.label,
+            row=words.row_name(each.label),
             row_address=address,
             share=share,
             source=source,
@@ -337,7 +337,7 @@ class _Tree:
         """A value that another run wrote."""
         title = str(self.title_of(explanation.run_id))
         in_run = InRun(explanation.run_id, title, addresses.run(explanation.run_id))
-        row = explanation.label or explanation.row_id
+        row = words.row_name(explanation.label or explanation.row_id)
         address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
         return _with(self.value(explanation), row=row, row_address=address, in_run=in_run)
 

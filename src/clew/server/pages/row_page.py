@@ -89,7 +89,7 @@ def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
         title=trace.plan.title,
         period=trace.period,
         row_id=history.row_id,
-        label=label,
+        label=label or words.row_name(history.row_id),
         address=addresses.row(trace.run_id, history.row_id, at=at),
         rows_address=addresses.rows(trace.run_id, at=at),
         stepper=stepper(trace, at),
@@ -103,20 +103,21 @@ def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
 
 def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> Entry:
     seq = entry.operation_seq
+    is_created = entry.change_type == "created"
     changes = tuple(
         Change(
             column,
-            words.cell(diff.old),
+            None if is_created else words.cell(diff.old),
             words.cell(diff.new),
             addresses.explanation(trace.run_id, row_id, column, at=seq),
         )
         for column, diff in entry.diff.items()
-        if entry.change_type == "updated"
+        if entry.change_type == "updated" or (is_created and seq and diff.new not in {None, "", False})
     )
     return Entry(
         seq=seq,
         label=str(seq) if seq else "load",
-        step=entry.step_name,
+        step=entry.step_name if seq else trace.plan.input.name,
         change="loaded" if seq == 0 else entry.change_type,
         source=source_text(entry.source) if entry.source else None,
         changes=changes,

@@ -310,6 +310,8 @@ def _points(
             points += [(left, middle), (left + width, middle)]
         elif item is chain[0]:
             points.append((left + item.width, middle))
+            if item.width < width:
+                points.append((left + width, middle))
         else:
             points.append((left, middle))
     return tuple(points)

@@ -1,0 +1,172 @@
+"""Graphs of where things come from: of runs and datasets, and of the values behind one value."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clew.app.running.reading import RunView, sources_of
+from clew.server.pages import addresses, words
+from clew.server.pages.drawing.graph import Graph, GraphNode, Picture, drawn
+from clew.server.pages.explain_page import Node
+from clew.trace.layout import Part
+
+
+@dataclass(frozen=True, slots=True)
+class LineagePage:
+    """A graph with what it is about."""
+
+    picture: Picture
+    title: str
+    lead: str
+    focus: str | None
+    """What the graph is restricted to, in words."""
+    whole_address: str | None
+    back: tuple[tuple[str, str], ...]
+    """Crumbs: names and addresses."""
+    project: str
+    period: str
+    projects: tuple[str, ...]
+    has_filter: bool
+
+
+def run_graph(found: Iterable[tuple[RunView, Sequence[Part]]]) -> Graph:
+    """Runs, what they have read and what they have published."""
+    nodes, edges = dict[str, GraphNode](), list[tuple[str, str]]()
+
+    def add(node: GraphNode) -> str:
+        nodes.setdefault(node.key, node)
+        return node.key
+
+    for view, parts in found:
+        run = add(_run_node(view))
+        edges += [(add(_input_node(part)), run) for part in parts if part.kind == "input"]
+        for output in view.outputs():
+            edges.append((run, add(_output_node(output))))
+    return Graph(tuple(nodes.values()), tuple(dict.fromkeys(edges)))
+
+
+def value_graph(root: Node, run_id: str, title: str) -> Graph:
+    """The values behind a value, down to the lines of files."""
+    nodes, edges = dict[str, GraphNode](), list[tuple[str, str]]()
+
+    def add(node: Node, label: str, run: str, inherited: str) -> str:
+        label = node.row or label
+        run = node.in_run.title if node.in_run else run
+        key = node.address or (f"{inherited} {node.name or node.row}" if not node.joined else _joined_key(node))
+        shown = node.cell.text if node.cell else ""
+        nodes.setdefault(
+            key,
+            GraphNode(
+                key=key,
+                kind="source" if node.is_source else "value",
+                title=f"{node.name or label} {shown}".strip(),
+                subtitle=_about(node, label, run, title),
+                address=node.address or node.row_address,
+                is_here=node is root,
+            ),
+        )
+        for child in (*node.children, *node.parents):
+            edges.append((add(child, label, run, key), key))
+        if node.rest is not None:
+            rest = GraphNode(
+                key=f"rest of {key}",
+                kind="rest",
+                title=f"{node.rest.count:,} more rows",
+                subtitle=node.rest.share or "",
+            )
+            nodes[rest.key] = rest
+            edges.append((rest.key, key))
+        return key
+
+    add(root, root.row or "", title, run_id)
+    return Graph(tuple(nodes.values()), tuple(dict.fromkeys(edges)))
+
+
+def lineage_page(
+    graph: Graph,
+    *,
+    title: str,
+    lead: str,
+    focus: str | None = None,
+    back: tuple[tuple[str, str], ...] = (),
+    project: str = "",
+    period: str = "",
+    projects: tuple[str, ...] = (),
+    has_filter: bool = False,
+) -> LineagePage:
+    """A graph, drawn."""
+    whole = addresses.lineage() if focus else None
+    return LineagePage(drawn(graph), title, lead, focus, whole, back, project, period, projects, has_filter)
+
+
+def run_key(run_id: str) -> str:
+    """The key of a run in a graph of runs."""
+    return f"run {run_id}"
+
+
+def version_key(dataset: str, version: object) -> str:
+    """The key of a version of a dataset in a graph of runs."""
+    return f"dataset {dataset} v{version}"
+
+
+def _run_node(view: RunView) -> GraphNode:
+    request = view.record.request
+    name = view.plan.title if view.plan else request.project_id
+    return GraphNode(
+        key=run_key(view.record.run_id),
+        kind=f"run {view.snapshot.status.value}",
+        title=f"{name}, {request.period}",
+        subtitle=f"run {words.short(view.record.run_id)}, {view.snapshot.status.value.lower()}",
+        address=addresses.run(view.record.run_id),
+    )
+
+
+def _input_node(part: Part) -> GraphNode:
+    details = part.details or {}
+    rows = words.counted(sum(file.rows for file in part.files), "row")
+    name = part.name.partition("@")[0]
+    if details.get("format") == "managed":
+        dataset, version = str(details.get("dataset")), details.get("version")
+        return _version_node(dataset, version, rows)
+    origin = sources_of(part)
+    return GraphNode(
+        key=f"input {part.name} {details.get('sources')}",
+        kind="source",
+        title=part.name,
+        subtitle=origin,
+        address=addresses.dataset(name),
+    )
+
+
+def _version_node(dataset: str, version: object, rows: str) -> GraphNode:
+    return GraphNode(
+        key=version_key(dataset, version),
+        kind="output",
+        title=f"{dataset} v{version}",
+        subtitle=f"dataset, {rows}",
+        address=addresses.dataset(dataset),
+    )
+
+
+def _output_node(output: dict[str, object]) -> GraphNode:
+    rows = f"{output['rows']:,} rows"
+    if "dataset" in output:
+        return _version_node(str(output["dataset"]), output["dataset_version"], rows)
+    place = str(output.get("path") or f"table {output.get('table')}")
+    return GraphNode(key=f"output {place}", kind="place", title=place, subtitle=rows)
+
+
+def _joined_key(node: Node) -> str:
+    joined = node.joined
+    place = f"{joined.source.file} {joined.source.line}" if joined and joined.source else ""
+    return f"joined {joined.dataset if joined else ''} {joined.label if joined else ''} {place} {node.name}"
+
+
+def _about(node: Node, label: str, run: str, title: str) -> str:
+    place = node.source
+    if place is not None and place.file:
+        line = f" line {place.line:,}" if place.line is not None else ""
+        return f"{place.file}{line}"
+    step = f"step {node.step.seq} {node.step.name}" if node.step else node.how
+    where = "" if run == title else f", {run}"
+    row = f"{label} · " if label and label not in (node.name or "") else ""
+    return f"{row}{step}{where}"

@@ -1,0 +1,158 @@
+"""A project: its plan as a picture, where each column comes from, and its versions."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clew.app.running.projects import ProjectView
+from clew.diagnostics import Diagnostic
+from clew.plan import Plan
+from clew.plan.lineage import SourceColumn
+from clew.runs.registry import ProjectVersion
+from clew.server.pages import addresses, words
+from clew.server.pages.drawing.plan_picture import PlanPicture, plan_picture
+
+FILE = "file"
+"""What stands for the file as it is now, among versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrigin:
+    """Where a column of the working dataset comes from."""
+
+    name: str
+    type: str
+    derives_from: tuple[str, ...]
+    influenced_by: tuple[str, ...]
+    datasets: tuple[str, ...]
+    """The datasets that go into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line of a comparison."""
+
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed from one definition to another."""
+
+    old: str
+    new: str
+    lines: tuple[DiffLine, ...]
+    is_same_plan: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLine:
+    """A version in the list."""
+
+    version: int
+    status: str
+    activated: str
+    by: str
+    digest: str
+    compare_address: str | None
+    """What changed since the version before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPage:
+    """A project."""
+
+    project: str
+    name: str
+    state: str
+    version: int | None
+    description: str | None
+    file: str
+    picture: PlanPicture | None
+    columns: tuple[ColumnOrigin, ...]
+    versions: tuple[VersionLine, ...]
+    comparison: Comparison | None
+    changed_address: str | None
+    """What the file changes against the active version."""
+    problems: tuple[Diagnostic, ...]
+    """Why the file does not compile."""
+    runs_address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A definition that can be compared: a version, or the file."""
+
+    name: str
+    text: str
+    digest: str | None
+
+
+def project_page(
+    view: ProjectView,
+    *,
+    description: str | None,
+    file: str,
+    plan: Plan | None,
+    problems: Sequence[Diagnostic],
+    versions: Sequence[ProjectVersion],
+    compared: tuple[Definition, Definition] | None,
+) -> ProjectPage:
+    """The page of a project."""
+    active = next((version.version for version in versions if version.status == "active"), None)
+    return ProjectPage(
+        project=view.project,
+        name=view.name,
+        state=view.state,
+        version=view.version,
+        description=description,
+        file=file,
+        picture=plan_picture(plan) if plan else None,
+        columns=_columns(plan) if plan else (),
+        versions=tuple(_versions(view.project, versions)),
+        comparison=_comparison(*compared) if compared else None,
+        changed_address=addresses.project(view.project, old=active, new=FILE)
+        if view.state == "modified" and active is not None
+        else None,
+        problems=tuple(problems),
+        runs_address=addresses.runs(project=view.project),
+    )
+
+
+def _columns(plan: Plan) -> tuple[ColumnOrigin, ...]:
+    types = {column.name: str(column.type) for column in plan.columns}
+    return tuple(
+        ColumnOrigin(
+            name=each.column,
+            type=types.get(each.column, ""),
+            derives_from=tuple(map(_named, each.derives_from)),
+            influenced_by=tuple(map(_named, each.influenced_by)),
+            datasets=tuple(dict.fromkeys(source.dataset for source in each.derives_from)),
+        )
+        for each in plan.lineage
+    )
+
+
+def _named(source: SourceColumn) -> str:
+    return f"{source.dataset}.{source.column}"
+
+
+def _versions(project: str, versions: Sequence[ProjectVersion]) -> Iterator[VersionLine]:
+    numbers = [version.version for version in versions]
+    for each in versions:
+        earlier = max((number for number in numbers if number < each.version), default=None)
+        yield VersionLine(
+            version=each.version,
+            status=each.status,
+            activated=words.minute(each.activated_at),
+            by=each.activated_by,
+            digest=each.digest[:12],
+            compare_address=addresses.project(project, old=earlier, new=each.version) if earlier is not None else None,
+        )
+
+
+def _comparison(old: Definition, new: Definition) -> Comparison:
+    lines = difflib.unified_diff(old.text.splitlines(), new.text.splitlines(), lineterm="", n=4)
+    shown = tuple(DiffLine(line[0], line[1:]) for line in list(lines)[2:])
+    return Comparison(old.name, new.name, shown, old.digest == new.digest)

@@ -1,0 +1,102 @@
+"""Lineage: of runs and datasets, and of the values behind one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from clew.diagnostics import UserError
+from clew.runs.access.access_log import Subject
+from clew.runs.access.roles import Permission
+from clew.runs.request import RunFilter
+from clew.server.access.visit import RunVisit, Visit
+from clew.server.pages import addresses
+from clew.server.pages.answering import AtDesk
+from clew.server.pages.drawing.graph import Graph
+from clew.server.pages.explain_page import explain_page
+from clew.server.pages.lineage_page import lineage_page, run_graph, run_key, value_graph
+from clew.server.pages.routes.rows import title_of
+
+router = APIRouter()
+
+_MOST_RUNS = 60
+_ROWS_BEHIND = 8
+
+
+@router.get("/lineage")
+@router.get("/lineage.json")
+def lineage(
+    visit: RunVisit,
+    desk: AtDesk,
+    project: str = "",
+    period: str = "",
+    focus: str = "",
+    run: str = "",
+    row: str = "",
+    column: str = "",
+    at: Annotated[int | None, Query(ge=0)] = None,
+) -> Response:
+    """A graph: of the values behind a value where one is named, of runs and datasets otherwise."""
+    if run and row and column:
+        return _of_value(visit, desk, run, row, column, at)
+    graph = _of_runs(visit, project.strip(), period.strip())
+    about = visit.runs.find(focus).run_id if focus else None
+    if about is not None:
+        graph = graph.around(run_key(about))
+    return desk.page(
+        visit,
+        "lineage.html",
+        section="Lineage",
+        page=lambda: lineage_page(
+            graph,
+            title="Lineage",
+            lead="What runs have read and what they have published, from left to right.",
+            focus=str(title_of(visit, about)) if about else None,
+            project=project,
+            period=period,
+            projects=_projects(visit),
+            has_filter=about is None,
+        ),
+        document=graph.to_json,
+        scripts=("graph.js",),
+    )
+
+
+def _of_runs(visit: Visit, project: str, period: str) -> Graph:
+    reader = visit.runs
+    which = RunFilter(environment_id=visit.site.environment.name, project_id=project or None, period=period or None)
+    views = [reader.view(record.run_id) for record in reader.runs(which, _MOST_RUNS)]
+    return run_graph((view, reader.parts(view.snapshot)) for view in views)
+
+
+def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: int | None) -> Response:
+    visit.caller.require(Permission.READ_ROWS)
+    run_id = visit.runs.find(run).run_id
+    visit.has_read(Subject.LINEAGE, run_id, f"row {row} column {column}")
+    found = explain_page(
+        visit.explain(run_id, row, column, at, _ROWS_BEHIND), lambda each: title_of(visit, each), top=_ROWS_BEHIND
+    )
+    graph = value_graph(found.root, run_id, str(title_of(visit, run_id)))
+    return desk.page(
+        visit,
+        "lineage.html",
+        section="Lineage",
+        page=lambda: lineage_page(
+            graph,
+            title=f"{column} of {found.label}",
+            lead="The values behind this one, from the files on the left to the value on the right.",
+            back=(
+                (f"{found.run_title}, {found.period}", found.run_address),
+                (found.label, found.row_address),
+                ("Explanation", addresses.explanation(run_id, row, column, at=at)),
+            ),
+        ),
+        document=graph.to_json,
+        scripts=("graph.js",),
+    )
+
+
+def _projects(visit: Visit) -> tuple[str, ...]:
+    try:
+        return tuple(project.id for project in visit.workspace.loaded.workspace.projects)
+    except UserError:
+        return ()

@@ -1,0 +1,136 @@
+"""What the workspace defines: projects and datasets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+
+from clew.app.checking import find_project
+from clew.app.running.datasets import DatasetView, find_dataset, list_datasets
+from clew.app.running.projects import ProjectView, list_projects, project_version, show_project
+from clew.app.workspace import Workspace
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.server import INVALID_REQUEST
+from clew.plan import plan_to_json
+from clew.runs.registry import ProjectVersion
+from clew.server.access.visit import RunVisit, Visit
+from clew.server.pages.answering import AtDesk
+from clew.server.pages.project_page import FILE, Definition, project_page
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectsPage:
+    """All projects."""
+
+    lines: tuple[ProjectView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetsPage:
+    """All datasets."""
+
+    lines: tuple[DatasetView, ...]
+
+
+@router.get("/projects")
+@router.get("/projects.json")
+def projects(visit: RunVisit, desk: AtDesk) -> Response:
+    """All projects."""
+    found = tuple(list_projects(visit.workspace, visit.site.state))
+    return desk.page(
+        visit,
+        "projects.html",
+        section="Projects",
+        page=lambda: ProjectsPage(found),
+        document=lambda: {"projects": [view.to_json() for view in found]},
+    )
+
+
+@router.get("/projects/{project}")
+@router.get("/projects/{project}.json")
+def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new: str = "") -> Response:
+    """A project, with what changed between two of its versions where they are named."""
+    workspace, state = visit.workspace, visit.site.state
+    view = show_project(workspace, state, project)
+    definition = find_project(workspace.loaded, view.project)
+    versions = state.projects.project_versions(view.project)
+    plan, problems = None, ()
+    try:
+        plan = workspace.plan(view.project)
+    except UserError as error:
+        problems = error.diagnostics
+    compared = _compared(visit, workspace, view, old, new) if old and new else None
+    return desk.page(
+        visit,
+        "project.html",
+        section="Projects",
+        page=lambda: project_page(
+            view,
+            description=definition.description if definition else None,
+            file=definition.file if definition else "",
+            plan=plan,
+            problems=problems,
+            versions=versions,
+            compared=compared,
+        ),
+        document=lambda: {
+            **view.to_json(),
+            "plan": plan_to_json(plan) if plan else None,
+            "versions": _versions_json(versions),
+        },
+        scripts=("plan.js",),
+    )
+
+
+@router.get("/datasets")
+@router.get("/datasets.json")
+def datasets(visit: RunVisit, desk: AtDesk) -> Response:
+    """All datasets."""
+    found = tuple(list_datasets(visit.workspace, visit.site.state))
+    return desk.page(
+        visit,
+        "datasets.html",
+        section="Datasets",
+        page=lambda: DatasetsPage(found),
+        document=lambda: {"datasets": [view.to_json() for view in found]},
+    )
+
+
+@router.get("/datasets/{dataset}")
+@router.get("/datasets/{dataset}.json")
+def one_dataset(dataset: str, visit: RunVisit, desk: AtDesk) -> Response:
+    """A dataset."""
+    found = find_dataset(visit.workspace, visit.site.state, dataset)
+    return desk.page(visit, "dataset.html", section="Datasets", page=lambda: found, document=found.to_json)
+
+
+def _compared(
+    visit: Visit, workspace: Workspace, view: ProjectView, old: str, new: str
+) -> tuple[Definition, Definition]:
+    return _definition(visit, workspace, view, old), _definition(visit, workspace, view, new)
+
+
+def _definition(visit: Visit, workspace: Workspace, view: ProjectView, name: str) -> Definition:
+    if name == FILE:
+        project = find_project(workspace.loaded, view.project)
+        text = workspace.source_of(project.file) if project else None
+        return Definition("the file as it is", text or "", view.digest)
+    if not name.isdecimal():
+        raise UserError(INVALID_REQUEST.anywhere(problem=f'no version "{name}"'))
+    found = project_version(visit.site.state, view.project, int(name))
+    return Definition(f"version {found.version}", found.definition, found.digest)
+
+
+def _versions_json(versions: Sequence[ProjectVersion]) -> list[dict[str, object]]:
+    return [
+        {
+            "version": version.version,
+            "status": version.status,
+            "digest": version.digest,
+            "activated_at": version.activated_at.isoformat(),
+            "activated_by": version.activated_by,
+        }
+        for version in versions
+    ]
