@@ -17,6 +17,7 @@ from clew.plan import Plan
 if TYPE_CHECKING:
     from clew.app.fluent import ProjectBuilder
     from clew.app.run import Run
+    from clew.app.running.collecting.collector import Garbage
     from clew.app.running.environment import RunEnvironment
     from clew.app.scenarios.testing import ScenarioTests, TestReport
 
@@ -135,6 +136,22 @@ class Workspace:
         environment = self.run_environment
         with open_state(environment) as state:
             return Run(RunReader(state, environment).view(run_id))
+
+    def gc(self, *, keep_days: int | None = None, keep_runs: int | None = None, dry_run: bool = False) -> "Garbage":
+        """Remove old runs, versions of datasets that nobody needs, and what dead workers have left.
+
+        Runs are kept that ended no more than `keep_days` ago, and the newest `keep_runs` of each project; all where
+        neither is given. Whatever is still needed stays. With `dry_run` nothing is removed.
+        """
+        from clew.app.running.collecting.opening import collector_of
+        from clew.app.running.collecting.retention import Retention
+        from clew.app.running.state import open_state
+
+        environment = self.run_environment
+        retention = Retention(days=keep_days, runs=keep_runs)
+        with open_state(environment) as state:
+            collector = collector_of(self, environment, state)
+            return collector.find(retention) if dry_run else collector.collect(retention)
 
     def test(self, *paths: str | Path) -> "TestReport":
         """Run scenarios: those of these files and folders, all of the workspace where none are given."""

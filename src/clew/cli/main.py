@@ -13,6 +13,7 @@ from clew.cli.commands.dlq import dlq
 from clew.cli.commands.events import events
 from clew.cli.commands.explain import explain
 from clew.cli.commands.init import init
+from clew.cli.commands.gc import gc
 from clew.cli.commands.plan import plan
 from clew.cli.commands.projects import activate, deactivate, projects
 from clew.cli.commands.rm import rm
@@ -46,6 +47,7 @@ _COMMANDS: Mapping[str, Callable[..., None]] = {
     "rm": rm,
     "trace": trace,
     "explain": explain,
+    "gc": gc,
     "projects": projects,
     "activate": activate,
     "deactivate": deactivate,

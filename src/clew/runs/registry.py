@@ -72,6 +72,10 @@ class DatasetRegistry(Protocol):
         """The newest version of every dataset, by name."""
         ...
 
+    def forget(self, dataset: str, version: int) -> None:
+        """Take a version off the list that nobody needs. The newest one stays, so that no number is given twice."""
+        ...
+
 
 ProjectStatus = Literal["active", "inactive"]
 

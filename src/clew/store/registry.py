@@ -57,6 +57,15 @@ class SqlDatasetRegistry:
             ).all()
             return [self._versions(connection, name)[0] for name in sorted(names)]
 
+    def forget(self, dataset: str, version: int) -> None:
+        """Take a version off the list that nobody needs. The newest one stays, so that no number is given twice."""
+        table = dataset_versions
+        with self._database.write(lock=f"dataset:{self._environment}:{dataset}") as connection:
+            newer = [known.version for known in self._versions(connection, dataset) if known.version > version]
+            if newer:
+                mine = (table.c.environment_id == self._environment) & (table.c.dataset == dataset)
+                connection.execute(sa.delete(table).where(mine, table.c.version == version))
+
     def _versions(self, connection: sa.Connection, dataset: str) -> list[DatasetVersion]:
         table = dataset_versions
         statement = (

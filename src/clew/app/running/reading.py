@@ -13,6 +13,7 @@ from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
 from clew.plan import Plan
 from clew.plan.steps import OutputStep
+from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.runs.artifacts import ArtifactRef
 from clew.runs.events.chain import ChainReport, verify_chain
 from clew.runs.events.envelope import StoredEvent
@@ -202,27 +203,37 @@ def record_to_json(run: RunRecord) -> dict[str, object]:
 
 
 def committed_parts(root: Path, snapshot: RunSnapshot) -> tuple[Part, ...]:
-    """The parts that the events of a run name, read from their descriptions."""
-    parts = list[Part]()
-    for artifact in snapshot.artifacts:
-        if artifact.kind == PART_KIND:
-            path = root / artifact.uri.removeprefix("storage:")
-            parts.append(part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path)))
-    return tuple(parts)
+    """The parts that the events of a run name, read from their descriptions. UserError names one that is damaged."""
+    return tuple(_described(root, artifact) for artifact in snapshot.artifacts if artifact.kind == PART_KIND)
 
 
 def input_part(root: Path, artifacts: Sequence[ArtifactRef], name: str) -> Part | None:
     """The description of a pinned dataset among what the loading step left behind."""
     for artifact in artifacts:
-        path = root / artifact.uri.removeprefix("storage:")
+        path = root / _place(artifact)
         if artifact.kind == PART_KIND and path.parent.name == name and path.is_file():
-            return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+            return _described(root, artifact)
     return None
 
 
 def sources_of(part: Part) -> str:
     """Where a pinned dataset was read from: the file, or how many there were, or the version that Clew keeps."""
     details = part.details or {}
+def _described(root: Path, artifact: ArtifactRef) -> Part:
+    place = _place(artifact)
+    try:
+        data = json.loads((root / place).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(DAMAGED_TRACE.anywhere(file=place, problem=error.strerror or error)) from error
+    except ValueError as error:
+        raise UserError(DAMAGED_TRACE.anywhere(file=place, problem=f"it is no JSON: {error}")) from error
+    return part_from_json(data, place)
+
+
+def _place(artifact: ArtifactRef) -> str:
+    return artifact.uri.removeprefix("storage:")
+
+
     if details.get("format") == "managed":
         return f"dataset {details.get('dataset')} v{details.get('version')}"
     sources = str(details.get("sources") or "").split("; ")

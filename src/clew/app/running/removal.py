@@ -4,12 +4,16 @@ import shutil
 from dataclasses import dataclass
 
 from clew.app.running.actor import actor_name
+from clew.app.running.collecting.collectable import Removable
+from clew.app.running.collecting.journal import Journal, RemovalRecord
+from clew.app.running.collecting.leftovers import RUNS, size_of
 from clew.app.running.environment import RunEnvironment
+from clew.app.running.pins import pinned_versions
 from clew.app.running.state import State
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_NEEDED
-from clew.plan.steps import AppendStep, UpdateStep
+from clew.runs.clock import utc_now
 from clew.runs.registry import DatasetVersion
 
 
@@ -31,38 +35,18 @@ def remove_run(
                 raise UserError(
                     RUN_NEEDED.anywhere(dataset=version.dataset, version=version.version, run_id=run_id[:8])
                 )
+    folder = environment.storage_root / RUNS / run_id
+    freed = size_of(folder)
     state.stores.intake.delete(run_id, deleted_by=actor_name(), reason=reason)
-    folder = environment.storage_root / "runs" / run_id
-    freed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    removed = Removable("run", run_id, reason or "asked for", freed)
+    Journal(environment.storage_root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
     shutil.rmtree(folder, ignore_errors=True)
     return Removal(run_id, freed)
 
 
 def _versions_in_use(workspace: Workspace, state: State) -> list[DatasetVersion]:
     """The newest version of every dataset, and those that projects pin."""
-    pinned = _pins(workspace)
     newest = list(state.datasets.datasets())
-    older = [
-        version
-        for dataset in newest
-        for version in state.datasets.versions(dataset.dataset)
-        if (version.dataset, version.version) in pinned
-    ]
-    return newest + older
-
-
-def _pins(workspace: Workspace) -> set[tuple[str, int | None]]:
-    pins = set[tuple[str, int | None]]()
-    for project in workspace.loaded.workspace.projects:
-        try:
-            plan = workspace.plan(project.id)
-        except UserError:
-            continue
-        uses = [plan.input]
-        for step in plan.steps:
-            if isinstance(step, UpdateStep):
-                uses += [join.dataset for join in step.joins]
-            elif isinstance(step, AppendStep):
-                uses.append(step.source)
-        pins |= {(use.dataset_id, use.pinned_version) for use in uses}
-    return pins
+    every = [version for dataset in newest for version in state.datasets.versions(dataset.dataset)]
+    pinned = pinned_versions(workspace, state, every)
+    return newest + [version for version in every if (version.dataset, version.version) in pinned]

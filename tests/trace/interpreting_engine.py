@@ -1,0 +1,146 @@
+"""An engine without Spark that really runs plans: the interpreter computes, and the small writer leaves the files."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from plan_interpreter import Cells
+from recorded_interpretation import Recorded
+from trace_writer import SYSTEM, Style, Writer, stored_type
+
+from clew.app.running.plans import kept_plan
+from clew.plan import Plan
+from clew.plan.steps import OutputStep
+from clew.runs.artifacts import ArtifactRef
+from clew.runs.executor import StepAttempt, StepContext, StepOutput
+from clew.runs.plan_ref import PlannedStep
+from clew.runs.registry import DatasetFile, DatasetRegistry, DatasetVersion, Registration
+from clew.runs.request import RunRecord
+from clew.runs.snapshot import RunSnapshot
+from clew.trace.layout import PART_FILE, Part, PartFile
+from clew.trace.parts_json import part_to_json
+
+FIRST_DAY = date(2026, 1, 1)
+
+
+@dataclass
+class InterpretingEngine:
+    """Opens executors that interpret. Registered datasets become data for the runs after them."""
+
+    storage_root: Path
+    registry: DatasetRegistry
+    data: Mapping[str, Sequence[Mapping[str, Any]]]
+    failing: set[str] = field(default_factory=set)
+    """Steps that fail, by id."""
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> "InterpretingExecutor":
+        return InterpretingExecutor(self, run, kept_plan(self.storage_root, run.request.plan.digest or ""))
+
+
+@dataclass
+class InterpretingExecutor:
+    engine: InterpretingEngine
+    run: RunRecord
+    plan: Plan
+    engine_run_ref: Mapping[str, object] | None = None
+    writer: Writer | None = None
+
+    @property
+    def steps(self) -> list[PlannedStep]:
+        planned = [PlannedStep(str(step.seq), step.seq, step.name, step.type) for step in self.plan.steps]
+        return [PlannedStep("load", 0, "Load", "load"), *planned]
+
+    def group_size(self, remaining: Sequence[PlannedStep]) -> int:
+        return 1
+
+    def execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> list[StepOutput]:
+        [attempt] = attempts
+        step = attempt.step
+        if step.step_id in self.engine.failing:
+            raise RuntimeError("as the test wants it")
+        if self.writer is None:
+            self.writer = self._interpreted()
+        artifacts = [self._described(part) for part in self.writer.parts if _seq_of(part) == step.seq]
+        operation = next((each for each in self.plan.steps if each.seq == step.seq), None)
+        counts = {"loaded": len(self.writer.recorded.states[0])} if operation is None else {}
+        if isinstance(operation, OutputStep):
+            counts["rows_written"] = len(self.writer.recorded.outputs[str(operation.seq)])
+            artifacts.append(ArtifactRef(f"path:out/{step.seq}", "output"))
+            if operation.registers is not None:
+                version = self._registered(operation, operation.registers)
+                artifacts.append(ArtifactRef(f"dataset:{operation.registers}@{version}", "dataset-version"))
+        return [StepOutput.success(*artifacts, **counts)]
+
+    def close(self) -> None:
+        pass
+
+    def _interpreted(self) -> Writer:
+        managed = {dataset: self._version(dataset) for dataset in self._managed()}
+        data = {**self.engine.data, **{dataset: _rows(self.engine.storage_root, v) for dataset, v in managed.items()}}
+        recorded = Recorded(self.plan, data, self.run.request.period, FIRST_DAY).run()
+        writer = Writer(self.engine.storage_root, recorded, Style(files=2), run_id=self.run.run_id)
+        writer.write()
+        writer.parts = [self._as_pinned(part, managed) for part in writer.parts]
+        return writer
+
+    def _managed(self) -> set[str]:
+        return {use.dataset_id for use in [self.plan.input] if use.resolver_source == "managed"}
+
+    def _version(self, dataset: str) -> DatasetVersion:
+        wanted = self.plan.input.pinned_version
+        return next(v for v in self.engine.registry.versions(dataset) if wanted in {None, v.version})
+
+    def _as_pinned(self, part: Part, managed: Mapping[str, DatasetVersion]) -> Part:
+        """A managed dataset is read where it lies: the files are those of the version, of this run's periods or not."""
+        dataset = part.name.partition("@")[0]
+        if part.kind != "input" or dataset not in managed:
+            return part
+        version, period = managed[dataset], self.run.request.period
+        first = min((file.ordinal or 0 for file in part.files), default=0)
+        files = [
+            PartFile(file.path, file.rows, file.size, file.sha256, first + index)
+            for index, file in enumerate(each for each in version.files if each.period == period)
+        ]
+        details = {"dataset": dataset, "version": version.version, "format": "managed", "periods": period}
+        return replace(part, files=tuple(files), details=details)
+
+    def _described(self, part: Part) -> ArtifactRef:
+        folder = f"runs/{self.run.run_id}/{part.kind}/{part.name}"
+        path = self.engine.storage_root / folder / PART_FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(part_to_json(part)), encoding="utf-8")
+        return ArtifactRef(f"storage:{folder}/{PART_FILE}", "trace-part")
+
+    def _registered(self, step: OutputStep, dataset: str) -> int:
+        assert self.writer is not None
+        rows, period = self.writer.recorded.outputs[str(step.seq)], self.run.request.period
+        types = {column.name: column.type for column in self.plan.columns_after(step.seq)} | SYSTEM
+        columns = {name: pa.array([row[name] for row in rows], stored_type(types[name])) for name in step.columns}
+        state = self.writer.recorded.states[step.seq]
+        origins = [ordinal for ordinal, row in zip(self.writer.ordinals, state, strict=False) if not row["_deleted"]]
+        columns["__origin"] = pa.array(origins[: len(rows)], pa.int64())
+        name = f"datasets/{dataset}/{self.run.run_id}-{step.seq}/part-0.parquet"
+        path = self.engine.storage_root / name
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.table(columns), path)
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        file = DatasetFile(name, len(rows), len(content), digest, period, self.run.run_id, step.seq)
+        described = tuple((column, str(types[column])) for column in step.columns)
+        table = self.plan.input.table
+        registration = Registration(dataset, self.run.run_id, step.seq, period, table, described, (file,))
+        return self.engine.registry.register(registration).version
+
+
+def _seq_of(part: Part) -> int:
+    return 0 if part.kind == "input" else part.seq
+
+
+def _rows(root: Path, version: DatasetVersion) -> list[Cells]:
+    return [row for file in version.files for row in pq.read_table(root / file.path).to_pylist()]
