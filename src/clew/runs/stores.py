@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from clew.runs.activity import ActivityReader
 from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
 from clew.runs.leases import Claim, Lease, LeaseNews
 from clew.runs.queue import Admission, Load
@@ -229,3 +230,4 @@ class RunStores:
     snapshots: SnapshotStore
     attempts: AttemptStore
     outbox: OutboxStore
+    activity: ActivityReader

@@ -12,6 +12,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import STORE_UNREADABLE
 from clew.runs.clock import Clock, utc_now
 from clew.runs.stores import RunStores
+from clew.store.activity import SqlActivity
 from clew.store.appending import AppendOptions
 from clew.store.catalog import SqlRunCatalog, SqlRunIntake
 from clew.store.database import Database, Transactions
@@ -78,6 +79,7 @@ def run_stores(database: Database, options: StoreOptions) -> RunStores:
         snapshots=SqlSnapshots(database),
         attempts=SqlAttempts(database),
         outbox=SqlOutbox(database),
+        activity=SqlActivity(database),
     )
 
 

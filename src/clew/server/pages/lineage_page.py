@@ -140,7 +140,7 @@ def _input_node(part: Part) -> GraphNode:
 def _version_node(dataset: str, version: object, rows: str) -> GraphNode:
     return GraphNode(
         key=version_key(dataset, version),
-        kind="output",
+        kind="version",
         title=f"{dataset} v{version}",
         subtitle=f"dataset, {rows}",
         address=addresses.dataset(dataset),

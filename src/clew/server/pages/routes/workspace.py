@@ -9,7 +9,7 @@ from clew.app.checking import find_project
 from clew.app.running.datasets import DatasetView, find_dataset, list_datasets
 from clew.app.running.projects import ProjectView, list_projects, project_version, show_project
 from clew.app.workspace import Workspace
-from clew.diagnostics import UserError
+from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.plan import plan_to_json
 from clew.runs.registry import ProjectVersion
@@ -56,7 +56,7 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
     view = show_project(workspace, state, project)
     definition = find_project(workspace.loaded, view.project)
     versions = state.projects.project_versions(view.project)
-    plan, problems = None, ()
+    plan, problems = None, tuple[Diagnostic, ...]()
     try:
         plan = workspace.plan(view.project)
     except UserError as error:

@@ -166,11 +166,16 @@ function listen() {
   source.addEventListener("open", () => { if (document.getElementById("stale")?.hidden !== false) say(`Live, up to event ${seen}`); });
 }
 
+function stepNumber(stepId) {
+  if (!stepId) return null;
+  return stepId === "load" ? 0 : Number(stepId);
+}
+
 async function send(form, dialog) {
   const problem = document.getElementById("signal-problem");
   problem.textContent = "";
   const fields = new FormData(form);
-  const body = { signal: fields.get("signal"), reason: fields.get("reason") || null, step: fields.get("step") || null };
+  const body = { signal: fields.get("signal"), reason: fields.get("reason") || null, step: stepNumber(fields.get("step")) };
   const answer = await fetch(`/api/v1/runs/${encodeURIComponent(runId)}/signals`, {
     method: "POST",
     headers: {
