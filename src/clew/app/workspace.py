@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     from clew.app.scenarios.testing import ScenarioTests, TestReport
 
 
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
 def open_workspace(path: str | Path = ".", environment: str | None = None) -> "Workspace":
+    from clew.app.lineage.tracing import Tracing
     """The workspace that a folder belongs to: the nearest clew.yaml, in the folder itself or above it.
 
     Files are read when something is asked for, not before.
     """
+    from clew.tracelink import Expansion, Lineage
     return Workspace(find_workspace(Path(path).absolute()), environment)
 
 
@@ -168,3 +173,38 @@ class Workspace:
     def source_of(self, file: str) -> str | None:
         """The text of a file of the workspace, for excerpts in messages."""
         return self.loaded.source_of(file)
+    def lineage(
+        self, trace_id: int, direction: str = "up", *, depth: int | None = None, limit: int | None = None
+    ) -> "Lineage":
+        """Where a trace came from, or with "down" where it went, over at most `depth` links and to `limit` traces.
+
+        UserError TraceNotFound where nothing is known of the trace.
+        """
+        from clew.app.lineage.reading import lineage_reader
+        from clew.app.running.state import open_state
+        from clew.tracelink import Direction, ask_lineage
+        from clew.tracelink.lineage import MAX_DEPTH, MAX_NODES
+
+        environment = self.run_environment
+        with open_state(environment) as state:
+            return ask_lineage(
+                lineage_reader(state, environment),
+                trace_id,
+                Direction(direction.lower()),
+                max_depth=MAX_DEPTH if depth is None else depth,
+                max_nodes=MAX_NODES if limit is None else limit,
+            )
+
+    def expand_lineage(self, *, since: "datetime | None" = None) -> "Expansion":
+        """Write the links that windows in the state store stand for, all or those of traces minted since a moment."""
+        from clew.app.running.state import open_state
+
+        with open_state(self.run_environment) as state:
+            return state.tracelink.expander.expand(since_ms=int(since.timestamp() * 1000) if since else 0)
+
+    def tracing(self, *, node_id: int | None = None) -> "AbstractContextManager[Tracing]":
+        """Take part in tracing from this process: trace ids under a leased node id, and a place for what it tells."""
+        from clew.app.lineage.tracing import open_tracing
+
+        return open_tracing(self.run_environment, node_id=node_id)
+

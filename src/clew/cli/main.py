@@ -8,12 +8,14 @@ import typer
 
 from clew import __version__
 from clew.cli.commands.check import check
+from clew.cli.commands.collect import collect
 from clew.cli.commands.datasets import datasets
 from clew.cli.commands.dlq import dlq
 from clew.cli.commands.events import events
 from clew.cli.commands.explain import explain
 from clew.cli.commands.init import init
 from clew.cli.commands.gc import gc
+from clew.cli.commands.lineage import lineage
 from clew.cli.commands.plan import plan
 from clew.cli.commands.projects import activate, deactivate, projects
 from clew.cli.commands.rm import rm
@@ -47,12 +49,14 @@ _COMMANDS: Mapping[str, Callable[..., None]] = {
     "rm": rm,
     "trace": trace,
     "explain": explain,
+    "lineage": lineage,
     "gc": gc,
     "projects": projects,
     "activate": activate,
     "deactivate": deactivate,
     "datasets": datasets,
     "worker": worker,
+    "collect": collect,
     "serve": serve,
     "token": token,
     "dlq": dlq,

@@ -12,6 +12,7 @@ from clew.tracelink.ids import TraceIdGenerator
 from clew.tracelink.layout import MAX_NODE_ID, UNTRACED, TraceIdParts, decompose
 from clew.tracelink.leased_ids import LeasedTraceIds, this_process
 from clew.tracelink.lineage import Direction, LineageGraph, LineageNode, walk
+from clew.tracelink.lineage_answer import Lineage, ask_lineage
 from clew.tracelink.lineage_reader import LineageReader, UnitedLineage
 from clew.tracelink.lineage_tree import render_tree
 from clew.tracelink.link_set import LinkSetFields, LinkSetView, TraceLinkSet, read_link_set, write_link_set
@@ -23,6 +24,7 @@ from clew.tracelink.sbe import CodecError
 from clew.tracelink.stores import TraceLinkStores
 from clew.tracelink.stream import SkipCounts, read_batch, read_stream
 from clew.tracelink.traced_stream import TracedStream, TraceIds
+from clew.tracelink.window_log import WindowLog
 
 __all__ = [
     "COLLECTOR_ADDRESS",
@@ -47,6 +49,7 @@ __all__ = [
     "LeaseEnd",
     "LeasePolicy",
     "LeasedTraceIds",
+    "Lineage",
     "LineageGraph",
     "LineageNode",
     "LineageReader",
@@ -74,6 +77,8 @@ __all__ = [
     "UnitedLineage",
     "UnitedLinks",
     "WindowExpander",
+    "WindowLog",
+    "ask_lineage",
     "bind_address",
     "decompose",
     "monotonic_epoch_clock",

@@ -3,17 +3,21 @@
 - An output with no input begins a trace: a new id (`root`).
 - An output made from one input belongs to its trace: the same id, and no links (`derive`).
 - An output made from several inputs is a trace of its own: a new id, linked to theirs (`join`).
+- An output that adds up more inputs than it could name is a trace of its own too: a new id, and a window that says
+  which inputs these were (`integrate`). That costs the same for ten inputs and for ten million.
 - One that is to be told apart from its only input is one too: a new id with one parent (`reroot`).
 
 Trace ids go on over a change of epoch: they are unique without it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from clew.diagnostics import ClewError
 from clew.tracelink.emitter import Emitter
 from clew.tracelink.layout import UNTRACED
+from clew.tracelink.records import Bounds, TraceWindow
+from clew.tracelink.window_log import WindowLog
 
 
 class TraceIds(Protocol):
@@ -31,10 +35,14 @@ class TracedStream:
     untraced, and `untraced` counts it.
     """
 
-    def __init__(self, emitter: Emitter, ids: TraceIds, *, stream_id: int, epoch: int) -> None:
+    def __init__(
+        self, emitter: Emitter, ids: TraceIds, *, stream_id: int, epoch: int, windows: WindowLog | None = None
+    ) -> None:
         self.stream_id = stream_id
         self.epoch = epoch
         self.untraced = 0
+        self.windows = windows if windows is not None else WindowLog()
+        """What `integrate` noted; somebody has to flush it now and then."""
         self._emitter = emitter
         self._ids = ids
 
@@ -52,6 +60,18 @@ class TracedStream:
         trace_id = self._publish(seq, self._mint(), timestamp_ns)
         if distinct and trace_id != UNTRACED:
             self._emitter.links(self.stream_id, self.epoch, seq, trace_id, distinct)
+        return trace_id
+
+    def integrate(
+        self, seq: int, inputs: Mapping[int, Bounds], *, in_epoch: int, timestamp_ns: int | None = None
+    ) -> int:
+        """Publish a frame made from all frames of some streams, given by their ids, within bounds."""
+        trace_id = self._publish(seq, self._mint(), timestamp_ns)
+        if trace_id != UNTRACED:
+            for in_stream_id, bounds in inputs.items():
+                self.windows.append(
+                    TraceWindow(trace_id=trace_id, in_stream_id=in_stream_id, epoch=in_epoch, bounds=bounds)
+                )
         return trace_id
 
     def reroot(self, seq: int, parent: int, *, timestamp_ns: int | None = None) -> int:

@@ -10,9 +10,7 @@ import sqlalchemy as sa
 
 from clew.store.database import Database
 from clew.store.tracelink.asking import rows_of
-from clew.store.tracelink.blocks import SqlBlockRegister
 from clew.store.tracelink.tables import unsigned
-from clew.tracelink.block_register import PublishedBlock
 from clew.tracelink.links import Link
 from clew.tracelink.places import TracedFrame, TracePlace
 
@@ -58,7 +56,6 @@ class SqlLineageReader:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._blocks = SqlBlockRegister(database)
 
     def parents(self, trace_ids: Collection[int]) -> Iterable[Link]:
         """The links in which one of these is the trace."""
@@ -69,7 +66,7 @@ class SqlLineageReader:
         return self._links(_CHILDREN, trace_ids)
 
     def frames(self, trace_ids: Collection[int]) -> Iterable[TracedFrame]:
-        """The frames of these traces: those that were sent, and those whose ids are of a block."""
+        """The frames that were sent under these traces. Rows of runs are in their files, and not here."""
         with self._database.read() as connection:
             for row in rows_of(connection, _FRAMES, trace_ids):
                 trace_id, stream_id, epoch, seq, stage_id, t_ns, status = map(unsigned, row)
@@ -82,15 +79,9 @@ class SqlLineageReader:
                     t_ns=t_ns,
                     status=status,
                 )
-        for published in self._blocks.blocks_of(trace_ids):
-            yield from _frames_in(published, trace_ids)
 
     def places(self, trace_ids: Collection[int]) -> Iterable[TracePlace]:
-        """The steps of runs that minted these traces, the windows that they stand for, the artifacts in use then."""
-        for published in self._blocks.blocks_of(trace_ids):
-            for trace_id in trace_ids:
-                if trace_id in published.block:
-                    yield TracePlace(trace_id=trace_id, run_id=published.run_id, operation_seq=published.operation_seq)
+        """The windows that these traces stand for, and the artifacts that were in use for their frames."""
         with self._database.read() as connection:
             yield from _window_places(connection, trace_ids)
             for row in rows_of(connection, _ARTIFACTS, trace_ids):
@@ -102,19 +93,6 @@ class SqlLineageReader:
             for statement in statements:
                 for row in rows_of(connection, statement, trace_ids):
                     yield unsigned(row[0]), unsigned(row[1])
-
-
-def _frames_in(published: PublishedBlock, trace_ids: Collection[int]) -> Iterator[TracedFrame]:
-    for trace_id in trace_ids:
-        seq = published.seq_of(trace_id)
-        if seq is not None:
-            yield TracedFrame(
-                trace_id=trace_id,
-                stream_id=published.stream_id,
-                epoch=published.epoch,
-                seq=seq,
-                t_ns=published.t_ns,
-            )
 
 
 def _window_places(connection: sa.Connection, trace_ids: Collection[int]) -> Iterator[TracePlace]:

@@ -1,0 +1,73 @@
+"""`clew collect`."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+
+if TYPE_CHECKING:
+    from clew.tracelink import Collector, CollectorCounts
+
+_USUAL = "127.0.0.1:9904"
+
+
+def collect(
+    context: typer.Context,
+    bind: Annotated[str, typer.Option("--bind", metavar="HOST:PORT", help="Where to listen; port 0 is any.")] = _USUAL,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Listen where other machines reach it. Senders are not asked.")
+    ] = False,
+    batch_ms: Annotated[
+        int, typer.Option("--batch-ms", metavar="MS", help="What comes within this time is one write.", min=10, max=100)
+    ] = 50,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Collect frames and links that processes outside of runs send, until told to stop.
+
+    Takes FrameDescriptor and TraceLinkSet messages in UDP datagrams and writes them to the state store in batches.
+    Best effort: while the store is away a good deal waits, then messages are dropped. SIGTERM and Ctrl-C write what has
+    come and print the counts: received, bad, of unknown schemas, dropped, written.
+    """
+    from clew.cli.run_site import open_site
+    from clew.runs.worker import stop_on_signals
+    from clew.tracelink import Collector, CollectorSettings, bind_address
+
+    session = context.ensure_object(Session)
+    address = bind_address(bind, allow_remote=allow_remote)
+    settings = CollectorSettings(batch_ms=batch_ms)
+    with (
+        open_site(session, workspace, environment) as site,
+        stop_on_signals() as stop,
+        Collector(address, site.state.tracelink.writer, settings) as collector,
+    ):
+        _announce(collector, session)
+        counts = collector.run(stop)
+    _print(counts, session)
+
+
+def _announce(collector: "Collector", session: Session) -> None:
+    """Say where it listens; beside the answer where that is to be one document."""
+    host, port = collector.address
+    line = f"collecting at {host}:{port}; Ctrl-C stops it"
+    if session.wants_json:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    else:
+        say(line)
+
+
+def _print(counts: "CollectorCounts", session: Session) -> None:
+    if session.wants_json:
+        write_json(counts.to_json())
+        return
+    say(f"received {counts.received:,} messages in {counts.datagrams:,} datagrams, {counts.untraced:,} not traced")
+    say(f"written  {counts.written:,} records in {counts.transactions:,} transactions, {counts.known:,} known before")
+    say(f"left out {counts.bad:,} bad, {counts.unknown_schema:,} of unknown schemas")
+    say(f"dropped  {counts.dropped:,} messages, {counts.overrun:,} datagrams before they were received")

@@ -1,0 +1,97 @@
+"""`clew lineage`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write, write_json
+from clew.cli.session import Session
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
+
+if TYPE_CHECKING:
+    from clew.cli.run_site import RunSite
+    from clew.tracelink import Lineage
+
+_MOST_TRACES = 10_000
+
+
+def lineage(
+    context: typer.Context,
+    trace_id: Annotated[
+        str | None, typer.Argument(metavar="[TRACE_ID]", help="A trace id; left out with --expand.", show_default=False)
+    ] = None,
+    up: Annotated[bool, typer.Option("--up", help="To what the trace came from; so if left out.")] = False,
+    down: Annotated[bool, typer.Option("--down", help="To what came from it.")] = False,
+    depth: Annotated[int, typer.Option("--depth", metavar="N", help="Follow at most so many links.", min=0)] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", help="Show at most so many traces.", min=1)
+    ] = _MOST_TRACES,
+    dot: Annotated[bool, typer.Option("--dot", help="Print the graph for Graphviz.")] = False,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Write the links that windows in the state store stand for.")
+    ] = False,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Follow a trace id through runs, projects and processes.
+
+    A tree from the trace to the rows it came from, down to the line of a source file, or with --down to all that was
+    made from it. Each trace stands in the tree once; `…` marks where a limit ended the search.
+    """
+    from clew.cli.run_site import open_site
+
+    session = context.ensure_object(Session)
+    _check_usage(trace_id, is_both_ways=up and down, expands=expand)
+    with open_site(session, workspace, environment) as site:
+        if trace_id is None:
+            _expand(site, session)
+            return
+        answer = _asked(site, trace_id, goes_down=down, depth=depth, limit=limit)
+    if session.wants_json:
+        write_json(answer.to_json())
+    elif dot:
+        write(answer.to_dot())
+    else:
+        _print_tree(answer)
+
+
+def _check_usage(trace_id: str | None, *, is_both_ways: bool, expands: bool) -> None:
+    if is_both_ways:
+        raise UserError(WRONG_USAGE.anywhere(problem="--up and --down are two questions"))
+    if expands == (trace_id is not None):
+        raise UserError(WRONG_USAGE.anywhere(problem="give a trace id, or --expand"))
+
+
+def _asked(site: "RunSite", trace_id: str, *, goes_down: bool, depth: int, limit: int) -> "Lineage":
+    from clew.app.lineage.reading import lineage_reader
+    from clew.tracelink import Direction, ask_lineage
+
+    reader = lineage_reader(site.state, site.environment)
+    direction = Direction.DOWN if goes_down else Direction.UP
+    return ask_lineage(reader, _number(trace_id), direction, max_depth=depth, max_nodes=limit)
+
+
+def _number(trace_id: str) -> int:
+    if not trace_id.isascii() or not trace_id.isdecimal() or not 0 < int(trace_id) < 1 << 64:
+        raise UserError(WRONG_USAGE.anywhere(problem=f'"{trace_id}" is not a trace id: they are numbers of 64 bits'))
+    return int(trace_id)
+
+
+def _expand(site: "RunSite", session: Session) -> None:
+    done = site.state.tracelink.expander.expand()
+    if session.wants_json:
+        write_json({"windows": done.windows, "links": done.links, "transactions": done.transactions})
+    else:
+        say(f"{done.links:,} new links from {done.windows:,} windows")
+
+
+def _print_tree(answer: "Lineage") -> None:
+    for line in answer.tree().splitlines():
+        say("".join(character if character.isprintable() else "�" for character in line))
+    traces = len(answer.graph.nodes)
+    found = "1 trace" if traces == 1 else f"{traces:,} traces"
+    say(f"{found}, {len(answer.graph.links):,} links" + ("" if answer.is_complete else "; a limit ended the search"))
