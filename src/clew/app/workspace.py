@@ -11,7 +11,14 @@ from clew.app.checking import Check, check_project, check_workspace
 from clew.app.planning import plan_definition, plan_project
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
-from clew.model import Environment, LoadedWorkspace, find_workspace, load_workspace
+from clew.model import (
+    CaptureData,
+    Environment,
+    LoadedWorkspace,
+    capture_wishes_of_data,
+    find_workspace,
+    load_workspace,
+)
 from clew.plan import Plan
 
 if TYPE_CHECKING:
@@ -86,24 +93,36 @@ class Workspace:
             return plan_project(self.loaded, project)
         return plan_definition(self.loaded, project.build())
 
-    def run(self, project: "str | ProjectBuilder", period: str, *, request_id: str | None = None) -> "Run":
+    def run(
+        self,
+        project: "str | ProjectBuilder",
+        period: str,
+        *,
+        request_id: str | None = None,
+        captures: "CaptureData | Sequence[CaptureData]" = (),
+    ) -> "Run":
         """Run a project for a period and wait for it. A project written in Python runs as a draft, into the sandbox.
 
-        A run that fails is returned too, with its error. Ctrl-C cancels it in order.
+        `captures` are breakpoints at which rows are kept: "NAME", "NAME=MODE", or mappings with the keys of a file of
+        captures. A run that fails is returned too, with its error. Ctrl-C cancels it in order.
         """
+        from clew.app.captures.postlude import Postlude
         from clew.app.running.foreground import drive_in_foreground
         from clew.app.running.starting import RunStarter
         from clew.app.running.state import open_state
 
         environment = self.run_environment
+        wishes = capture_wishes_of_data(captures, "captures")
         with open_state(environment) as state:
             starter = RunStarter(self, environment, state)
             if isinstance(project, str):
-                run_id = starter.submit(project, period, request_id).run_id
+                run_id = starter.submit(project, period, request_id, wishes).run_id
             else:
-                run_id = starter.submit_plan(self.plan(project), period, request_id=request_id).run_id
+                plan = self.plan(project)
+                run_id = starter.submit_plan(plan, period, request_id=request_id, captures=wishes).run_id
             if not state.stores.catalog.run(run_id).status.is_terminal:
                 drive_in_foreground(starter, run_id, watch=lambda _event: None)
+            Postlude(environment, state, starter.session).after_run(run_id)
         return self.get_run(run_id)
 
     def runs(

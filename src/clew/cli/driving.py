@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import nullcontext
 
+from clew.app.captures.postlude import Postlude
 from clew.app.running.foreground import Drive, drive_in_foreground
 from clew.app.running.reading import RunView, input_part, sources_of
 from clew.app.running.starting import RunStarter
@@ -27,6 +28,7 @@ def drive(site: RunSite, run_id: str, session: Session) -> int:
     if not session.wants_json:
         say(headline(view, site))
     done = Drive() if view.snapshot.status is RunStatus.COMPLETED else _drive(site, view, session)
+    _postlude(site, run_id)
     view = site.reader.view(run_id)
     if session.wants_json:
         write_json(view.to_json())
@@ -36,6 +38,15 @@ def drive(site: RunSite, run_id: str, session: Session) -> int:
     if view.snapshot.status is RunStatus.COMPLETED:
         return DONE
     return INTERRUPTED if done.was_interrupted else FAILED
+
+
+def _postlude(site: RunSite, run_id: str) -> None:
+    """What comes after the run, whose result stands by now. Interrupted, it is left to a worker."""
+    starter = RunStarter(site.workspace, site.environment, site.state)
+    try:
+        Postlude(site.environment, site.state, starter.session).after_run(run_id)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"captures interrupted; `{site.command('worker')}` carries them on\n")
 
 
 def headline(view: RunView, site: RunSite) -> str:

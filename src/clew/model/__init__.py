@@ -1,6 +1,8 @@
 """What users write in a workspace, as frozen values that know their place in the file."""
 
 from clew.model.calendar import Calendar, Period, PeriodTree, periods_of
+from clew.model.capture_masks import Mask, MaskKind
+from clew.model.capture_requests import CaptureData, CaptureWish, capture_wishes_of_data, capture_wishes_of_file
 from clew.model.dataset import Column, Dataset, Privacy, Status, Table, TemporalMode
 from clew.model.dataset_ref import DatasetRef
 from clew.model.datasource import DatabaseDatasource, Datasource, FilesDatasource
@@ -59,7 +61,7 @@ from clew.model.scenario import (
     ScenarioDataset,
 )
 from clew.model.schemas import schema_of
-from clew.model.settings import Environment, Settings
+from clew.model.settings import CaptureMode, Environment, Settings
 from clew.model.workspace import LoadedWorkspace, Workspace
 
 __all__ = [
@@ -71,6 +73,9 @@ __all__ = [
     "Assignment",
     "Budget",
     "Calendar",
+    "CaptureData",
+    "CaptureMode",
+    "CaptureWish",
     "ChangeType",
     "Column",
     "DatabaseDatasource",
@@ -97,6 +102,8 @@ __all__ = [
     "LoadedWorkspace",
     "Location",
     "LocationDestination",
+    "Mask",
+    "MaskKind",
     "Match",
     "Operation",
     "OtherTask",
@@ -131,6 +138,8 @@ __all__ = [
     "Value",
     "Workspace",
     "WriteMode",
+    "capture_wishes_of_data",
+    "capture_wishes_of_file",
     "find_workspace",
     "load_scenarios",
     "load_workspace",

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes.workspace import MISSING_KEY, UNKNOWN_ENVIRONMENT
+from clew.model.capture_masks import MASK, Mask, MaskKind
 from clew.model.scalars import Scalar
 from clew.model.shapes import (
     ANY_SCALAR,
@@ -126,6 +127,10 @@ class StoreLimits(Located):
     tamper_evidence: bool = key(FLAG, "Whether events are chained by hashes, so that a change shows.", default=False)
 
 
+def _hashed() -> Mask:
+    return Mask(MaskKind.HASH)
+
+
 @record("the capture settings")
 class CaptureSettings(Located):
     """What captures may keep, and how much of it."""
@@ -144,6 +149,7 @@ class CaptureSettings(Located):
     personal_columns: PersonalColumns = key(
         Choice(PersonalColumns), "What happens to columns marked personal.", default=PersonalColumns.EXCLUDE
     )
+    mask: Mask = key(MASK, "How personal columns are masked, where they are.", default_factory=_hashed)
     include_roles: tuple[str, ...] = key(
         ListOf(NAME, "roles"), "The roles that may ask for personal columns as they are.", default=()
     )

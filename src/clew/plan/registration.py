@@ -8,10 +8,11 @@ from clew.lang.conversion import assignable
 from clew.lang.types import STRING
 from clew.model import Append, Dataset, Output, Project, Update
 from clew.plan.columns import Column
-from clew.plan.datasets import DatasetColumn, DatasetUse, Privacy
+from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.expansion import Expansion, PlacedOperation
 from clew.plan.plan import Plan
-from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+from clew.plan.privacy import privacy_by_column
+from clew.plan.steps import OutputStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def registered_use(plan: Plan, name: str) -> DatasetUse:
     It keeps the table name of the project that makes it. Its rows carry their period if `_period` is written.
     """
     step, columns = _written(plan, name)
-    privacy = _privacy_by_column(plan)
+    privacy = privacy_by_column(plan)
     has_period = "_period" in step.columns
     period = (DatasetColumn("_period", STRING, nullable=False),) if has_period else ()
     return DatasetUse(
@@ -90,29 +91,3 @@ def _written(plan: Plan, name: str) -> tuple[OutputStep, tuple[Column, ...]]:
     step = next(step for step in plan.steps if isinstance(step, OutputStep) and step.registers == name)
     by_name = {column.name: column for column in plan.columns_after(step.seq)}
     return step, tuple(by_name[column] for column in step.columns if column in by_name)
-
-
-def _privacy_by_column(plan: Plan) -> dict[str, Privacy]:
-    """Columns of the plan that derive from personal or secret ones; secret wins."""
-    sources = dict[tuple[str, str], Privacy]()
-    for use in _datasets_of(plan):
-        for column in use.columns:
-            if column.privacy is not None:
-                sources[use.dataset_id, column.name] = column.privacy
-    marked = dict[str, Privacy]()
-    for lineage in plan.lineage:
-        found = {sources.get((source.dataset, source.column)) for source in lineage.derives_from}
-        if "secret" in found:
-            marked[lineage.column] = "secret"
-        elif "personal" in found:
-            marked[lineage.column] = "personal"
-    return marked
-
-
-def _datasets_of(plan: Plan) -> Iterator[DatasetUse]:
-    yield plan.input
-    for step in plan.steps:
-        if isinstance(step, UpdateStep):
-            yield from (join.dataset for join in step.joins)
-        elif isinstance(step, AppendStep):
-            yield step.source

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clew.app.captures.json_forms import capture_json, job_json
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.plans import kept_plan
 from clew.app.running.state import State
+from clew.debug.records import CaptureRecord
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
@@ -36,6 +38,8 @@ class RunView:
     record: RunRecord
     snapshot: RunSnapshot
     plan: Plan | None
+    captures: tuple[CaptureRecord, ...] = ()
+    """Captures and postlude jobs of the run, with where they stand."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `run --json` and `show --json`."""
@@ -58,7 +62,7 @@ class RunView:
             "steps": [_step_json(step) for step in self.snapshot.steps if step.step_id != LOAD_STEP],
             "outputs": self.outputs(),
             "error": self._error_json(),
-            "captures": [],
+            "captures": [capture_json(record) for record in self.captures if record.kind == "capture"],
             "postlude_jobs": self.postlude_jobs(),
         }
 
@@ -75,12 +79,10 @@ class RunView:
         return found
 
     def postlude_jobs(self) -> list[dict[str, object]]:
-        """The jobs that the plan attaches to breakpoints. This engine drops them, and says so."""
+        """The jobs that the plan attaches to breakpoints, with what became of them."""
         jobs = self.plan.extensions.postlude_jobs if self.plan else ()
-        return [
-            {"job_id": job.id, "anchor": job.anchor, "status": "dropped", "drop_reason": "NOT_SUPPORTED"}
-            for job in jobs
-        ]
+        records = {record.slot: record for record in self.captures if record.kind == "job"}
+        return [job_json(job, records.get(job.id)) for job in jobs]
 
     @property
     def failure(self) -> Diagnostic | None:
@@ -162,7 +164,8 @@ class RunReader:
         record = self.find(name)
         snapshot = self.projected(record.run_id).snapshot
         digest = record.request.plan.digest
-        return RunView(record, snapshot, kept_plan(self._environment.storage_root, digest) if digest else None)
+        plan = kept_plan(self._environment.storage_root, digest) if digest else None
+        return RunView(record, snapshot, plan, self._state.captures.of_run(record.run_id))
 
     def projected(self, run_id: str) -> Projected:
         """Where a run stands by its events so far, and whether one of them is missing."""

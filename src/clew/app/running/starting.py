@@ -2,10 +2,11 @@
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from clew.app.captures.asking import EnlistingExecutors, capture_parameters, enlist
 from clew.app.running.actor import actor_name
 from clew.app.running.engine import DRAFT, SparkExecutors, period_of
 from clew.app.running.environment import RunEnvironment
@@ -18,6 +19,7 @@ from clew.app.running.trace_ids import ProcessTraceIds
 from clew.app.workspace import Workspace
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY
+from clew.model import CaptureWish
 from clew.plan import Plan
 from clew.runs.driver import DriverSettings, RunDriver
 from clew.runs.events.envelope import StoredEvent
@@ -27,6 +29,7 @@ from clew.runs.plan_ref import PlanRef
 from clew.runs.projector import Projector
 from clew.runs.request import RunFilter, RunRecord, RunRequest
 from clew.runs.snapshot import RunSnapshot
+from clew.runs.signals import Role
 from clew.runs.status import RunStatus
 from clew.runs.worker import Worker, WorkerSettings
 from clew.spark.types import SparkSession
@@ -51,25 +54,36 @@ class RunStarter:
     workspace: Workspace
     environment: RunEnvironment
     state: State
+    role: str = Role.ADMIN.label
+    """The role in which captures are asked for; the user of an embedded environment may do everything."""
     requested_by: str | None = None
     """Who asks, where it is not the user of this process."""
     current: Callable[[], Workspace] | None = None
     """Gives the workspace as its files stand, for a worker that outlives edits of them."""
 
-    def submit(self, project: str, period: str, request_id: str | None = None) -> RunRecord:
+    def submit(
+        self, project: str, period: str, request_id: str | None = None, captures: Sequence[CaptureWish] = ()
+    ) -> RunRecord:
         """Ask for a run of a project for a period. The same request id gives the same run."""
         period_of(self.workspace.loaded.workspace, period)
         choice = plan_to_run(self.workspace, self.state, project)
-        return self.submit_plan(choice.plan, period, version=choice.version, request_id=request_id)
+        return self.submit_plan(choice.plan, period, version=choice.version, request_id=request_id, captures=captures)
 
     def submit_plan(
-        self, plan: Plan, period: str, *, version: int | None = None, request_id: str | None = None
+        self,
+        plan: Plan,
+        period: str,
+        *,
+        version: int | None = None,
+        request_id: str | None = None,
+        captures: Sequence[CaptureWish] = (),
     ) -> RunRecord:
         """Ask for a run of a plan, as a version of its project or else as a draft.
 
         Without a request id nobody asks a second time, so a project and period that are taken are refused at once.
         """
         period_of(self.workspace.loaded.workspace, period)
+        parameters = capture_parameters(plan, captures, self.environment, self.role)
         if request_id is None:
             self._refuse_if_busy(plan.name, period)
         keep_plan(self.environment.storage_root, plan)
@@ -82,9 +96,11 @@ class RunStarter:
             tenant_id=self.environment.settings.tenant,
             project_version=DRAFT if version is None else str(version),
             requested_by=self.requested_by or actor_name(),
+            parameters=parameters,
         )
         submission = queue_of(self.state, self.environment).submit(request)
         submission.raise_if_rejected()
+        enlist(self.state.captures, self.environment, submission.run)
         self._projector().catch_up(submission.run.run_id)
         return submission.run
 
@@ -134,7 +150,7 @@ class RunStarter:
         limits = self.environment.store_limits()
         driver = RunDriver(
             stores,
-            executors,
+            EnlistingExecutors(executors, self.state.captures, self.environment),
             queue_of(self.state, self.environment),
             self.state.secrets,
             settings=DriverSettings(limits=limits, retry=self.environment.retry_policy()),

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from clew.app.running.environment import RunEnvironment
+from clew.debug.records import CaptureStore
 from clew.runs.access.access_log import AccessLog
 from clew.runs.access.browser_sessions import BrowserSessionStore
 from clew.runs.access.tokens import TokenStore
@@ -13,6 +14,7 @@ from clew.runs.run_queue import RunQueue
 from clew.runs.secrets import SecretsResolver
 from clew.runs.stores import RunStores
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
+from clew.store.captures import SqlCaptureStore
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.opening import StoreOptions, open_database, run_stores
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
@@ -27,6 +29,7 @@ class State:
     stores: RunStores
     datasets: DatasetRegistry
     projects: ProjectRegistry
+    captures: CaptureStore
     secrets: SecretsResolver
     tokens: TokenStore
     browser_sessions: BrowserSessionStore
@@ -54,6 +57,7 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
             stores=run_stores(database, options),
             datasets=SqlDatasetRegistry(database, environment.name),
             projects=SqlProjectRegistry(database, environment.name),
+            captures=SqlCaptureStore(database, environment.name),
             secrets=secrets,
             tokens=SqlTokens(database, environment.name),
             browser_sessions=SqlBrowserSessions(database, environment.name),

@@ -1,6 +1,8 @@
 """`clew run`."""
 
 from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +15,7 @@ from clew.cli.words import counted
 if TYPE_CHECKING:
     from clew.app.workspace import Workspace
     from clew.cli.run_site import RunSite
+    from clew.model import CaptureWish
 
 
 def run_project(
@@ -29,6 +32,17 @@ def run_project(
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option("--token-file", metavar="FILE", help="The token for --server; CLEW_TOKEN if left out.")
+    ] = None,
+    capture: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capture",
+            metavar="NAME[=MODE]",
+            help="Keep the rows at a breakpoint: stats, sample_raw, sample_view, full_raw, full_view. Repeatable.",
+        ),
+    ] = None,
+    captures: Annotated[
+        Path | None, typer.Option("--captures", metavar="FILE", help="A YAML file that lists captures with all details.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Find, read and check all data, and write nothing.")
@@ -55,7 +69,8 @@ def run_project(
     from clew.cli.run_site import open_site
 
     with open_site(session, workspace, environment) as site:
-        run_id = _submit(site, project, period, request_id, session)
+        wishes = _wishes(site.workspace.root, capture or [], captures)
+        run_id = _submit(site, project, period, request_id, wishes, session)
         raise typer.Exit(drive(site, run_id, session))
 
 
@@ -83,7 +98,21 @@ def _dry_run(workspace: "Workspace", project: str, period: str, session: Session
     say(f"next: clew run {project} --period {period}")
 
 
-def _submit(site: "RunSite", project: str, period: str, request_id: str | None, session: Session) -> str:
+def _wishes(root: Path, words: list[str], file: Path | None) -> "Sequence[CaptureWish]":
+    from clew.model import capture_wishes_of_data, capture_wishes_of_file
+
+    listed = capture_wishes_of_file(file.absolute(), root) if file is not None else ()
+    return (*listed, *capture_wishes_of_data(words, "--capture"))
+
+
+def _submit(
+    site: "RunSite",
+    project: str,
+    period: str,
+    request_id: str | None,
+    wishes: "Sequence[CaptureWish]",
+    session: Session,
+) -> str:
     from clew.app.running.projects import choose, is_modified
     from clew.app.running.starting import RunStarter
 
@@ -92,4 +121,4 @@ def _submit(site: "RunSite", project: str, period: str, request_id: str | None, 
         activate = site.command(f"activate {choice.project}")
         say(f"note: the file has changed since version {choice.version}, which runs; `{activate}` makes a new one")
     starter = RunStarter(site.workspace, site.environment, site.state)
-    return starter.submit(project, period, request_id).run_id
+    return starter.submit(project, period, request_id, wishes).run_id

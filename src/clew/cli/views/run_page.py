@@ -7,6 +7,7 @@ from rich.console import RenderableType
 
 from clew.app.running.reading import RunView, committed_parts, sources_of
 from clew.cli.moments import between, duration, local_time, zone_name
+from clew.cli.views.capture_lines import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.cli.views.run_steps import outcome
 from clew.cli.views.run_tables import STATUS_COLOURS
@@ -47,6 +48,7 @@ def run_page(view: RunView, root: Path) -> Iterator[RenderableType]:
     if outputs:
         yield plain("")
         yield headed(["output", "rows", "to"], [_output_row(output) for output in outputs])
+    yield from captures_of_run(view)
     yield plain("")
 
 

@@ -1,0 +1,66 @@
+"""Captures and jobs in JSON, as commands, Python and pages give them."""
+
+from clew.debug.records import CaptureRecord, Outcome
+from clew.plan.postlude import PostludeJob
+from clew.runs.events.codec import encode
+
+
+def capture_json(record: CaptureRecord) -> dict[str, object]:
+    """A capture in a list: what `run --json` and `captures --json` have."""
+    manifest, frozen = record.outcome.manifest, record.frozen
+    return {
+        "capture_id": record.capture_id,
+        "breakpoint": record.breakpoint,
+        "seq": record.seq,
+        "status": record.status.value,
+        "run_id": record.run_id,
+        "request_id": record.request_id,
+        "asked_mode": record.request.mode.value if record.request is not None else None,
+        "mode": manifest.mode.value if manifest is not None else None,
+        "rows": manifest.rows if manifest is not None else None,
+        "bytes": manifest.size if manifest is not None else None,
+        "job_id": manifest.job_id if manifest is not None else None,
+        "estimated_bytes": frozen.ticket.estimated_bytes if frozen is not None else None,
+        "freeze_us": frozen.freeze_us if frozen is not None else None,
+        "created_at": record.created_at.isoformat(),
+        "completed_at": record.completed_at.isoformat() if record.completed_at else None,
+        "expires_at": record.expires_at.isoformat() if record.expires_at else None,
+        "attempts": record.attempts,
+        **_how_it_went(record.outcome),
+    }
+
+
+def job_json(job: PostludeJob, record: CaptureRecord | None) -> dict[str, object]:
+    """A postlude job of a run; without a record where the run is older than jobs."""
+    found: dict[str, object] = {"job_id": job.id, "name": job.name, "anchor": job.anchor}
+    if record is None:
+        return found | {"status": "dropped", "drop_reason": "NOT_RECORDED"}
+    report = record.outcome.job
+    return (
+        found
+        | {
+            "status": record.status.value,
+            "attempts": record.attempts,
+            "created_at": record.created_at.isoformat(),
+            "started_at": record.started_at.isoformat() if record.started_at else None,
+            "completed_at": record.completed_at.isoformat() if record.completed_at else None,
+            "expires_at": record.expires_at.isoformat() if record.expires_at else None,
+            "rows": report.rows if report is not None else 0,
+            "bytes": report.size if report is not None else 0,
+            "wait_ms": report.wait_ms if report is not None else None,
+            "run_ms": report.run_ms if report is not None else None,
+            "results": list(report.results) if report is not None else [],
+            "emissions": encode(report.emissions) if report is not None else [],
+            "left_out": list(report.left_out) if report is not None else [],
+        }
+        | _how_it_went(record.outcome)
+    )
+
+
+def _how_it_went(outcome: Outcome) -> dict[str, object]:
+    steps = outcome.manifest.degradations if outcome.manifest is not None else outcome.steps
+    return {
+        "drop_reason": outcome.drop_reason,
+        "degradations": encode(steps),
+        "error": {"code": outcome.error.code, "message": outcome.error.message} if outcome.error is not None else None,
+    }

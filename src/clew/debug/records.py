@@ -1,0 +1,187 @@
+"""Captures and postlude jobs as the state store keeps them, and what is needed of a store."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from clew.debug.degrading import Degradation, Fitting, InFlight
+from clew.debug.job_reports import JobReport
+from clew.debug.manifests import Manifest
+from clew.debug.requests import CaptureRequest
+from clew.debug.tickets import Ticket
+from clew.model import CaptureMode
+from clew.runs.failure import Failure
+
+Kind = Literal["capture", "job"]
+
+
+class CaptureStatus(StrEnum):
+    """Where a capture or a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    READY = "ready"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    DROPPED = "dropped"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is going to happen to it by itself."""
+        return self not in {CaptureStatus.QUEUED, CaptureStatus.RUNNING}
+
+
+def new_capture_id() -> str:
+    """An id that nobody can guess."""
+    return f"cap_{secrets.token_hex(16)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCapture:
+    """A capture or a job that a run is asked for."""
+
+    capture_id: str = field(default_factory=new_capture_id)
+    kind: Kind
+    slot: str
+    """What it is for the run; the same slot of a run is never taken twice."""
+    tenant_id: str
+    run_id: str
+    request_id: str
+    breakpoint: str
+    seq: int
+    request: CaptureRequest | None = None
+    """None for a job, which stands in the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A point that is frozen, with what the capture comes down to."""
+
+    ticket: Ticket
+    freeze_us: int
+    mode: CaptureMode | None = None
+    sample_rows: int = 0
+    steps: tuple[Degradation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a capture or a job ended."""
+
+    manifest: Manifest | None = None
+    job: JobReport | None = None
+    drop_reason: str | None = None
+    steps: tuple[Degradation, ...] = ()
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRecord:
+    """A capture or a job, with where it stands."""
+
+    capture_id: str
+    kind: Kind
+    slot: str
+    environment_id: str
+    tenant_id: str
+    run_id: str
+    request_id: str
+    breakpoint: str
+    seq: int
+    status: CaptureStatus
+    request: CaptureRequest | None
+    frozen: Frozen | None
+    outcome: Outcome
+    attempts: int
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLease:
+    """A capture or job that somebody works on, until the lease runs out."""
+
+    record: CaptureRecord
+    token: int
+
+
+class CaptureStore(Protocol):
+    """The captures and jobs of one environment: an index, and a queue with leases."""
+
+    def enlist(self, wanted: Sequence[NewCapture]) -> tuple[CaptureRecord, ...]:
+        """Take in captures and jobs, each slot of a run once; the records of all of them."""
+        ...
+
+    def find(self, capture_id: str) -> CaptureRecord | None:
+        """One by its whole id."""
+        ...
+
+    def of_run(self, run_id: str) -> tuple[CaptureRecord, ...]:
+        """Those of a run, in the order of the plan."""
+        ...
+
+    def listed(
+        self, *, request_id: str | None = None, status: CaptureStatus | None = None, limit: int = 50
+    ) -> tuple[CaptureRecord, ...]:
+        """The newest first."""
+        ...
+
+    def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:
+        """Runs that have ended, and whose points nobody has frozen yet."""
+        ...
+
+    def freeze(
+        self, capture_id: str, ticket: Ticket, freeze_us: int, decide: Callable[[InFlight], Fitting]
+    ) -> CaptureRecord:
+        """Keep the ticket of one that waits, and what it comes down to. `decide` sees all others that are under way."""
+        ...
+
+    def drop(self, capture_id: str, outcome: Outcome) -> CaptureRecord:
+        """End one that waits without doing it."""
+        ...
+
+    def reopen(self, run_id: str, reasons: Sequence[str]) -> int:
+        """Let those of a run wait again that were dropped for one of these reasons; how many there were."""
+        ...
+
+    def claim(self, *, owner: str, ttl_s: float, run_id: str | None = None) -> CaptureLease | None:
+        """Take the frozen one that has waited longest, or whose worker is not heard of any more; None if there is none.
+
+        No two callers get the same one. The attempt is counted.
+        """
+        ...
+
+    def keep(self, lease: CaptureLease, *, ttl_s: float) -> bool:
+        """Prolong a lease; False where somebody else has taken it."""
+        ...
+
+    def finish(
+        self, lease: CaptureLease, status: CaptureStatus, outcome: Outcome, expires_at: datetime | None = None
+    ) -> bool:
+        """End it, unless somebody else has taken it by now: then nothing is written, and the answer is False."""
+        ...
+
+    def postpone(self, lease: CaptureLease, outcome: Outcome, *, delay_s: float) -> bool:
+        """Give it back, to be tried again after a while."""
+        ...
+
+    def publish(self, new: NewCapture, manifest: Manifest) -> CaptureRecord:
+        """Take in a capture that is ready. The slot again gives the capture that has it, with this manifest."""
+        ...
+
+    def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:
+        """Ready ones whose time is over."""
+        ...
+
+    def mark_expired(self, capture_id: str) -> None:
+        """Say of a ready one that its rows are gone."""
+        ...
+
+    def delete(self, capture_id: str) -> None:
+        """Forget one."""
+        ...

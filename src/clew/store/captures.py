@@ -1,0 +1,333 @@
+"""Captures and postlude jobs in a database: the index, and the queue that workers take them from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.debug.degrading import Fitting, InFlight
+from clew.debug.manifests import Manifest
+from clew.debug.records import CaptureLease, CaptureRecord, CaptureStatus, Frozen, NewCapture, Outcome
+from clew.debug.requests import CaptureRequest
+from clew.debug.tickets import Ticket
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.debug import CAPTURE_NOT_FOUND
+from clew.runs.events.codec import decode, encode
+from clew.runs.status import RunStatus
+from clew.store.database import Database
+from clew.store.schema import captures, runs
+
+_ENDED = [status.value for status in RunStatus if status.is_terminal]
+_QUEUED, _RUNNING, _READY = (each.value for each in (CaptureStatus.QUEUED, CaptureStatus.RUNNING, CaptureStatus.READY))
+
+
+class SqlCaptureStore:
+    """The captures and jobs of one environment."""
+
+    def __init__(self, database: Database, environment_id: str) -> None:
+        self._database = database
+        self._environment = environment_id
+
+    # The index
+
+    def enlist(self, wanted: Sequence[NewCapture]) -> tuple[CaptureRecord, ...]:
+        """Take in captures and jobs, each slot of a run once; the records of all of them."""
+        if not wanted:
+            return ()
+        with self._database.write(lock=self._lock) as connection:
+            return tuple(self._taken_in(connection, new) for new in wanted)
+
+    def find(self, capture_id: str) -> CaptureRecord | None:
+        """One by its whole id."""
+        with self._database.read() as connection:
+            row = connection.execute(self._all().where(captures.c.capture_id == capture_id)).one_or_none()
+        return None if row is None else _record(row)
+
+    def of_run(self, run_id: str) -> tuple[CaptureRecord, ...]:
+        """Those of a run, in the order of the plan."""
+        statement = self._all().where(captures.c.run_id == run_id)
+        with self._database.read() as connection:
+            rows = connection.execute(statement.order_by(captures.c.seq, captures.c.kind, captures.c.slot))
+            return tuple(map(_record, rows))
+
+    def listed(
+        self, *, request_id: str | None = None, status: CaptureStatus | None = None, limit: int = 50
+    ) -> tuple[CaptureRecord, ...]:
+        """The newest first."""
+        statement = self._all().order_by(captures.c.created_at.desc(), captures.c.capture_id).limit(limit)
+        if request_id is not None:
+            statement = statement.where(captures.c.request_id == request_id)
+        if status is not None:
+            statement = statement.where(captures.c.status == status.value)
+        with self._database.read() as connection:
+            return tuple(map(_record, connection.execute(statement)))
+
+    def publish(self, new: NewCapture, manifest: Manifest) -> CaptureRecord:
+        """Take in a capture that is ready. The slot again gives the capture that has it, with this manifest."""
+        with self._database.write(lock=self._lock) as connection:
+            known = self._taken_in(connection, new)
+            now = self._now(connection)
+            values = {
+                "status": _READY,
+                "result": encode(Outcome(manifest=replace(manifest, capture_id=known.capture_id))),
+                "completed_at": now,
+                "started_at": now,
+                "expires_at": manifest.expires_at,
+            }
+            self._set(connection, known.capture_id, values)
+            return self._one(connection, known.capture_id)
+
+    def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:
+        """Ready ones whose time is over."""
+        statement = self._all().where(
+            captures.c.status == sa.literal(_READY), captures.c.expires_at <= self._database.now()
+        )
+        with self._database.read() as connection:
+            return tuple(map(_record, connection.execute(statement.order_by(captures.c.expires_at).limit(limit))))
+
+    def mark_expired(self, capture_id: str) -> None:
+        """Say of a ready one that its rows are gone."""
+        with self._database.write() as connection:
+            self._set(connection, capture_id, {"status": CaptureStatus.EXPIRED.value}, captures.c.status == _READY)
+
+    def delete(self, capture_id: str) -> None:
+        """Forget one."""
+        with self._database.write() as connection:
+            connection.execute(
+                sa.delete(captures).where(
+                    captures.c.environment_id == self._environment, captures.c.capture_id == capture_id
+                )
+            )
+
+    # The queue
+
+    def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:
+        """Runs that have ended, and whose points nobody has frozen yet."""
+        statement = (
+            sa.select(captures.c.run_id)
+            .join(runs, runs.c.run_id == captures.c.run_id)
+            .where(
+                captures.c.environment_id == self._environment,
+                captures.c.completed_at.is_(None),
+                captures.c.status == _QUEUED,
+                captures.c.ticket.is_(None),
+                runs.c.status.in_(_ENDED),
+            )
+            .distinct()
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return tuple(connection.scalars(statement).all())
+
+    def freeze(
+        self, capture_id: str, ticket: Ticket, freeze_us: int, decide: Callable[[InFlight], Fitting]
+    ) -> CaptureRecord:
+        """Keep the ticket of one that waits, and what it comes down to."""
+        with self._database.write(lock=self._lock) as connection:
+            record = self._one(connection, capture_id)
+            if record.frozen is not None or record.status is not CaptureStatus.QUEUED:
+                return record
+            fitting = decide(self._in_flight(connection, capture_id))
+            frozen = Frozen(ticket, freeze_us, fitting.mode, fitting.sample_rows, fitting.steps)
+            values: dict[str, object] = {"ticket": encode(frozen), "reserved_bytes": fitting.reserved_bytes}
+            if fitting.drop_reason is not None:
+                outcome = Outcome(drop_reason=fitting.drop_reason.value, steps=fitting.steps)
+                values |= self._ended(connection, CaptureStatus.DROPPED, outcome)
+            self._set(connection, capture_id, values)
+            return self._one(connection, capture_id)
+
+    def drop(self, capture_id: str, outcome: Outcome) -> CaptureRecord:
+        """End one that waits without doing it."""
+        with self._database.write() as connection:
+            values = self._ended(connection, CaptureStatus.DROPPED, outcome)
+            self._set(connection, capture_id, values, captures.c.status == _QUEUED)
+            return self._one(connection, capture_id)
+
+    def reopen(self, run_id: str, reasons: Sequence[str]) -> int:
+        """Let those of a run wait again that were dropped for one of these reasons; how many there were."""
+        found = [
+            record
+            for record in self.of_run(run_id)
+            if record.status is CaptureStatus.DROPPED and record.outcome.drop_reason in reasons
+        ]
+        with self._database.write(lock=self._lock) as connection:
+            for record in found:
+                waiting: dict[str, object] = {
+                    "status": _QUEUED,
+                    "ticket": None,
+                    "result": None,
+                    "completed_at": None,
+                    "reserved_bytes": 0,
+                }
+                self._set(connection, record.capture_id, waiting, captures.c.status == CaptureStatus.DROPPED.value)
+        return len(found)
+
+    def claim(self, *, owner: str, ttl_s: float, run_id: str | None = None) -> CaptureLease | None:
+        """Take the frozen one that has waited longest, or whose worker was not heard of any more."""
+        now = self._database.now()
+        statement = (
+            sa.select(captures, now.label("now"))
+            .where(
+                captures.c.environment_id == self._environment,
+                captures.c.completed_at.is_(None),
+                captures.c.ticket.is_not(None),
+                captures.c.due_at <= now,
+                (captures.c.status == _QUEUED)
+                | ((captures.c.status == _RUNNING) & (captures.c.lease_expires_at <= now)),
+            )
+            .order_by(captures.c.due_at, captures.c.created_at, captures.c.seq, captures.c.slot)
+            .limit(1)
+            .with_for_update(of=captures, skip_locked=True)
+        )
+        if run_id is not None:
+            statement = statement.where(captures.c.run_id == run_id)
+        with self._database.write(lock=self._lock) as connection:
+            row = connection.execute(statement).one_or_none()
+            if row is None:
+                return None
+            values = {
+                "status": _RUNNING,
+                "token": row.token + 1,
+                "attempts": row.attempts + 1,
+                "lease_owner": owner,
+                "lease_expires_at": row.now + timedelta(seconds=ttl_s),
+                "started_at": row.started_at or row.now,
+            }
+            self._set(connection, row.capture_id, values)
+            return CaptureLease(self._one(connection, row.capture_id), row.token + 1)
+
+    def keep(self, lease: CaptureLease, *, ttl_s: float) -> bool:
+        """Prolong a lease; False where somebody else has taken it."""
+        with self._database.write() as connection:
+            until = self._now(connection) + timedelta(seconds=ttl_s)
+            return self._held(connection, lease, {"lease_expires_at": until})
+
+    def finish(
+        self, lease: CaptureLease, status: CaptureStatus, outcome: Outcome, expires_at: datetime | None = None
+    ) -> bool:
+        """End it, unless somebody else has taken it by now."""
+        with self._database.write() as connection:
+            values = self._ended(connection, status, outcome) | {"expires_at": expires_at}
+            return self._held(connection, lease, values)
+
+    def postpone(self, lease: CaptureLease, outcome: Outcome, *, delay_s: float) -> bool:
+        """Give it back, to be tried again after a while."""
+        with self._database.write() as connection:
+            values = {
+                "status": _QUEUED,
+                "result": encode(outcome),
+                "due_at": self._now(connection) + timedelta(seconds=delay_s),
+                "lease_owner": None,
+                "lease_expires_at": None,
+            }
+            return self._held(connection, lease, values)
+
+    # Inside a transaction
+
+    @property
+    def _lock(self) -> str:
+        return f"captures:{self._environment}"
+
+    def _all(self) -> sa.Select[Any]:
+        return sa.select(captures).where(captures.c.environment_id == self._environment)
+
+    def _one(self, connection: sa.Connection, capture_id: str) -> CaptureRecord:
+        row = connection.execute(self._all().where(captures.c.capture_id == capture_id)).one_or_none()
+        if row is None:
+            raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=capture_id))
+        return _record(row)
+
+    def _now(self, connection: sa.Connection) -> datetime:
+        now = connection.execute(sa.select(self._database.now())).scalar_one()
+        assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
+        return now
+
+    def _taken_in(self, connection: sa.Connection, new: NewCapture) -> CaptureRecord:
+        known = connection.execute(
+            self._all().where(captures.c.run_id == new.run_id, captures.c.slot == new.slot)
+        ).one_or_none()
+        if known is not None:
+            return _record(known)
+        now = self._now(connection)
+        connection.execute(
+            sa.insert(captures).values(
+                capture_id=new.capture_id,
+                environment_id=self._environment,
+                tenant_id=new.tenant_id,
+                run_id=new.run_id,
+                slot=new.slot,
+                kind=new.kind,
+                request_id=new.request_id,
+                breakpoint=new.breakpoint,
+                seq=new.seq,
+                status=_QUEUED,
+                request=new.request.to_json() if new.request is not None else {},
+                reserved_bytes=0,
+                attempts=0,
+                due_at=now,
+                token=0,
+                created_at=now,
+            )
+        )
+        return self._one(connection, new.capture_id)
+
+    def _in_flight(self, connection: sa.Connection, but: str) -> InFlight:
+        statement = sa.select(sa.func.coalesce(sa.func.sum(captures.c.reserved_bytes), 0), sa.func.count()).where(
+            captures.c.environment_id == self._environment,
+            captures.c.completed_at.is_(None),
+            captures.c.ticket.is_not(None),
+            captures.c.capture_id != but,
+        )
+        size, count = connection.execute(statement).one()
+        return InFlight(int(size), int(count))
+
+    def _ended(self, connection: sa.Connection, status: CaptureStatus, outcome: Outcome) -> dict[str, object]:
+        return {
+            "status": status.value,
+            "result": encode(outcome),
+            "completed_at": self._now(connection),
+            "reserved_bytes": 0,
+            "lease_owner": None,
+            "lease_expires_at": None,
+        }
+
+    def _held(self, connection: sa.Connection, lease: CaptureLease, values: dict[str, object]) -> bool:
+        """Write what only the holder of the newest lease may."""
+        is_mine = (captures.c.token == lease.token) & (captures.c.status == _RUNNING)
+        return self._set(connection, lease.record.capture_id, values, is_mine)
+
+    def _set(
+        self,
+        connection: sa.Connection,
+        capture_id: str,
+        values: dict[str, object],
+        only_if: sa.ColumnElement[bool] | None = None,
+    ) -> bool:
+        condition = (captures.c.environment_id == self._environment) & (captures.c.capture_id == capture_id)
+        statement = sa.update(captures).where(condition if only_if is None else condition & only_if)
+        return connection.execute(statement.values(values)).rowcount > 0
+
+
+def _record(row: sa.Row[Any]) -> CaptureRecord:
+    return CaptureRecord(
+        capture_id=row.capture_id,
+        kind=row.kind,
+        slot=row.slot,
+        environment_id=row.environment_id,
+        tenant_id=row.tenant_id,
+        run_id=row.run_id,
+        request_id=row.request_id,
+        breakpoint=row.breakpoint,
+        seq=row.seq,
+        status=CaptureStatus(row.status),
+        request=CaptureRequest.from_json(row.request) if row.request else None,
+        frozen=decode(Frozen, row.ticket) if row.ticket else None,
+        outcome=decode(Outcome, row.result) if row.result else Outcome(),
+        attempts=row.attempts,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        expires_at=row.expires_at,
+    )
