@@ -116,7 +116,7 @@ class _Explainer:
         self, row_id: str, column: str, value: Value, at: int, entries: tuple[TraceEntry, ...], cause: Cause
     ) -> Explanation:
         label = row_label(entries[-1].full_state, self.trace.plan.input.natural_key, self._creator(entries))
-        return Explanation(self.trace.run_id, row_id, label, column, value, at, cause)
+        return Explanation(self.trace.run_id, row_id, label, column, value, at, cause, self.trace.trace_id(row_id))
 
     def _entries(self, row_id: str, at: int) -> tuple[TraceEntry, ...]:
         if row_id not in self._histories:

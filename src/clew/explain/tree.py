@@ -172,3 +172,5 @@ class Explanation:
     at: int
     """The step after which it has the value."""
     cause: Cause
+    trace_id: int | None = None
+    """Under which the lineage of the row is asked for."""

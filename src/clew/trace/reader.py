@@ -73,7 +73,7 @@ class RunTrace:
         ordinal = self.row_ids.ordinal(row_id)
         entries = [] if ordinal is None else self._histories.entries(ordinal, self.run.last)
         problem = None if entries else self._no_row(row_id)
-        return RowHistory(row_id, columns, tuple(entries), problem)
+        return RowHistory(row_id, columns, tuple(entries), problem, self.trace_id(row_id) if entries else None)
 
     def state(self, row_id: str, at: int | None = None) -> RowState:
         """A row as it was after a step; 0 is loading, None the last step."""
@@ -197,7 +197,7 @@ class RunTrace:
         """The trace id of a row, None where it has none."""
         ordinal = self.row_ids.ordinal(row_id)
         place = None if ordinal is None else self.run.place(ordinal)
-        return None if ordinal is None or place is None else self.ids.ids_of(place[0], [ordinal]).get(ordinal)
+        return None if place is None else self.ids.id_at(place[1], place[2])
 
     def see(self, ordinal: int, cells: Cells) -> Row:
         """A row of the working dataset for the evaluator."""

@@ -32,6 +32,8 @@ class RowHistory:
     """The columns of the last state."""
     entries: tuple[TraceEntry, ...]
     diagnostic: Diagnostic | None = None
+    trace_id: int | None = None
+    """Under which its lineage is asked for; None where the run gave its rows no trace ids."""
 
     def to_json(self) -> dict[str, object]:
         """The form that `clew trace --json` gives."""
@@ -46,7 +48,7 @@ class RowHistory:
             }
             for entry in self.entries
         ]
-        found: dict[str, object] = {"row_id": self.row_id, "history": history}
+        found: dict[str, object] = {"row_id": self.row_id, "trace_id": self.trace_id, "history": history}
         return found if self.diagnostic is None else {**found, "diagnostic": self.diagnostic.to_json()}
 
     def to_arrow(self) -> "pa.Table":

@@ -27,6 +27,15 @@ class RowTraceIds:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
 
+    def id_at(self, file: PartFile, position: int) -> int | None:
+        """The trace id of one row, read from the row group that holds it; None where the row has none."""
+        if isinstance(file.ids, IdBlock):
+            return file.ids.trace_id(position)
+        if file.ids is None:
+            return None
+        [found] = self._reading.files.row(file, position, [TRACE_ID])[TRACE_ID].to_pylist()
+        return found if isinstance(found, int) else None
+
     def ids_of(self, part: Part, ordinals: Collection[int]) -> dict[int, int]:
         """The trace ids of rows of a part, by ordinal."""
         found, carried = dict[int, int](), list[int]()

@@ -32,8 +32,12 @@ def history_page(history: RowHistory, plan: Plan) -> Group:
     return Group(
         Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(_key(history, plan))),
         grid(lines, fixed=3),
-        Text(f"{many}; the whole row: --at {last}", style="dim"),
+        Text(f"{many}; the whole row: --at {last}{_lineage(history)}", style="dim"),
     )
+
+
+def _lineage(history: RowHistory) -> str:
+    return "" if history.trace_id is None else f"; where it came from and went: clew lineage {history.trace_id}"
 
 
 def _key(history: RowHistory, plan: Plan) -> str:
