@@ -30,13 +30,17 @@ class LiveWorkspace:
     def current(self) -> Workspace:
         """The workspace now. What was given out before stays as it was."""
         with self._lock:
-            now = self._monotonic()
-            if now - self._looked >= _LOOK_EVERY_S:
-                self._looked = now
-                found = _fingerprint(self.root)
-                if found != self._fingerprint:
-                    self._fingerprint = found
-                    self._opened = Workspace(self.root, self._environment)
+            is_due = self._monotonic() - self._looked >= _LOOK_EVERY_S
+        return self.look_now() if is_due else self._opened
+
+    def look_now(self) -> Workspace:
+        """The workspace as its files stand at this moment."""
+        with self._lock:
+            self._looked = self._monotonic()
+            found = _fingerprint(self.root)
+            if found != self._fingerprint:
+                self._fingerprint = found
+                self._opened = Workspace(self.root, self._environment)
             return self._opened
 
 

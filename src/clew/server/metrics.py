@@ -13,6 +13,7 @@ from clew.server.site import Site
 from clew.server.streams import EventStreams
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_API = "/api/v1"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
@@ -100,6 +101,12 @@ class CountedRequests:
         try:
             await self._app(scope, receive, noting)
         finally:
-            route = getattr(scope.get("route"), "path", "none")
+            route = _pattern(scope)
             self._metrics.requests.labels(route, scope["method"], str(status)).inc()
             self._metrics.seconds.labels(route).observe(time.perf_counter() - started)
+
+
+def _pattern(scope: Scope) -> str:
+    """The pattern of the route that answered. Routers of the API are included under a prefix that is not in theirs."""
+    pattern: str = getattr(scope.get("route"), "path", "none")
+    return f"{_API}{pattern}" if scope["path"].startswith(f"{_API}/") and not pattern.startswith(_API) else pattern

@@ -1,0 +1,100 @@
+"""A real Chromium in front of a real server process."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+_QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_LINK = re.compile(r"open: (http\S+)")
+PATIENCE_MS = 30_000
+
+
+def find_chromium() -> str | None:
+    """A browser of the machine: the one that CHROMIUM names, or what usually lies on the path."""
+    names = (os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody with a browser who has signed in."""
+
+    page: Page
+    address: str
+    complaints: list[str]
+    """What the browser complained about: broken scripts, and what the content security policy has stopped."""
+
+    def open(self, path: str) -> Page:
+        self.page.goto(self.address + path)
+        return self.page
+
+
+@contextmanager
+def server_process(workspace: Path) -> Iterator[str]:
+    """`clew serve` on a workspace; gives the link that it prints."""
+    command = [sys.executable, "-m", "clew.cli", "serve", "--port", "0", "--no-worker"]
+    with subprocess.Popen(
+        command, cwd=workspace, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            printed = list[str]()
+            for line in process.stdout:
+                printed.append(line)
+                found = _LINK.search(line)
+                if found:
+                    yield found.group(1)
+                    break
+            else:
+                raise AssertionError(f"the server did not start: {''.join(printed)}")
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no Chromium found: set CHROMIUM, or install it (Debian and Ubuntu: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(_QUIET))
+        yield browser
+        browser.close()
+
+
+Enter = Callable[[Path], Visitor]
+
+
+@pytest.fixture
+def enter(chromium: Browser) -> Iterator[Enter]:
+    """Opens a server on a workspace and signs in by the link that it prints."""
+    with ExitStack() as stack:
+
+        def entered(workspace: Path) -> Visitor:
+            link = stack.enter_context(server_process(workspace))
+            context = stack.enter_context(closing(chromium.new_context(viewport={"width": 1280, "height": 860})))
+            context.set_default_timeout(PATIENCE_MS)
+            page = context.new_page()
+            complaints = list[str]()
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+            page.goto(link)
+            return Visitor(page, link.partition("/login")[0], complaints)
+
+        yield entered

@@ -1,0 +1,67 @@
+"""Runs of the sample without Spark: the close leaves the trace that the interpreter gives, all else made-up counts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+from cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
+from recorded_interpretation import Recorded
+from sample_traces import MONTH, sample_data, sample_plans
+from trace_writer import Style, Writer
+
+from clew.app.running.plans import kept_plan
+from clew.runs.artifacts import ArtifactRef
+from clew.runs.executor import StepAttempt, StepContext, StepOutput
+from clew.runs.plan_ref import PlannedStep
+from clew.runs.request import RunRecord
+from clew.runs.snapshot import RunSnapshot
+from clew.trace.parts_json import part_to_json
+
+
+@cache
+def _interpreted_close() -> Recorded:
+    return Recorded(sample_plans()["gl-close"], sample_data(), MONTH, date(2026, 1, 1)).run()
+
+
+@dataclass
+class TracingEngine(FakeEngine):
+    """Writes the trace of a close when it loads."""
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> "FakeExecutor | TracingExecutor":
+        opened = super().open(run, snapshot)
+        plan = kept_plan(self.storage_root, run.request.plan.digest or "")
+        if plan.name != "gl-close" or run.request.period != MONTH:
+            return opened
+        return TracingExecutor(self, opened.steps, run_id=run.run_id)
+
+
+@dataclass
+class TracingExecutor(FakeExecutor):
+    engine: FakeEngine
+    steps: Sequence[PlannedStep]
+    engine_run_ref: Mapping[str, object] | None = None
+    run_id: str = ""
+    written: list[ArtifactRef] = field(default_factory=list)
+
+    def execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> list[StepOutput]:
+        [attempt] = attempts
+        if attempt.step.step_id != "load" or self.written:
+            return super().execute(attempts, context)
+        self.written = write_close_trace(self.engine.storage_root, self.run_id)
+        return [StepOutput.success(*self.written, **COUNTS["load"])]
+
+
+def write_close_trace(root: Path, run_id: str) -> list[ArtifactRef]:
+    """What a run of the close leaves behind, and the references that its events name."""
+    writer = Writer(root, _interpreted_close(), Style(files=2, row_group=500), run_id=run_id)
+    writer.write()
+    references = list[ArtifactRef]()
+    for part in writer.parts:
+        path = root / "runs" / run_id / part.kind / part.name / "part.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(part_to_json(part)), encoding="utf-8")
+        references.append(ArtifactRef(f"storage:{path.relative_to(root)}", "trace-part"))
+    return references
