@@ -26,6 +26,7 @@ from clew.runs.snapshot import RunSnapshot
 from clew.runs.status import StepStatus
 from clew.spark.culprits import culprit
 from clew.spark.engine import EngineRun, StepResult, execute, next_group, next_ordinal
+from clew.spark.expansion import ExpandedStep, expand
 from clew.spark.failures import SPARK_ERRORS, is_value_error, translated
 from clew.spark.joins import UniqueKeys
 from clew.spark.narrow import Expressing
@@ -122,6 +123,10 @@ class SparkExecutor:
             raise UserError(TRACE_WRITE_FAILURE.at(step.place if step else None, problem=problem)) from error
         finally:
             self._run.spark.removeTag(tag)
+
+    def expand_windows(self, snapshot: RunSnapshot) -> list[ExpandedStep]:
+        """Work out the rows behind the summaries of a run that has ended, where the run left that for later."""
+        return list(expand(self._engine_run(snapshot), self.progress(snapshot)))
 
     def close(self) -> None:
         """Nothing is held: the session belongs to the process."""

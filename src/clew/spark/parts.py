@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from clew.spark.sql import quoted
 from clew.trace.identity import ROW_INDEX_BITS
 from clew.trace.layout import ORDINAL, PART_FILE, TRACE_ID, Part, PartFile
-from clew.trace.parts_json import part_to_json
+from clew.trace.parts_json import part_from_json, part_to_json
 
 FEW_ROWS = 1_000
 """Parts with no more rows than these are handed to Spark as they are, not as files."""
@@ -80,6 +80,12 @@ def describe_part(root: Path, name: str, part: Part) -> None:
     staging = folder / f"{PART_FILE}.staging"
     staging.write_text(json.dumps(part_to_json(part), sort_keys=True), encoding="utf-8")
     staging.replace(folder / PART_FILE)
+
+
+def described_part(root: Path, name: str) -> Part | None:
+    """The part in a folder, None where none was finished there."""
+    path = root / name / PART_FILE
+    return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path)) if path.is_file() else None
 
 
 def _sha256(path: Path) -> str:

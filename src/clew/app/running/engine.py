@@ -14,7 +14,6 @@ from clew.plan import require_capabilities
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import resolve
 from clew.runs.clock import utc_now
-from clew.runs.executor import StepExecutor
 from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
 from clew.runs.secrets import SecretRef, SecretsResolver
@@ -69,7 +68,7 @@ class SparkExecutors:
     trace_ids: TraceIds | None = None
     """Where rows get their trace ids from; None where they need none."""
 
-    def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> SparkExecutor:
         """The executor of a run."""
         del snapshot
         request = run.request
