@@ -19,6 +19,7 @@ from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, S
 from clew.spark.conditions import equality_keys
 from clew.spark.creating import appended_rows, summary_rows
 from clew.spark.failures import SPARK_ERRORS
+from clew.spark.footers import given_count
 from clew.spark.joins import JoinChecks, UniqueKeys
 from clew.spark.narrow import Expressing, NarrowStep, change_columns, mask_columns
 from clew.spark.parts import write_part
@@ -127,7 +128,7 @@ class _Chain:
     """Narrow steps on top of each other, whose joins must not double rows.
 
     Where the joined side alone does not tell, the rows that come out are counted: a left join loses none, so more rows
-    than there were before means that one was doubled. That costs nothing, but does not say which; so only then do the
+    than there were before means that one was doubled. That costs little, but does not say which; so only then do the
     steps look for it, one after the other.
     """
 
@@ -153,12 +154,15 @@ class _Chain:
 
     def write(self, steps: Sequence[NarrowStep]) -> list[StepResult]:
         """Write what the steps changed."""
+        observation = Observation() if self._doubtful else None
+        working = self.working if observation is None else _counted(self.working, observation)
         try:
-            results, rows = _write_changes(self._run, self.working, steps)
+            results = _write_changes(self._run, working, steps)
         except SPARK_ERRORS:
             self._find_doubled()
             raise
-        if self._doubtful and rows != self._expected:
+        rows = int(observation.get["rows"]) if observation is not None else self._expected
+        if rows != self._expected:
             self._find_doubled()
             problem = f"{self._expected} rows went into steps {steps[0].seq} to {steps[-1].seq}, and {rows} came out"
             raise EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
@@ -167,6 +171,10 @@ class _Chain:
     def _find_doubled(self) -> None:
         for step, working, joined in self._doubtful:
             self._checks.require(working.rows, step, joined)
+
+
+def _counted(working: Working, observation: Observation) -> Working:
+    return replace(working, rows=working.rows.observe(observation, F.count(F.lit(1)).alias("rows")))
 
 
 def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: Progress) -> int | None:
@@ -195,17 +203,16 @@ def _discard(writing: "Future[_Written]") -> None:
         writing.result().discard()
 
 
-def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]) -> tuple[list[StepResult], int]:
-    """Write what narrow steps changed, with the state where the chain has become long; count all rows on the way."""
+def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]) -> list[StepResult]:
+    """Write what narrow steps changed, with the state where the chain has become long."""
     holds_state = working.chain >= LONGEST_CHAIN
     columns = run.plan.columns_after(steps[-1].seq)
-    counted, observation = _observed(working.rows, steps)
     change = [quoted(name) for step in steps for name in change_columns(step)]
     if holds_state:
         state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
-        rows = counted.select(ORDINAL, *state, *change)
+        rows = working.rows.select(ORDINAL, *state, *change)
     else:
-        rows = counted.select(ORDINAL, *change)
+        rows = working.rows.select(ORDINAL, *change)
         if working.chain <= LONGEST_FILTERED_CHAIN:
             masks = ", ".join(quoted(name) for step in steps for name in mask_columns(step))
             rows = rows.where(f"coalesce({masks}) IS NOT NULL")
@@ -218,19 +225,9 @@ def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]
         steps=tuple(_traced(step) for step in steps),
     )
     written = write_part(rows, run.storage.root, f"{run.folder}/changes/{part.name}", part)
-    found = observation.get
-    results = [StepResult(step.seq, _narrow_counts(step, int(found[f"s{step.seq}"] or 0))) for step in steps]
-    return [*results[:-1], replace(results[-1], parts=(written,))], int(found["rows"])
-
-
-def _observed(rows: DataFrame, steps: Sequence[NarrowStep]) -> tuple[DataFrame, Observation]:
-    """Rows that are counted, step by step, while they are written."""
-    observation = Observation()
-    counts = [
-        F.expr(f"count_if(coalesce({', '.join(map(quoted, mask_columns(step)))}) IS NOT NULL)").alias(f"s{step.seq}")
-        for step in steps
-    ]
-    return rows.observe(observation, F.count(F.lit(1)).alias("rows"), *counts), observation
+    files = [run.storage.root / file.path for file in written.files]
+    results = [StepResult(step.seq, _narrow_counts(step, given_count(files, mask_columns(step)))) for step in steps]
+    return [*results[:-1], replace(results[-1], parts=(written,))]
 
 
 def _narrow_counts(step: NarrowStep, count: int) -> StepCounts:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.plan.steps import OutputStep
+from clew.spark.footers import row_count
 from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
 from clew.spark.output_files import Destination, discard_files, write_files
@@ -74,14 +75,16 @@ class FilePublisher:
         return self._to_table(chosen, step) if target is None else self._to_files(chosen, step, target)
 
     def _to_files(self, rows: DataFrame, step: OutputStep, target: Target) -> Pending:
-        observation = Observation()
-        counted = rows.observe(observation, F.count(F.lit(1)).alias("rows"))
         destination = Destination(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
+        tells_rows = (step.destination.format or "parquet") == "parquet"
+        observation = Observation()
+        counted = rows if tells_rows else rows.observe(observation, F.count(F.lit(1)).alias("rows"))
         publish = write_files(counted, destination)
+        staged = row_count(destination.staging.glob("part-*")) if tells_rows else None
 
         def published() -> Published:
             publish()
-            return Published(int(observation.get["rows"]), path=target.shown)
+            return Published(int(observation.get["rows"]) if staged is None else staged, path=target.shown)
 
         return Pending(published, lambda: discard_files(destination))
 
