@@ -95,7 +95,7 @@ def test_settings(loaded: LoadedWorkspace) -> None:
     assert prod.capture_modes == (CaptureMode.STATS, CaptureMode.SAMPLE_VIEW)
     assert dev.capture_modes == tuple(CaptureMode)
     assert prod.sinks["training"].max_ttl_days == 14
-    assert [bus.id for bus in prod.bus] == ["hook", "log"]
+    assert [bus.id for bus in prod.bus] == ["hook", "log", "marquez"]
     assert dev.queue.max_running == 4
 
 

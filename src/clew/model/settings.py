@@ -79,6 +79,7 @@ class BusType(StrEnum):
 
     WEBHOOK = "webhook"
     FILE = "file"
+    OPENLINEAGE = "openlineage"
 
 
 @record("the Spark settings")
@@ -181,15 +182,25 @@ class Bus(Located):
 
     id: str = key(SLUG, "The id, unique within the environment.")
     type: BusType = key(Choice(BusType), "How events are sent.")
-    url: str | None = key(TEXT, "The address that a webhook calls.", default=None)
+    url: str | None = key(
+        TEXT, "The address that a webhook calls, or at which OpenLineage events are received.", default=None
+    )
     path: str | None = key(PATH, "The file that events are appended to.", default=None)
-    secret_ref: str | None = key(SECRET, "The secret that signs the calls of a webhook.", default=None)
+    secret_ref: str | None = key(
+        SECRET, "The secret that signs the calls of a webhook, or the key for a receiver of OpenLineage.", default=None
+    )
+    namespace: str | None = key(
+        NAME,
+        "The namespace of jobs and datasets in OpenLineage events; clew://TENANT/ENVIRONMENT where left out.",
+        default=None,
+    )
     events: tuple[str, ...] = key(ListOf(NAME, "event names"), "The events to send; all where left out.", default=())
 
     def check(self) -> Iterator[Diagnostic]:
-        """A webhook needs an address, a file a path."""
-        needed = "url" if self.type is BusType.WEBHOOK else "path"
-        if getattr(self, needed) is None:
+        """A webhook needs an address, a file a path, OpenLineage one of them."""
+        places = {BusType.WEBHOOK: ("url",), BusType.FILE: ("path",), BusType.OPENLINEAGE: ("url", "path")}[self.type]
+        if all(getattr(self, place) is None for place in places):
+            needed = " or ".join(places)
             yield MISSING_KEY.at(self.span, key=needed, where=f" in an event bus of type {self.type}")
 
 

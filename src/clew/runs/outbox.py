@@ -78,6 +78,31 @@ class OutboxDispatcher:
                 attempted = 0
             if attempted == 0:
                 stop.wait(poll_s)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Send what the end of a run has left, as long as it is taken: the next worker may be long in coming."""
+        try:
+            for name, sink in self._sinks.items():
+                while self._deliver_while_taken(name, sink):
+                    pass
+        except ClewError as away:
+            _log.warning("the outbox cannot be read: %s", away)
+
+    def _deliver_while_taken(self, name: str, sink: Sink) -> bool:
+        """One batch up to the first event that the sink does not take; whether there may be more to send."""
+        entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
+        delivered: list[int] = []
+        try:
+            for entry in entries:
+                error = self._attempt(sink, entry)
+                if error is not None:
+                    self._postpone(entry, error)
+                    return False
+                delivered.append(entry.entry_id)
+        finally:
+            self._outbox.delivered(delivered)
+        return bool(entries)
 
     def _deliver(self, name: str, sink: Sink) -> Deliveries:
         delivered: list[int] = []

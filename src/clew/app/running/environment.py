@@ -1,14 +1,20 @@
 """An environment of clew.yaml as the parts of Clew take it: paths, addresses, policies."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
+from clew.app.running.plans import is_kept, kept_plan
 from clew.model import Environment
 from clew.model.settings import Approval, Bus, BusType
+from clew.plan import Plan
 from clew.runs.limits import Overload, QueuePolicy, RetryPolicy, StoreLimits
 from clew.runs.redaction import Redactor
+from clew.runs.request import RunRecord
 from clew.runs.secrets import EnvironmentSecrets, FileSecrets, SecretRef, SecretScope, SecretsProvider, SecretsResolver
 from clew.runs.sinks.file import FileSink
+from clew.runs.sinks.openlineage import FileTarget, HttpTarget, OpenLineageSink
 from clew.runs.sinks.sink import Sink
 from clew.runs.sinks.webhook import WebhookSink
 
@@ -102,11 +108,29 @@ class RunEnvironment:
         return {bus.id: self._sink(bus, secrets) for bus in self.settings.bus}
 
     def _sink(self, bus: Bus, secrets: SecretsResolver) -> Sink:
-        if bus.type is BusType.FILE:
-            return FileSink(bus.id, self.root / (bus.path or f".clew/bus/{bus.id}.jsonl"))
-        reference = bus.secret_ref
+        secret = self._secret(bus.secret_ref, secrets)
+        match bus.type:
+            case BusType.FILE:
+                return FileSink(bus.id, self._bus_file(bus))
+            case BusType.WEBHOOK:
+                return WebhookSink(bus.id, bus.url or "", secret=secret)
+            case BusType.OPENLINEAGE:
+                target = HttpTarget(bus.url, api_key=secret) if bus.url else FileTarget(self._bus_file(bus))
+                namespace = bus.namespace or f"clew://{self.settings.tenant}/{self.name}"
+                return OpenLineageSink(bus.id, target, namespace=namespace, plan_of=self._plan_of)
+        assert_never(bus.type)
+
+    def _bus_file(self, bus: Bus) -> Path:
+        return self.root / (bus.path or f".clew/bus/{bus.id}.jsonl")
+
+    def _secret(self, reference: str | None, secrets: SecretsResolver) -> Callable[[], str] | None:
         if reference is None:
-            return WebhookSink(bus.id, bus.url or "")
-        return WebhookSink(
-            bus.id, bus.url or "", secret=lambda: secrets.resolve([SecretRef.parse(reference)], self.scope)[reference]
-        )
+            return None
+        return lambda: secrets.resolve([SecretRef.parse(reference)], self.scope)[reference]
+
+    def _plan_of(self, run: RunRecord) -> Plan | None:
+        """The plan of a run as it was kept; None where it is gone, so that its events go out without details."""
+        digest = run.request.plan.digest
+        if digest is None or not is_kept(self.storage_root, digest):
+            return None
+        return kept_plan(self.storage_root, digest)
