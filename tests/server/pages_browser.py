@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
 _QUIET = (
     "--no-sandbox",
@@ -22,6 +22,7 @@ _QUIET = (
 )
 _LINK = re.compile(r"open: (http\S+)")
 PATIENCE_MS = 30_000
+WIDE: ViewportSize = {"width": 1280, "height": 860}
 
 
 def find_chromium() -> str | None:
@@ -81,6 +82,17 @@ def chromium() -> Iterator[Browser]:
 Enter = Callable[[Path], Visitor]
 
 
+def visitor_of(context: BrowserContext, link: str) -> Visitor:
+    """Somebody who has opened the link that the server printed."""
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    complaints = list[str]()
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.goto(link)
+    return Visitor(page, link.partition("/login")[0], complaints)
+
+
 @pytest.fixture
 def enter(chromium: Browser) -> Iterator[Enter]:
     """Opens a server on a workspace and signs in by the link that it prints."""
@@ -88,13 +100,16 @@ def enter(chromium: Browser) -> Iterator[Enter]:
 
         def entered(workspace: Path) -> Visitor:
             link = stack.enter_context(server_process(workspace))
-            context = stack.enter_context(closing(chromium.new_context(viewport={"width": 1280, "height": 860})))
-            context.set_default_timeout(PATIENCE_MS)
-            page = context.new_page()
-            complaints = list[str]()
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-            page.goto(link)
-            return Visitor(page, link.partition("/login")[0], complaints)
+            return visitor_of(stack.enter_context(closing(chromium.new_context(viewport=WIDE))), link)
 
         yield entered
+
+
+@pytest.fixture(scope="module")
+def auditor(
+    chromium: Browser, finished_ledger: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Visitor]:
+    """Somebody who looks at a workspace with a completed run."""
+    folder = Path(shutil.copytree(finished_ledger[0], tmp_path_factory.mktemp("audited") / "ledger"))
+    with server_process(folder) as link, closing(chromium.new_context(viewport=WIDE)) as context:
+        yield visitor_of(context, link)

@@ -26,21 +26,26 @@ function markStale(isStale) {
   if (badge) badge.hidden = !isStale;
 }
 
+function isStale() {
+  return document.getElementById("stale")?.hidden === false;
+}
+
 async function resync() {
   if (resyncing) return resyncing;
   resyncing = (async () => {
     for (let wait = 300; ; wait = Math.min(wait * 2, 10000)) {
       try {
         const unfolded = document.getElementById("history")?.open;
-        const stale = !document.getElementById("stale")?.hidden;
-        const dialog = document.getElementById("signal");
-        if (dialog?.open) { await new Promise((done) => dialog.addEventListener("close", done, { once: true })); }
-        if (replacePart("run", await fetchPage(`/runs/${encodeURIComponent(runId)}`))) {
+        const wasStale = isStale();
+        const page = await fetchPage(`/runs/${encodeURIComponent(runId)}`);
+        const focused = document.activeElement?.dataset?.signal;
+        if (replacePart("run", page)) {
           seen = Math.max(Number(part().dataset.seq), 0);
           if (unfolded) document.getElementById("history").open = true;
           markStale(false);
           enhance();
-          if (stale) say(`In step again, up to event ${seen}`);
+          if (focused) document.querySelector(`[data-signal="${CSS.escape(focused)}"]`)?.focus();
+          if (wasStale) say(`In step again, up to event ${seen}`);
           break;
         }
       } catch { /* The server is away; the next attempt comes. */ }
@@ -160,10 +165,10 @@ function listen() {
     queue = queue.then(resync).then(() => say(""));
   });
   source.addEventListener("error", () => {
-    if (source.readyState === EventSource.CLOSED) return;
+    if (source.readyState === EventSource.CLOSED || isStale()) return;
     say("The connection is interrupted; trying again");
   });
-  source.addEventListener("open", () => { if (document.getElementById("stale")?.hidden !== false) say(`Live, up to event ${seen}`); });
+  source.addEventListener("open", () => { if (!isStale()) say(`Live, up to event ${seen}`); });
 }
 
 function stepNumber(stepId) {
@@ -171,7 +176,7 @@ function stepNumber(stepId) {
   return stepId === "load" ? 0 : Number(stepId);
 }
 
-async function send(form, dialog) {
+async function send() {
   const problem = document.getElementById("signal-problem");
   problem.textContent = "";
   const fields = new FormData(form);
@@ -195,12 +200,13 @@ async function send(form, dialog) {
   if (part().dataset.over === "false") listen();
 }
 
+const dialog = document.getElementById("signal");
+const form = dialog?.querySelector("form");
+
 function enhance() {
-  const dialog = document.getElementById("signal");
-  if (!dialog) return;
-  const form = dialog.querySelector("form");
   for (const button of document.querySelectorAll("[data-signal]")) {
     button.addEventListener("click", () => {
+      form.reset();
       form.elements.signal.value = button.dataset.signal;
       form.elements.step.value = button.dataset.step;
       document.getElementById("signal-title").textContent = button.dataset.title;
@@ -210,12 +216,13 @@ function enhance() {
       form.elements.reason.focus();
     });
   }
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    send(form, dialog);
-  });
-  dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
 }
+
+form?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  send();
+});
+dialog?.querySelector("[data-close]").addEventListener("click", () => dialog.close());
 
 enhance();
 if (part().dataset.over === "false") listen();
