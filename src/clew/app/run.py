@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clew.app.captures.places import Places
 from clew.app.running.reading import LOAD_STEP, RunView
 from clew.diagnostics import Diagnostic, UserError
 from clew.trace.html_tables import Html, html_table
 
 if TYPE_CHECKING:
+    from clew.app.captures.reading import Capture
     from clew.runs.snapshot import StepSnapshot
 
 
@@ -16,6 +18,7 @@ class Run:
     """A run as it stood when it was asked for; `Workspace.get_run` gives it as it stands now."""
 
     view: RunView
+    places: Places
 
     @property
     def id(self) -> str:
@@ -46,6 +49,18 @@ class Run:
     def outputs(self) -> list[dict[str, object]]:
         """What was published: seq, path or table, rows, and the dataset version where it became one."""
         return self.view.outputs()
+
+    @property
+    def captures(self) -> "list[Capture]":
+        """The captures that were taken of it, in the order of the plan."""
+        from clew.app.captures.reading import Capture  # noqa: PLC0415 - reads Parquet, which most runs are not asked for
+
+        return [Capture(record, self.places) for record in self.view.captures if record.kind == "capture"]
+
+    @property
+    def postlude_jobs(self) -> list[dict[str, object]]:
+        """The jobs that its plan attaches to breakpoints, with what became of them."""
+        return self.view.postlude_jobs()
 
     @property
     def error(self) -> Diagnostic | None:

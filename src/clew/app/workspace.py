@@ -22,6 +22,7 @@ from clew.model import (
 from clew.plan import Plan
 
 if TYPE_CHECKING:
+    from clew.app.captures.reading import Capture
     from clew.app.fluent import ProjectBuilder
     from clew.app.run import Run
     from clew.app.running.collecting.collector import Garbage
@@ -134,6 +135,7 @@ class Workspace:
         limit: int = 50,
     ) -> "list[Run]":
         """Runs of the environment, newest first."""
+        from clew.app.captures.places import Places
         from clew.app.run import Run
         from clew.app.running.reading import RunReader
         from clew.app.running.state import open_state
@@ -149,17 +151,39 @@ class Workspace:
         )
         with open_state(environment) as state:
             reader = RunReader(state, environment)
-            return [Run(reader.view(run.run_id)) for run in reader.runs(which, limit)]
+            places = Places(environment)
+            return [Run(reader.view(run.run_id), places) for run in reader.runs(which, limit)]
 
     def get_run(self, run_id: str) -> "Run":
         """A run by its id, or the beginning of it. UserError RunNotFound where there is none."""
+        from clew.app.captures.places import Places
         from clew.app.run import Run
         from clew.app.running.reading import RunReader
         from clew.app.running.state import open_state
 
         environment = self.run_environment
         with open_state(environment) as state:
-            return Run(RunReader(state, environment).view(run_id))
+            return Run(RunReader(state, environment).view(run_id), Places(environment))
+
+    def captures(self, *, run: str | None = None, request_id: str | None = None, limit: int = 50) -> "list[Capture]":
+        """Captures of the environment, newest first, or those of one run or one request for a run."""
+        from clew.app.captures.reading import CaptureReader
+        from clew.app.running.reading import RunReader
+        from clew.app.running.state import open_state
+
+        environment = self.run_environment
+        with open_state(environment) as state:
+            run_id = RunReader(state, environment).find(run).run_id if run is not None else None
+            return CaptureReader(state, environment).listed(run_id=run_id, request_id=request_id, limit=limit)
+
+    def capture(self, capture_id: str) -> "Capture":
+        """A capture by its id. UserError CaptureNotFound where there is none."""
+        from clew.app.captures.reading import CaptureReader
+        from clew.app.running.state import open_state
+
+        environment = self.run_environment
+        with open_state(environment) as state:
+            return CaptureReader(state, environment).find(capture_id)
 
     def gc(self, *, keep_days: int | None = None, keep_runs: int | None = None, dry_run: bool = False) -> "Garbage":
         """Remove old runs, versions of datasets that nobody needs, and what dead workers have left.

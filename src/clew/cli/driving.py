@@ -12,6 +12,7 @@ from clew.cli.failure import DONE, FAILED, INTERRUPTED
 from clew.cli.output import say, write_json
 from clew.cli.run_site import RunSite, short
 from clew.cli.session import Session
+from clew.cli.views.capture_lines import capture_lines
 from clew.cli.views.page import plain
 from clew.cli.views.run_end import end_lines
 from clew.cli.views.run_progress import LiveWatch, PlainWatch, RunProgress, watch_for_output
@@ -33,7 +34,8 @@ def drive(site: RunSite, run_id: str, session: Session) -> int:
     if session.wants_json:
         write_json(view.to_json())
     else:
-        for line in end_lines(view, site):
+        first, *rest = end_lines(view, site)
+        for line in (first, *capture_lines(view), *rest):
             say(line)
     if view.snapshot.status is RunStatus.COMPLETED:
         return DONE

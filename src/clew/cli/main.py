@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from clew import __version__
+from clew.cli.commands.capture import capture
+from clew.cli.commands.captures import captures
 from clew.cli.commands.check import check
 from clew.cli.commands.collect import collect
 from clew.cli.commands.datasets import datasets
@@ -50,6 +52,8 @@ _COMMANDS: Mapping[str, Callable[..., None]] = {
     "trace": trace,
     "explain": explain,
     "lineage": lineage,
+    "captures": captures,
+    "capture": capture,
     "gc": gc,
     "projects": projects,
     "activate": activate,

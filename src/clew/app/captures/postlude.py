@@ -287,3 +287,23 @@ def _latest_expiry(outcome: Outcome) -> datetime | None:
     if outcome.job is None:
         return None
     return max((emission.expires_at for emission in outcome.job.emissions), default=None)
+
+
+@contextmanager
+def after_runs(
+    environment: RunEnvironment,
+    state: State,
+    session: Callable[[], SparkSession],
+    *,
+    on_done: Callable[[CaptureRecord], None],
+    stop: threading.Event,
+) -> Iterator[None]:
+    """Do what comes after runs in a thread beside them, until told to stop."""
+    postlude = Postlude(environment, state, session, on_done=on_done)
+    thread = threading.Thread(target=postlude.run, args=(stop,), name="postlude")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -16,9 +16,11 @@ def worker(
 ) -> None:
     """Take runs from the queue and drive them, until told to stop.
 
-    Takes over runs whose worker is not heard of any more, and delivers events to the buses. SIGTERM and Ctrl-C let the
-    present step come to its end and give the run back. With --json the runs that were worked on are printed at the end.
+    Takes over runs whose worker is not heard of any more, does the captures and postlude jobs of runs that have ended,
+    and delivers events to the buses. SIGTERM and Ctrl-C let the present step come to its end and give the run back.
+    With --json the runs that were worked on are printed at the end.
     """
+    from clew.app.captures.postlude import after_runs
     from clew.app.running.starting import RunStarter
     from clew.cli.run_site import open_site
     from clew.cli.views.worker_lines import WorkerLines
@@ -30,7 +32,8 @@ def worker(
         starter = RunStarter(site.workspace, site.environment, site.state)
         lines.say(f"worker {worker_name()} takes runs of the environment {site.environment.name}; Ctrl-C stops it")
         starter.prepare()
-        starter.worker(on_event=lines.take).run(stop)
+        with after_runs(site.environment, site.state, starter.session, on_done=lines.done, stop=stop):
+            starter.worker(on_event=lines.take).run(stop)
         if session.wants_json:
             write_json({"worker": worker_name(), "runs": lines.ended_as_json()})
         else:

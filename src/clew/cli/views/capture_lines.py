@@ -24,7 +24,9 @@ _NOT_MEANT = {Reason.RUN_NOT_COMPLETED.value, Reason.WHEN_NOT_TRUE.value}
 
 
 def capture_lines(view: RunView) -> list[str]:
-    """One line for each capture that was asked for, and for each job that was for this run."""
+    """One line for each capture that was asked for, and for each job that was for this run, once it is over."""
+    if not view.snapshot.status.is_terminal:
+        return []
     captures = [record for record in view.captures if record.request is not None]
     jobs = [record for record in view.captures if record.kind == "job" and record.outcome.drop_reason not in _NOT_MEANT]
     return [

@@ -7,7 +7,6 @@ from clew.app.running.reading import LOAD_STEP, RunView, committed_parts
 from clew.cli.colour import bad, error_text, good
 from clew.cli.moments import duration, size
 from clew.cli.run_site import RunSite, short
-from clew.cli.views.capture_lines import capture_lines
 from clew.cli.views.page import plain
 from clew.plan.steps import OutputStep
 from clew.runs.status import RunStatus, StepStatus
@@ -43,14 +42,13 @@ def _completed(view: RunView, site: RunSite) -> list[str]:
     )
     return [
         f"{good('completed')} in {took}; trace {size(trace)}",
-        *capture_lines(view),
         f"next: {site.command(f'trace {short(view.record.run_id)}')}",
     ]
 
 
 def _failed(view: RunView, site: RunSite) -> list[str]:
     name, failed = short(view.record.run_id), view.failed_step
-    lines = [*capture_lines(view), *failure_lines(view, site)]
+    lines = failure_lines(view, site)
     if failed is None:
         lines.append(f"The run is {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
         return [*lines, f"  {site.command(f'signal {name} RETRY_RUN')}"]

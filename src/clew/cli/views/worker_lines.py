@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from clew.cli.run_site import short
+from clew.cli.views.capture_lines import job_name, what
 from clew.cli.views.page import plain
 from clew.cli.views.run_steps import LOAD, outcome
+from clew.debug.records import CaptureRecord
 from clew.runs.events.bodies import (
     AlertRaised,
     RunCancelled,
@@ -43,6 +45,12 @@ class WorkerLines:
             line = self._line(event, is_first=is_first)
             if line is not None and (is_new or is_first):
                 self.say(f"run {short(event.run_id)}: {line}")
+
+    def done(self, record: CaptureRecord) -> None:
+        """Show a capture or a postlude job that is done."""
+        named = f"job {job_name(record)}" if record.kind == "job" else f"capture {record.capture_id}"
+        with self._lock:
+            self.say(f"run {short(record.run_id)}: {named} {what(record)}")
 
     def ended_as_json(self) -> list[dict[str, object]]:
         """The runs that were worked on, with what became of them."""

@@ -1,0 +1,144 @@
+"""Captures to look at: found by their whole id, opened by those who may, read without Spark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clew.app.captures.json_forms import capture_json
+from clew.app.captures.places import Places
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.state import State
+from clew.debug.access import Reader, require_reading
+from clew.debug.captured_rows import CapturedRows
+from clew.debug.diffing import CaptureDiff, diff_captures, statistics_of_rows
+from clew.debug.manifests import Manifest
+from clew.debug.records import CaptureRecord, CaptureStatus
+from clew.debug.report import report_page
+from clew.debug.statistics import Statistics
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.debug import CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAPTURE_NOT_READY
+from clew.runs.access.roles import AccessRole
+from clew.runs.clock import utc_now
+from clew.trace.html_tables import html_table
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture as it stood when it was asked for."""
+
+    record: CaptureRecord
+    places: Places
+
+    @property
+    def id(self) -> str:
+        """The id of the capture."""
+        return self.record.capture_id
+
+    @property
+    def status(self) -> str:
+        """queued, running, ready, failed, expired or dropped."""
+        return self.record.status.value
+
+    @property
+    def breakpoint(self) -> str:
+        """The full name of its breakpoint."""
+        return self.record.breakpoint
+
+    @property
+    def manifest(self) -> Manifest:
+        """Everything about it beside its rows. UserError where it is not ready, or not any more."""
+        manifest, status = self.record.outcome.manifest, self.record.status
+        expires = self.record.expires_at
+        if status is CaptureStatus.EXPIRED or (manifest is not None and expires is not None and expires <= utc_now()):
+            when = expires.date().isoformat() if expires is not None else "its day"
+            raise UserError(CAPTURE_EXPIRED.anywhere(capture_id=self.id, when=when))
+        if status is not CaptureStatus.READY or manifest is None:
+            outcome = self.record.outcome
+            reason = outcome.drop_reason or (outcome.error.message if outcome.error is not None else "")
+            because = f": {reason}" if reason else ""
+            raise UserError(CAPTURE_NOT_READY.anywhere(capture_id=self.id, status=status, because=because))
+        return manifest
+
+    @property
+    def rows(self) -> CapturedRows:
+        """Its rows. UserError where it has none."""
+        return CapturedRows(self.manifest, self.places.path(self.manifest.folder))
+
+    def to_arrow(self) -> "pa.Table":
+        """The rows that are not deleted, in the order that they had in the run."""
+        return self.rows.to_arrow()
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The same as a data frame; pandas must be installed."""
+        return self.rows.to_pandas()
+
+    def statistics(self) -> Statistics:
+        """Its columns in numbers."""
+        manifest = self.manifest
+        if manifest.statistics is not None:
+            return Statistics.from_json(manifest.statistics)
+        return statistics_of_rows(self.rows)
+
+    def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
+        """In what another capture differs from this one."""
+        return diff_captures(self.rows, other.rows, key=key, examples=examples)
+
+    def report(self) -> str:
+        """A page about it, in HTML, that stands for itself."""
+        return report_page(self.manifest, self.statistics())
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `captures --json`."""
+        return capture_json(self.record)
+
+    def __repr__(self) -> str:
+        return f"<Capture {self.id} of {self.breakpoint}: {self.status}>"
+
+    def _repr_html_(self) -> str:
+        found = self.statistics()
+        rows = [
+            [each.name, each.type, f"{each.nulls:,}", f"{each.distinct:,}", str(each.min), str(each.max)]
+            for each in found.columns
+        ]
+        caption = f"{self.breakpoint}: {found.rows:,} rows"
+        return html_table(caption, ["column", "type", "nulls", "distinct", "min", "max"], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReader:
+    """Finds the captures of an environment for somebody."""
+
+    state: State
+    environment: RunEnvironment
+    role: AccessRole = AccessRole.ADMIN
+    """The user of an embedded environment may do everything."""
+
+    def find(self, capture_id: str) -> Capture:
+        """A capture by its whole id. UserError CaptureNotFound, and CaptureAccessDenied for those who may not."""
+        record = self.state.captures.find(capture_id)
+        if record is None or record.kind != "capture":
+            raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=capture_id))
+        reader = Reader(self.role, self.environment.settings.tenant)
+        require_reading(record, reader, self.environment.settings.captures.include_roles)
+        return Capture(record, Places(self.environment))
+
+    def listed(
+        self,
+        *,
+        run_id: str | None = None,
+        request_id: str | None = None,
+        status: CaptureStatus | None = None,
+        limit: int = 50,
+    ) -> list[Capture]:
+        """Captures, newest first."""
+        store = self.state.captures
+        if run_id is not None:
+            found = [record for record in store.of_run(run_id) if status in {None, record.status}]
+        else:
+            found = list(store.listed(request_id=request_id, status=status, limit=limit))
+        mine = [each for each in found if each.tenant_id == self.environment.settings.tenant and each.kind == "capture"]
+        return [Capture(record, Places(self.environment)) for record in mine]

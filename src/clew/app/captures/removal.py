@@ -1,0 +1,89 @@
+"""Captures and emissions whose time is over, or that somebody does not want any more."""
+
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from clew.app.captures.places import Places
+from clew.app.running.collecting.collectable import Removable
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.state import State
+from clew.debug.records import CaptureRecord, CaptureStore
+from clew.runs.clock import utc_now
+
+
+def remove_capture(places: Places, store: CaptureStore, record: CaptureRecord) -> int:
+    """Take a capture away, its record too; the bytes that it freed."""
+    freed = _remove_files(places, record)
+    store.delete(record.capture_id)
+    return freed
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredCaptures:
+    """Captures, and what jobs have sent, once their time is over. That they existed stays on record."""
+
+    environment: RunEnvironment
+    state: State
+    kind: str = "capture"
+
+    def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
+        """What may go. A capture stands on its own: that its run is gone makes no difference."""
+        del without_runs
+        places = Places(self.environment)
+        return [
+            Removable(
+                self.kind,
+                record.capture_id,
+                f"{record.breakpoint}: expired on {record.expires_at.date() if record.expires_at else now.date()}",
+                sum(_size(path) for path in _paths(places, record)),
+            )
+            for record in self.state.captures.expired()
+        ]
+
+    def remove(self, thing: Removable) -> None:
+        """Take the files of one away."""
+        record = self.state.captures.find(thing.name)
+        if record is not None:
+            _remove_files(Places(self.environment), record)
+            self.state.captures.mark_expired(thing.name)
+
+
+def collect_expired(environment: RunEnvironment, state: State) -> tuple[Removable, ...]:
+    """Take away everything whose time is over."""
+    captures = ExpiredCaptures(environment, state)
+    gone = tuple(captures.expired(utc_now()))
+    for thing in gone:
+        captures.remove(thing)
+    return gone
+
+
+def _paths(places: Places, record: CaptureRecord) -> list[Path]:
+    """The folders and files that belong to a record alone."""
+    outcome = record.outcome
+    found = list[Path]()
+    if outcome.manifest is not None:
+        found.append(places.path(outcome.manifest.folder).parent)
+    if outcome.job is not None:
+        sent = [places.path(each.path) for each in outcome.job.emissions if each.capture_id is None]
+        found += [path for file in sent for path in (file, file.with_suffix(".json"))]
+    return found
+
+
+def _remove_files(places: Places, record: CaptureRecord) -> int:
+    freed = 0
+    for path in _paths(places, record):
+        freed += _size(path)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return freed
+
+
+def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())

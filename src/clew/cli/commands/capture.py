@@ -1,0 +1,175 @@
+"""`clew capture`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
+from clew.cli.session import Session
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT, WRONG_USAGE
+
+if TYPE_CHECKING:
+    from clew.app.captures.reading import Capture
+    from clew.cli.run_site import RunSite
+
+_ACTIONS = {"show": (1, 1), "view": (1, 1), "diff": (2, 2), "rm": (1, 100)}
+"""How many ids each action takes."""
+
+
+def capture(
+    context: typer.Context,
+    action: Annotated[str, typer.Argument(metavar="show|view|diff|rm", help="What to do.", show_default=False)],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Captures, by their whole ids.", show_default=False)
+    ],
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN", help="For diff: a column that tells rows apart. Repeatable."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.", min=1)] = 20,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="For view: write all rows to a .parquet or .csv file.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="For show: write a page with plots to a file.")
+    ] = None,
+    environment: EnvironmentOption = None,
+    workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
+    _verbose: VerboseOption = False,
+) -> None:
+    """Look at captures, without Spark.
+
+    `show` tells what a capture is and describes its columns, `view` shows its rows without the deleted ones, `diff`
+    compares two captures row by row and column by column, `rm` takes captures away.
+    """
+    from clew.app.captures.reading import CaptureReader
+    from clew.cli.run_site import open_site
+
+    session = context.ensure_object(Session)
+    _check(action, ids)
+    with open_site(session, workspace, environment) as site:
+        reader = CaptureReader(site.state, site.environment)
+        found = [reader.find(each) for each in ids]
+        match action:
+            case "show":
+                _show(found[0], html, session)
+            case "view":
+                _view(found[0], out, limit, session)
+            case "diff":
+                _diff(found[0], found[1], key or [], limit, session)
+            case _:
+                _remove(site, found, session)
+
+
+def _check(action: str, ids: list[str]) -> None:
+    if action not in _ACTIONS:
+        hint = did_you_mean(action, _ACTIONS) or f"it is one of {', '.join(_ACTIONS)}"
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint=hint))
+    least, most = _ACTIONS[action]
+    if not least <= len(ids) <= most:
+        wanted = {(1, 1): "one capture", (2, 2): "two captures"}.get((least, most), "captures")
+        raise UserError(WRONG_USAGE.anywhere(problem=f"{action} takes {wanted}, not {len(ids)}"))
+
+
+def _show(capture: "Capture", html: Path | None, session: Session) -> None:
+    from clew.cli.views.capture_page import capture_page
+    from clew.cli.views.page import show
+
+    if not capture.record.status.is_over or capture.record.outcome.manifest is None:
+        _tell_where_it_stands(capture, session)
+        return
+    manifest, statistics = capture.manifest, capture.statistics()
+    if html is not None:
+        _write(html, capture.report())
+    if session.wants_json:
+        document = capture.to_json() | {"manifest": manifest.to_json(), "statistics": statistics.to_json()}
+        write_json(document)
+        return
+    show(*capture_page(capture.record, manifest, statistics))
+    if html is not None:
+        say(f"written to {html}")
+
+
+def _tell_where_it_stands(capture: "Capture", session: Session) -> None:
+    from clew.cli.views.capture_lines import what
+
+    if session.wants_json:
+        write_json(capture.to_json())
+    else:
+        say(f"capture {capture.id}  {what(capture.record)}")
+
+
+def _view(capture: "Capture", out: Path | None, limit: int, session: Session) -> None:
+    from clew.cli.views.capture_page import rows_table
+    from clew.cli.views.page import show
+    from clew.trace.json_values import json_value
+
+    rows = capture.rows
+    if out is not None:
+        written = _write_rows(capture, out)
+        if session.wants_json:
+            write_json({"capture_id": capture.id, "rows": written, "path": str(out)})
+        else:
+            say(f"{written:,} rows written to {out}")
+        return
+    table = rows.to_arrow(limit)
+    if session.wants_json:
+        shown = [{name: json_value(value) for name, value in row.items()} for row in table.to_pylist()]
+        write_json({"capture_id": capture.id, "breakpoint": capture.breakpoint, "rows": shown})
+        return
+    shown_rows, more = rows_table([name for name in table.column_names if name != "_row_id"], table.to_pylist())
+    show(shown_rows)
+    beside = f"; {more} more columns in --json and --out FILE" if more else ""
+    say(f"{table.num_rows:,} of {rows.manifest.rows - rows.deleted():,} rows{beside}")
+
+
+def _write_rows(capture: "Capture", out: Path) -> int:
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
+    table = capture.to_arrow()
+    try:
+        match out.suffix.lower():
+            case ".parquet":
+                pq.write_table(table, out, compression="zstd")
+            case ".csv":
+                pa_csv.write_csv(table, out)
+            case other:
+                problem = f'rows cannot be written as "{other}"'
+                raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="name a .parquet or a .csv file"))
+    except OSError as error:
+        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=error.strerror or error)) from error
+    return int(table.num_rows)
+
+
+def _diff(before: "Capture", after: "Capture", key: list[str], limit: int, session: Session) -> None:
+    from clew.cli.views.capture_page import diff_page
+    from clew.cli.views.page import show
+
+    found = before.diff(after, key=key, examples=limit)
+    if session.wants_json:
+        write_json(found.to_json())
+    else:
+        show(*diff_page(found))
+
+
+def _remove(site: "RunSite", captures: list["Capture"], session: Session) -> None:
+    from clew.app.captures.removal import remove_capture
+    from clew.cli.moments import size
+
+    freed = sum(remove_capture(each.places, site.state.captures, each.record) for each in captures)
+    if session.wants_json:
+        write_json({"removed": [each.id for each in captures], "freed_bytes": freed})
+    else:
+        say(f"{len(captures)} removed, {size(freed)} freed")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=error.strerror or error)) from error
