@@ -22,24 +22,24 @@ from clew.model import (
 from clew.plan import Plan
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
     from clew.app.captures.reading import Capture
     from clew.app.fluent import ProjectBuilder
+    from clew.app.lineage.tracing import Tracing
     from clew.app.run import Run
     from clew.app.running.collecting.collector import Garbage
     from clew.app.running.environment import RunEnvironment
     from clew.app.scenarios.testing import ScenarioTests, TestReport
+    from clew.tracelink import Expansion, Lineage
 
-
-    from contextlib import AbstractContextManager
-    from datetime import datetime
 
 def open_workspace(path: str | Path = ".", environment: str | None = None) -> "Workspace":
-    from clew.app.lineage.tracing import Tracing
     """The workspace that a folder belongs to: the nearest clew.yaml, in the folder itself or above it.
 
     Files are read when something is asked for, not before.
     """
-    from clew.tracelink import Expansion, Lineage
     return Workspace(find_workspace(Path(path).absolute()), environment)
 
 
@@ -201,21 +201,6 @@ class Workspace:
             collector = collector_of(self, environment, state)
             return collector.find(retention) if dry_run else collector.collect(retention)
 
-    def test(self, *paths: str | Path) -> "TestReport":
-        """Run scenarios: those of these files and folders, all of the workspace where none are given."""
-        return self.scenario_tests([self.root / path for path in paths]).run()
-
-    def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
-        """The scenarios of these files and folders, all of the workspace where none are given, ready to be run."""
-        from clew.app.running.session import session_of
-        from clew.app.scenarios.testing import ScenarioTests
-
-        environment = self.run_environment
-        return ScenarioTests(self.loaded, paths, lambda: session_of(environment))
-
-    def source_of(self, file: str) -> str | None:
-        """The text of a file of the workspace, for excerpts in messages."""
-        return self.loaded.source_of(file)
     def lineage(
         self, trace_id: int, direction: str = "up", *, depth: int | None = None, limit: int | None = None
     ) -> "Lineage":
@@ -251,3 +236,18 @@ class Workspace:
 
         return open_tracing(self.run_environment, node_id=node_id)
 
+    def test(self, *paths: str | Path) -> "TestReport":
+        """Run scenarios: those of these files and folders, all of the workspace where none are given."""
+        return self.scenario_tests([self.root / path for path in paths]).run()
+
+    def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
+        """The scenarios of these files and folders, all of the workspace where none are given, ready to be run."""
+        from clew.app.running.session import session_of
+        from clew.app.scenarios.testing import ScenarioTests
+
+        environment = self.run_environment
+        return ScenarioTests(self.loaded, paths, lambda: session_of(environment))
+
+    def source_of(self, file: str) -> str | None:
+        """The text of a file of the workspace, for excerpts in messages."""
+        return self.loaded.source_of(file)

@@ -13,9 +13,9 @@ from clew.debug.records import CaptureRecord
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
+from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.plan import Plan
 from clew.plan.steps import OutputStep
-from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.runs.artifacts import ArtifactRef
 from clew.runs.events.chain import ChainReport, verify_chain
 from clew.runs.events.envelope import StoredEvent
@@ -219,9 +219,6 @@ def input_part(root: Path, artifacts: Sequence[ArtifactRef], name: str) -> Part 
     return None
 
 
-def sources_of(part: Part) -> str:
-    """Where a pinned dataset was read from: the file, or how many there were, or the version that Clew keeps."""
-    details = part.details or {}
 def _described(root: Path, artifact: ArtifactRef) -> Part:
     place = _place(artifact)
     try:
@@ -237,6 +234,9 @@ def _place(artifact: ArtifactRef) -> str:
     return artifact.uri.removeprefix("storage:")
 
 
+def sources_of(part: Part) -> str:
+    """Where a pinned dataset was read from: the file, or how many there were, or the version that Clew keeps."""
+    details = part.details or {}
     if details.get("format") == "managed":
         return f"dataset {details.get('dataset')} v{details.get('version')}"
     sources = str(details.get("sources") or "").split("; ")

@@ -28,8 +28,8 @@ from clew.runs.outbox import OutboxDispatcher
 from clew.runs.plan_ref import PlanRef
 from clew.runs.projector import Projector
 from clew.runs.request import RunFilter, RunRecord, RunRequest
-from clew.runs.snapshot import RunSnapshot
 from clew.runs.signals import Role
+from clew.runs.snapshot import RunSnapshot
 from clew.runs.status import RunStatus
 from clew.runs.worker import Worker, WorkerSettings
 from clew.spark.types import SparkSession

@@ -1,6 +1,5 @@
 """`clew run`."""
 
-from pathlib import Path
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,12 +26,6 @@ def run_project(
         str | None,
         typer.Option("--request-id", metavar="ID", help="Names the request: the same one again gives the same run."),
     ] = None,
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="URL", help="Run it on a server of `clew serve`.")
-    ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", metavar="FILE", help="The token for --server; CLEW_TOKEN if left out.")
-    ] = None,
     capture: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,7 +35,15 @@ def run_project(
         ),
     ] = None,
     captures: Annotated[
-        Path | None, typer.Option("--captures", metavar="FILE", help="A YAML file that lists captures with all details.")
+        Path | None,
+        typer.Option("--captures", metavar="FILE", help="A YAML file that lists captures with all details."),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="URL", help="Run it on a server of `clew serve`.")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="The token for --server; CLEW_TOKEN if left out."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Find, read and check all data, and write nothing.")
