@@ -6,10 +6,18 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from clew.server.pages.rendering import STATIC, Templates
-from clew.server.pages.routes import entry, lineage, operations, rows, runs, workspace
+from clew.server.pages.routes import captures, entry, lineage, operations, rows, runs, workspace
 
 _KEEP = "public, max-age=31536000, immutable"
-_ROUTERS = (entry.router, runs.router, rows.router, lineage.router, workspace.router, operations.router)
+_ROUTERS = (
+    entry.router,
+    runs.router,
+    rows.router,
+    lineage.router,
+    workspace.router,
+    operations.router,
+    captures.router,
+)
 
 
 class StaticPages(StaticFiles):

@@ -35,6 +35,7 @@ _SECTIONS = (
     (Section("Projects", "/projects"), Permission.READ_RUNS),
     (Section("Datasets", "/datasets"), Permission.READ_RUNS),
     (Section("Lineage", "/lineage"), Permission.READ_RUNS),
+    (Section("Captures", "/captures"), Permission.READ_CAPTURES),
     (Section("Operations", "/operations"), Permission.READ_RUNS),
 )
 

@@ -1,0 +1,278 @@
+"""Captures: the list, one with its columns in numbers, and two compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from clew.app.captures.reading import Capture
+from clew.debug.diffing import CaptureDiff, ColumnPair, RowChange
+from clew.debug.statistics import Bin, ColumnStatistics, Statistics
+from clew.lang.types import Kind, parse_type
+from clew.server.pages import addresses, words
+from clew.server.pages.words import Cell
+from clew.trace.json_values import JsonValue
+
+_NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+PLOT_WIDTH, PLOT_HEIGHT = 240, 56
+SAMPLE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLine:
+    """A capture in the list."""
+
+    capture_id: str
+    address: str
+    breakpoint: str
+    status: str
+    mode: str
+    rows: int | None
+    run: str
+    run_address: str
+    created: str
+    expires: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CapturesPage:
+    """All captures."""
+
+    lines: tuple[CaptureLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlotBar:
+    """A bar of a histogram."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopLine:
+    """A frequent value, and the part of all rows that has it."""
+
+    cell: Cell
+    count: int
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlot:
+    """A column in numbers and as a picture."""
+
+    name: str
+    type: str
+    filled: str
+    distinct: str
+    low: Cell
+    high: Cell
+    mean: str
+    median: str
+    bars: tuple[PlotBar, ...]
+    top: tuple[TopLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePage:
+    """A capture."""
+
+    line: CaptureLine
+    facts: tuple[tuple[str, str], ...]
+    columns: tuple[ColumnPlot, ...]
+    sample_head: tuple[str, ...]
+    sample: tuple[tuple[Cell, ...], ...]
+    others: tuple[CaptureLine, ...]
+    """Captures that it can be compared with."""
+    problem: str | None
+    """Why there is nothing to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """A column on both sides."""
+
+    name: str
+    changed: int
+    before: ColumnPlot | None
+    after: ColumnPlot | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row that differs, with its key."""
+
+    key: str
+    columns: tuple[tuple[str, Cell, Cell], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffPage:
+    """Two captures compared."""
+
+    before: CaptureLine
+    after: CaptureLine
+    key: str
+    figures: tuple[tuple[str, int], ...]
+    is_same: bool
+    columns: tuple[ComparedColumn, ...]
+    changed: tuple[ChangedRow, ...]
+    added: tuple[ChangedRow, ...]
+    removed: tuple[ChangedRow, ...]
+
+
+def captures_page(found: Sequence[Capture]) -> CapturesPage:
+    """The list of captures, newest first."""
+    return CapturesPage(tuple(map(capture_line, found)))
+
+
+def capture_page(
+    capture: Capture,
+    statistics: Statistics | None,
+    sample: tuple[Sequence[str], Sequence[Sequence[JsonValue]]],
+    others: Sequence[Capture],
+    problem: str | None,
+) -> CapturePage:
+    """A capture with its statistics and some of its rows."""
+    names, rows = sample
+    return CapturePage(
+        line=capture_line(capture),
+        facts=_facts(capture),
+        columns=tuple(_plot(column) for column in statistics.columns) if statistics else (),
+        sample_head=tuple(names),
+        sample=tuple(tuple(words.cell(value) for value in row) for row in rows),
+        others=tuple(capture_line(other) for other in others if other.id != capture.id and other.status == "ready"),
+        problem=problem,
+    )
+
+
+def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
+    """In what two captures differ."""
+    return DiffPage(
+        before=capture_line(before),
+        after=capture_line(after),
+        key=", ".join(diff.key),
+        figures=(
+            ("the same", diff.same),
+            ("changed", diff.changed),
+            ("added", diff.added),
+            ("removed", diff.removed),
+        ),
+        is_same=diff.is_same,
+        columns=tuple(_compared(pair) for pair in diff.columns),
+        changed=tuple(_changed(row) for row in diff.examples_changed),
+        added=tuple(_changed(row) for row in diff.examples_added),
+        removed=tuple(_changed(row) for row in diff.examples_removed),
+    )
+
+
+def capture_line(capture: Capture) -> CaptureLine:
+    """A capture in a line."""
+    record = capture.record
+    manifest = record.outcome.manifest
+    error = record.outcome.error
+    return CaptureLine(
+        capture_id=capture.id,
+        address=addresses.capture(capture.id),
+        breakpoint=capture.breakpoint,
+        status=capture.status,
+        mode=manifest.mode.value if manifest else (record.request.mode.value if record.request else ""),
+        rows=manifest.rows if manifest else None,
+        run=words.short(record.run_id),
+        run_address=addresses.run(record.run_id),
+        created=words.minute(record.created_at),
+        expires=words.minute(record.expires_at),
+        note=record.outcome.drop_reason or (error.message if error else ""),
+    )
+
+
+def _facts(capture: Capture) -> tuple[tuple[str, str], ...]:
+    manifest = capture.record.outcome.manifest
+    if manifest is None:
+        return ()
+    found = [
+        ("project", manifest.project),
+        ("period", manifest.period),
+        ("after step", str(manifest.seq)),
+        ("kept", manifest.mode.value),
+        ("rows", f"{manifest.rows:,}"),
+        ("size", words.size(manifest.size)),
+    ]
+    if manifest.asked is not manifest.mode:
+        found.append(("asked for", manifest.asked.value))
+    return tuple(found)
+
+
+def _plot(column: ColumnStatistics) -> ColumnPlot:
+    is_number = parse_type(column.type).kind in _NUMBERS
+    share = 1 - column.nulls / column.rows if column.rows else 0.0
+    median = (column.quantiles or {}).get("0.5")
+    return ColumnPlot(
+        name=column.name,
+        type=column.type,
+        filled=f"{share * 100:.0f} %",
+        distinct=f"{column.distinct:,}",
+        low=_cell(column.min, is_number=is_number),
+        high=_cell(column.max, is_number=is_number),
+        mean="" if column.mean is None else _cell(column.mean, is_number=True).text,
+        median="" if median is None else _cell(median, is_number=is_number).text,
+        bars=_bars(column.histogram, is_number=is_number),
+        top=_top(column) if not column.histogram else (),
+    )
+
+
+def _bars(bins: Sequence[Bin], *, is_number: bool) -> tuple[PlotBar, ...]:
+    most = max((each.count for each in bins), default=0)
+    if not most:
+        return ()
+    width = PLOT_WIDTH / len(bins)
+    return tuple(
+        PlotBar(
+            x=round(index * width + 0.5, 1),
+            y=round(PLOT_HEIGHT * (1 - each.count / most), 1),
+            width=round(width - 1, 1),
+            height=round(PLOT_HEIGHT * each.count / most, 1),
+            title=f"{_cell(each.low, is_number=is_number).text} to {_cell(each.high, is_number=is_number).text}: "
+            f"{words.counted(each.count, 'row')}",
+        )
+        for index, each in enumerate(bins)
+    )
+
+
+def _top(column: ColumnStatistics) -> tuple[TopLine, ...]:
+    most = max((each.count for each in column.top), default=0)
+    return tuple(
+        TopLine(words.cell(each.value), each.count, round(100 * each.count / most, 1) if most else 0.0)
+        for each in column.top
+    )
+
+
+def _cell(value: JsonValue, *, is_number: bool) -> Cell:
+    """A value of statistics, in which decimals are texts."""
+    if is_number and isinstance(value, str):
+        try:
+            return words.cell(Decimal(value))
+        except InvalidOperation:
+            return words.cell(value)
+    if isinstance(value, float):
+        return Cell(f"{value:,.4g}", "number")
+    return words.cell(value)
+
+
+def _compared(pair: ColumnPair) -> ComparedColumn:
+    return ComparedColumn(
+        name=pair.name,
+        changed=pair.changed,
+        before=_plot(pair.before) if pair.before else None,
+        after=_plot(pair.after) if pair.after else None,
+    )
+
+
+def _changed(row: RowChange) -> ChangedRow:
+    key = ", ".join(f"{name} = {value}" for name, value in row.key.items())
+    columns = tuple((name, words.cell(change.before), words.cell(change.after)) for name, change in row.columns.items())
+    return ChangedRow(key, columns)

@@ -1,0 +1,94 @@
+"""Captures: what the working dataset was at a breakpoint."""
+
+from collections.abc import Mapping, Sequence
+
+from fastapi import APIRouter, Response
+
+from clew.app.captures.reading import Capture, CaptureReader
+from clew.debug.captured_rows import ROW_ID
+from clew.debug.statistics import Statistics
+from clew.diagnostics import UserError
+from clew.runs.access.access_log import Subject
+from clew.server.access.visit import CaptureVisit, Visit
+from clew.server.pages.answering import AtDesk
+from clew.server.pages.captures_page import SAMPLE, CapturePage, capture_page, captures_page, diff_page
+from clew.trace.json_values import JsonValue, json_value
+
+router = APIRouter()
+
+_MOST = 200
+
+
+@router.get("/captures")
+@router.get("/captures.json")
+def captures(visit: CaptureVisit, desk: AtDesk, run: str = "") -> Response:
+    """All captures, or those of a run."""
+    found = _reader(visit).listed(run_id=visit.runs.find(run).run_id if run else None, limit=_MOST)
+    return desk.page(
+        visit,
+        "captures.html",
+        section="Captures",
+        page=lambda: captures_page(found),
+        document=lambda: {"captures": [capture.to_json() for capture in found]},
+    )
+
+
+@router.get("/captures/{capture}")
+@router.get("/captures/{capture}.json")
+def one_capture(capture: str, visit: CaptureVisit, desk: AtDesk, other: str = "") -> Response:
+    """A capture, or what differs in it from another one."""
+    reader = _reader(visit)
+    found = reader.find(capture)
+    visit.has_read(Subject.CAPTURE, found.id, f"compared with {other}" if other else "")
+    if other:
+        return _compared(visit, desk, reader.find(other), found)
+
+    def page() -> CapturePage:
+        return _page(found, reader.listed(limit=_MOST))
+
+    def document() -> Mapping[str, object]:
+        statistics = _statistics(found)[0]
+        return {**found.to_json(), "statistics": statistics.to_json() if statistics else None}
+
+    return desk.page(visit, "capture.html", section="Captures", page=page, document=document)
+
+
+def _reader(visit: Visit) -> CaptureReader:
+    visit.caller.require_tenant(visit.site.tenant)
+    return CaptureReader(visit.site.state, visit.site.environment, visit.caller.role)
+
+
+def _page(found: Capture, all_captures: Sequence[Capture]) -> CapturePage:
+    statistics, problem = _statistics(found)
+    alike = [each for each in all_captures if each.breakpoint == found.breakpoint]
+    return capture_page(found, statistics, _sample(found), alike, problem)
+
+
+def _statistics(found: Capture) -> tuple[Statistics | None, str | None]:
+    try:
+        return found.statistics(), None
+    except UserError as error:
+        return None, error.diagnostic.message
+
+
+def _sample(found: Capture) -> tuple[Sequence[str], Sequence[Sequence[JsonValue]]]:
+    """The first rows; none where the capture kept statistics only."""
+    try:
+        table = found.rows.to_arrow(SAMPLE)
+    except UserError:
+        return (), ()
+    names = [name for name in table.column_names if name != ROW_ID]
+    columns = [[json_value(value) for value in table[name].to_pylist()] for name in names]
+    return names, list(zip(*columns, strict=True))
+
+
+def _compared(visit: Visit, desk: AtDesk, before: Capture, after: Capture) -> Response:
+    visit.has_read(Subject.CAPTURE, before.id, f"compared with {after.id}")
+    diff = before.diff(after)
+    return desk.page(
+        visit,
+        "capture_diff.html",
+        section="Captures",
+        page=lambda: diff_page(before, after, diff),
+        document=diff.to_json,
+    )
