@@ -94,6 +94,7 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
         "version": "1",
         "digest": "0" * 64,
         "dataset": "accounts",
+        "trace_id": "1",
     }
     path = re.sub(r"\{(\w+)(:\w+)?\}", lambda found: values.get(found[1], "x"), pattern)
     asked = EXPLAINED if "explain" in pattern else QUERIES

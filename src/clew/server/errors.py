@@ -35,6 +35,7 @@ from clew.diagnostics.codes.server import (
     UNKNOWN_HOST,
 )
 from clew.diagnostics.codes.trace import RUN_NOT_FINISHED
+from clew.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +86,9 @@ def headers_of(error: ClewError) -> dict[str, str]:
     if status in {429, 503}:
         seconds = error.diagnostic.params.get("retry_after_s", _COME_BACK_S)
         return {"Retry-After": str(max(1, math.ceil(float(str(seconds)))))}
+    if status in {408, 413}:
+        # What is left of the body is not read, so the connection cannot be used again.
+        return {"Connection": "close"}
     return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
 
 
@@ -95,6 +99,7 @@ def json_answer(error: ClewError) -> JSONResponse:
 
 def as_clew_error(error: Exception, request: Request) -> ClewError:
     """Whatever went wrong, as one of ours."""
+    settings: ServerSettings = request.app.state.settings
     match error:
         case ClewError():
             return error
@@ -104,6 +109,10 @@ def as_clew_error(error: Exception, request: Request) -> ClewError:
             return UserError(NO_SUCH_ADDRESS.anywhere(path=request.url.path))
         case HTTPException(status_code=405):
             return UserError(METHOD_NOT_ALLOWED.anywhere(path=request.url.path, method=request.method))
+        case HTTPException(status_code=408):
+            return UserError(TOO_SLOW.anywhere(seconds=int(settings.slowest_body_s)))
+        case HTTPException(status_code=413):
+            return UserError(TOO_LARGE.anywhere(limit=settings.largest_body))
         case HTTPException():
             return UserError(INVALID_REQUEST.anywhere(problem=str(error.detail)))
         case _:
@@ -127,10 +136,10 @@ async def _answer(request: Request, error: Exception) -> Response:
     known = as_clew_error(error, request)
     if status_of(known) >= 500:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    if is_for_programs(request):
-        return json_answer(known)
-    page: Response = request.app.state.error_page(request, known)
-    return page
+    answer: Response = json_answer(known) if is_for_programs(request) else request.app.state.error_page(request, known)
+    if isinstance(error, HTTPException):
+        answer.headers.update(error.headers or {})
+    return answer
 
 
 def handle_errors(app: FastAPI) -> None:

@@ -42,7 +42,7 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
     """Serve an environment of a workspace until SIGTERM or Ctrl-C."""
     with (
         _open(root, environment, settings) as site,
-        _listening(settings) as listener,
+        listening(settings) as listener,
         stop_on_signals(),
         _worker(site, settings, told),
     ):
@@ -51,7 +51,7 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
         told.line(f"serving {site.workspace.name} ({site.environment.name}) on {settings.address}; Ctrl-C stops it")
         if settings.is_loopback:
             announce_link(app, told, "open")
-        _Server(_configuration(app, settings), app.state.streams).run(sockets=[listener])
+        web_server(app, settings).run(sockets=[listener])
         told.line("stopping")
 
 
@@ -89,7 +89,7 @@ def _worker(site: Site, settings: ServerSettings, told: Told) -> Iterator[None]:
 
 
 @contextmanager
-def _listening(settings: ServerSettings) -> Iterator[socket.socket]:
+def listening(settings: ServerSettings) -> Iterator[socket.socket]:
     """A socket that listens; port 0 takes any that is free."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -111,6 +111,11 @@ def _listening(settings: ServerSettings) -> Iterator[socket.socket]:
 def _taken(settings: ServerSettings, error: OSError) -> UserError:
     reason = error.strerror or str(error)
     return UserError(ADDRESS_TAKEN.anywhere(host=settings.host, port=settings.port, reason=reason))
+
+
+def web_server(app: FastAPI, settings: ServerSettings) -> uvicorn.Server:
+    """Uvicorn for an application; `run(sockets=...)` serves until it is told to exit."""
+    return _Server(_configuration(app, settings), app.state.streams)
 
 
 class _Server(uvicorn.Server):

@@ -195,6 +195,16 @@ class WhyNotDocument(Document):
     has_more: bool
 
 
+class LineageDocument(Document):
+    """A graph of traces."""
+
+    trace_id: int
+    direction: str
+    complete: bool
+    nodes: list[Json]
+    links: list[Json]
+
+
 class ProjectsDocument(Document):
     """All projects."""
 

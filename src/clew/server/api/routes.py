@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, FastAPI
 
-from clew.server.api import events, health, operations, projects, runs, trace
+from clew.server.api import events, health, lineage, operations, projects, runs, trace
 from clew.server.api.documents import ErrorDocument
 
 PREFIX = "/api/v1"
@@ -11,6 +11,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     runs.router,
     events.router,
     trace.router,
+    lineage.router,
     operations.router,
     health.router,
 )

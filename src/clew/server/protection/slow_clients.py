@@ -3,10 +3,11 @@
 import asyncio
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.server import TOO_LARGE, TOO_SLOW
+from clew.diagnostics.codes.server import TOO_LARGE
 from clew.server.errors import json_answer
 from clew.server.settings import ServerSettings
 
@@ -24,34 +25,12 @@ class BoundedRequests:
             await self._app(scope, receive, send)
             return
         declared = Headers(scope=scope).get("content-length", "0")
-        if not declared.isdecimal() or int(declared) > self._settings.largest_body:
-            await self._refuse(self._too_large(), scope, receive, send)
+        if not (declared.isascii() and declared.isdecimal()) or int(declared) > self._settings.largest_body:
+            refusal = json_answer(UserError(TOO_LARGE.anywhere(limit=self._settings.largest_body)))
+            await refusal(scope, receive, send)
             return
         exchange = _Exchange(receive, send, self._settings)
-        try:
-            await self._app(scope, exchange.receive, exchange.send)
-        except _TooLargeError:
-            await self._refuse(self._too_large(), scope, receive, send)
-        except _TooSlowError:
-            seconds = int(self._settings.slowest_body_s)
-            await self._refuse(UserError(TOO_SLOW.anywhere(seconds=seconds)), scope, receive, send)
-
-    def _too_large(self) -> UserError:
-        return UserError(TOO_LARGE.anywhere(limit=self._settings.largest_body))
-
-    async def _refuse(self, error: UserError, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = json_answer(error)
-        # What is left of the body is not read: the connection cannot be used again.
-        answer.headers["Connection"] = "close"
-        await answer(scope, receive, send)
-
-
-class _TooLargeError(Exception):
-    """More bytes came than were allowed."""
-
-
-class _TooSlowError(Exception):
-    """The bytes did not come in time."""
+        await self._app(scope, exchange.receive, exchange.send)
 
 
 class _Exchange:
@@ -66,18 +45,21 @@ class _Exchange:
         self._deadline = asyncio.get_running_loop().time() + settings.slowest_body_s
 
     async def receive(self) -> Message:
-        """The next message of the client; once the body is there, whoever waits for its end may wait for ever."""
+        """The next message of the client; once the body is there, whoever waits for its end may wait for ever.
+
+        What is wrong is raised as an HTTPException: that is what FastAPI lets through while it reads a body.
+        """
         if self._has_body:
             return await self._receive()
         left = self._deadline - asyncio.get_running_loop().time()
         try:
             message = await asyncio.wait_for(self._receive(), max(0.0, left))
         except TimeoutError as error:
-            raise _TooSlowError from error
+            raise HTTPException(408) from error
         if message["type"] == "http.request":
             self._bytes += len(message.get("body", b""))
             if self._bytes > self._settings.largest_body:
-                raise _TooLargeError
+                raise HTTPException(413)
             self._has_body = not message.get("more_body", False)
         return message
 

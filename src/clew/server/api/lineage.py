@@ -1,0 +1,29 @@
+"""Lineage by trace ids: what a row came from, and what came of it, through runs, projects and processes."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import JSONResponse
+
+from clew.app.lineage.reading import lineage_reader
+from clew.runs.access.access_log import Subject
+from clew.server.access.visit import RowVisit
+from clew.server.api.documents import LineageDocument
+from clew.tracelink import Direction, ask_lineage
+
+router = APIRouter(tags=["rows"])
+
+
+@router.get("/lineage/{trace_id}", summary="Follow a trace id", responses={200: {"model": LineageDocument}})
+def lineage(
+    trace_id: Annotated[int, Path(ge=1, lt=2**64)],
+    visit: RowVisit,
+    direction: Direction = Direction.UP,
+    depth: Annotated[int, Query(ge=0, le=1000, description="Follow at most so many links.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many traces.")] = 1000,
+) -> JSONResponse:
+    """A graph of traces; each with the rows of runs and the frames of processes that it stands for."""
+    visit.caller.require_tenant(visit.site.tenant)
+    visit.has_read(Subject.LINEAGE, str(trace_id), direction.value)
+    reader = lineage_reader(visit.site.state, visit.site.environment, visit.trace)
+    return JSONResponse(ask_lineage(reader, trace_id, direction, max_depth=depth, max_nodes=limit).to_json())

@@ -1,0 +1,62 @@
+"""Servers that really listen: in a thread of the test, or in a process of their own."""
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from server_fixtures import Served
+
+from clew.server.serving import listening, web_server
+from clew.server.settings import ServerSettings
+
+
+@contextmanager
+def listening_in_a_thread(served: Served, settings: ServerSettings | None = None) -> Iterator[str]:
+    """Serve an application on a port of its own; the beginning of its addresses."""
+    with listening(replace(settings or ServerSettings(), port=0)) as listener:
+        settings = replace(settings or ServerSettings(), port=listener.getsockname()[1])
+        server = web_server(served.app, settings)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="server")
+        thread.start()
+        try:
+            yield settings.address
+        finally:
+            served.app.state.streams.close()
+            server.should_exit = True
+            thread.join()
+
+
+@dataclass
+class ServerProcess:
+    """`clew serve` in a process of its own."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    key: str
+
+
+@contextmanager
+def served_by_a_process(folder: Path, *options: str) -> Iterator[ServerProcess]:
+    """Start `clew serve --no-worker` and wait for the lines that it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "clew.cli", "serve", "--port", "0", "--no-worker", *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        first, second = process.stdout.readline(), process.stdout.readline()
+        address, link = re.search(r" on (http://\S+);", first), re.search(r"key=(\S+)", second)
+        assert address is not None, first + (process.stderr.read() if process.stderr else "")
+        assert link is not None, second
+        yield ServerProcess(process, address[1], link[1])
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,165 @@
+"""`clew serve` as users start it, and `clew run --server` against it."""
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+from server_fixtures import Served
+from server_processes import listening_in_a_thread, served_by_a_process
+
+from clew.app.access import create_token
+from clew.cli.main import run as command
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
+from clew.runs.access.roles import AccessRole
+from clew.server.application import create_app
+from clew.server.hosted_worker import HostedWorker
+from clew.server.protection.slow_headers import PunctualH11Protocol
+from clew.server.settings import ServerSettings
+from clew.server.site import open_site
+
+
+def test_it_prints_a_link_that_works_and_ends_on_sigterm(ledger: Path) -> None:
+    with served_by_a_process(ledger) as server:
+        with httpx.Client(base_url=server.url) as client:
+            assert client.get("/api/v1/ready").json() == {"status": "ready"}
+            assert client.get("/api/v1/runs").status_code == 401
+            assert client.get("/login/link", params={"key": server.key}).status_code == 303
+            assert len(client.get("/api/v1/runs").json()["runs"]) == 1
+        assert server.process.stdout is not None
+        assert server.process.stdout.readline().startswith(f"another link: {server.url}/login/link?key=")
+        server.process.send_signal(signal.SIGTERM)
+        out, err = server.process.communicate()
+        assert (server.process.returncode, out, err) == (0, "stopping\n", "")
+
+
+def test_a_stream_does_not_keep_it_from_ending(ledger: Path) -> None:
+    with open_site(ledger) as site:
+        token = create_token(site.state, site.environment, name="t", role=AccessRole.OPERATOR, tenant=None, days=1).text
+    signed = {"Authorization": f"Bearer {token}"}
+    wish = {"project": "group-report", "period": "2026-01"}
+    with served_by_a_process(ledger) as server, httpx.Client(base_url=server.url, headers=signed) as client:
+        run_id = client.post("/api/v1/runs", json=wish).json()["run_id"]
+        with client.stream("GET", f"/api/v1/runs/{run_id}/events/stream") as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "id: 1"
+            server.process.send_signal(signal.SIGINT)
+            assert "event: end" not in list(lines)
+        assert server.process.wait() == 0
+
+
+def test_beyond_this_machine_it_needs_tokens_and_says_so(ledger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = command(["serve", "--host", "0.0.0.0", "--port", "0", "--no-worker", "--workspace", str(ledger)])
+    assert code == 2
+    printed = capsys.readouterr()
+    assert "error TokensNeeded: 0.0.0.0 can be reached from other machines" in printed.err
+    assert "clew token create" in printed.err
+
+
+def test_a_port_that_is_taken_is_named(ledger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert command(["serve", "--port", port, "--no-worker", "--workspace", str(ledger)]) == 1
+    assert f"error AddressTaken: cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
+
+
+def _token_file(served: Served, folder: Path, role: str) -> str:
+    file = folder / "token"
+    file.write_text(served.token(role) + "\n", encoding="utf-8")
+    return str(file)
+
+
+def test_a_run_on_a_server_is_followed_from_the_command_line(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker = HostedWorker(served.site)
+    worker.start()
+    token = _token_file(served, tmp_path, "operator")
+    try:
+        with listening_in_a_thread(served, ServerSettings(event_poll_s=0.02)) as url:
+            arguments = ["run", "gl-close", "--period", "2026-01", "--server", url, "--token-file", token]
+            assert command(arguments) == 0
+            told = capsys.readouterr().out
+            assert command([*arguments, "--json"]) == 0
+            document = json.loads(capsys.readouterr().out)
+    finally:
+        worker.stop()
+    assert f"(on {url})" in told
+    assert "10      Convert to USD" in told
+    assert "completed in" in told
+    assert (document["status"], document["requested_by"]) == ("COMPLETED", "the operator")
+
+
+def test_a_run_that_fails_on_a_server_fails_here_too(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served.engine.failing["10"] = UserError(SOURCE_UNAVAILABLE.anywhere(problem="the file is gone"))
+    worker = HostedWorker(served.site)
+    worker.start()
+    token = _token_file(served, tmp_path, "operator")
+    try:
+        with listening_in_a_thread(served, ServerSettings(event_poll_s=0.02)) as url:
+            code = command(["run", "gl-close", "--period", "2026-01", "--server", url, "--token-file", token])
+    finally:
+        worker.stop()
+    told = capsys.readouterr().out
+    assert code == 1
+    assert "error SourceUnavailable" in told
+    assert "The run is FAILED." in told
+
+
+def test_what_a_server_refuses_is_told_as_if_it_had_happened_here(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLEW_TOKEN", raising=False)
+    with listening_in_a_thread(served) as url:
+        base = ["run", "gl-close", "--period", "2026-01", "--server", url]
+        assert command([*base, "--token-file", _token_file(served, tmp_path, "viewer")]) == 1
+        assert "error Forbidden: the role viewer may not start runs" in capsys.readouterr().err
+        assert command(["run", "nope", *base[2:], "--token-file", _token_file(served, tmp_path, "admin")]) == 3
+        assert 'error UnknownProject: no project "nope"' in capsys.readouterr().err
+        assert command(base) == 2
+        assert "error WrongUsage: --server needs a token" in capsys.readouterr().err
+    assert command([*base, "--token-file", _token_file(served, tmp_path, "admin")]) == 1
+    assert f"error ServerUnreachable: {url} does not answer" in capsys.readouterr().err
+    assert command(["run", "x", "--period", "p", "--server", "ftp://x", "--token-file", "t"]) == 2
+
+
+def _connected(url: str) -> socket.socket:
+    host, _, port = url.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def test_a_client_that_never_finishes_its_headers_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PunctualH11Protocol, "headers_within_s", 0.3)
+    with listening_in_a_thread(served) as url, _connected(url) as client, _connected(url) as silent:
+        client.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        assert client.recv(1) == b""
+        assert silent.recv(1) == b""
+
+
+def test_a_client_that_never_finishes_its_body_is_answered_and_cut_off(served: Served) -> None:
+    settings = ServerSettings(slowest_body_s=0.3)
+    served = Served(served.site, create_app(served.site, settings), served.run_id, served.engine)
+    head = (
+        "POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {served.token('operator')}\r\nContent-Length: 100\r\n\r\n"
+    )
+    with listening_in_a_thread(served, settings) as url, _connected(url) as client:
+        client.sendall(head.encode() + b'{"project": ')
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"TooSlow"' in answer
+
+
+@pytest.mark.parametrize("target", ["//evil.example/api/v1/runs", "/../../etc/passwd", "http://evil.example/", "*"])
+def test_raw_request_targets_lead_nowhere(served: Served, target: str) -> None:
+    head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+    with listening_in_a_thread(served) as url, _connected(url) as client:
+        client.sendall(head.encode())
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.split(b" ", 2)[1] in {b"400", b"404", b"401"}
+    assert b"root:" not in answer
