@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import clew as clew_package
+from clew.app.running.expansion import Expanded
 from clew.app.running.state import open_state
 from clew.diagnostics import UserError
 from clew.tracelink import Bounds, Emitter, FrameDescriptor, TraceBatch, TracedStream, TraceWindow
@@ -137,9 +138,23 @@ def test_a_graph_for_graphviz(traced: Path, clew: Callable) -> None:
 
 def test_expansion_changes_no_answer_and_adds_nothing_twice(traced: Path, clew: Callable) -> None:
     before = clew("lineage", "9", "--json", cwd=traced).json
-    assert clew("lineage", "--expand", "--json", cwd=traced).json == {"windows": 1, "links": 3, "transactions": 1}
-    assert clew("lineage", "--expand", cwd=traced).out == "0 new links from 1 windows\n"
+    first = clew("lineage", "--expand", "--json", cwd=traced).json
+    assert first == {"windows": 1, "links": 3, "transactions": 1, "runs": []}
+    assert clew("lineage", "--expand", cwd=traced).out == "0 new links from 1 windows in the state store\n"
     assert clew("lineage", "9", "--json", cwd=traced).json == before
+
+
+@pytest.mark.parametrize(("named", "asked"), [("all", None), ("13a86bf9", "13a86bf9")])
+def test_windows_of_runs_are_expanded_where_a_run_is_named(
+    traced: Path, clew: Callable, monkeypatch: pytest.MonkeyPatch, named: str, asked: str | None
+) -> None:
+    def expanded(_workspace: object, _state: object, run: str | None) -> Iterator[Expanded]:
+        assert run == asked
+        yield Expanded("13a86bf9-0000", 40, 1455)
+
+    monkeypatch.setattr("clew.app.running.expansion.expand_windows", expanded)
+    answer = clew("lineage", "--expand", "--run", named, cwd=traced)
+    assert answer.out.splitlines()[1] == "1,455 new links of step 40 of run 13a86bf9"
 
 
 @pytest.mark.parametrize("command", [["lineage", "77"], ["lineage", "77", "--down"]])
@@ -151,7 +166,17 @@ def test_a_trace_that_nobody_knows_is_not_found(traced: Path, clew: Callable, co
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["6", "--expand"], ["6", "--up", "--down"], ["six"], ["-1"], ["0"], ["18446744073709551616"], ["٦"]],
+    [
+        [],
+        ["6", "--expand"],
+        ["6", "--up", "--down"],
+        ["six"],
+        ["-1"],
+        ["0"],
+        ["18446744073709551616"],
+        ["٦"],
+        ["6", "--run", "all"],
+    ],
 )
 def test_what_makes_no_question_is_wrong_usage(traced: Path, clew: Callable, arguments: list[str]) -> None:
     assert clew("lineage", *arguments, cwd=traced).code == 2

@@ -11,10 +11,12 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
+    from clew.app.running.expansion import Expanded
     from clew.cli.run_site import RunSite
     from clew.tracelink import Lineage
 
 _MOST_TRACES = 10_000
+_ALL_RUNS = "all"
 
 
 def lineage(
@@ -32,6 +34,10 @@ def lineage(
     expand: Annotated[
         bool, typer.Option("--expand", help="Write the links that windows in the state store stand for.")
     ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="RUN", help='With --expand: a run whose windows to work out on Spark, or "all".'),
+    ] = None,
     environment: EnvironmentOption = None,
     workspace: WorkspaceOption = None,
     _json: JsonOption = False,
@@ -45,10 +51,10 @@ def lineage(
     from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)
-    _check_usage(trace_id, is_both_ways=up and down, expands=expand)
+    _check_usage(trace_id, is_both_ways=up and down, expands=expand, names_run=run is not None)
     with open_site(session, workspace, environment) as site:
         if trace_id is None:
-            _expand(site, session)
+            _expand(site, run, session)
             return
         answer = _asked(site, trace_id, goes_down=down, depth=depth, limit=limit)
     if session.wants_json:
@@ -59,11 +65,13 @@ def lineage(
         _print_tree(answer)
 
 
-def _check_usage(trace_id: str | None, *, is_both_ways: bool, expands: bool) -> None:
+def _check_usage(trace_id: str | None, *, is_both_ways: bool, expands: bool, names_run: bool) -> None:
     if is_both_ways:
         raise UserError(WRONG_USAGE.anywhere(problem="--up and --down are two questions"))
     if expands == (trace_id is not None):
         raise UserError(WRONG_USAGE.anywhere(problem="give a trace id, or --expand"))
+    if names_run and not expands:
+        raise UserError(WRONG_USAGE.anywhere(problem="--run goes with --expand: a trace id is known without its run"))
 
 
 def _asked(site: "RunSite", trace_id: str, *, goes_down: bool, depth: int, limit: int) -> "Lineage":
@@ -81,12 +89,28 @@ def _number(trace_id: str) -> int:
     return int(trace_id)
 
 
-def _expand(site: "RunSite", session: Session) -> None:
+def _expand(site: "RunSite", run: str | None, session: Session) -> None:
     done = site.state.tracelink.expander.expand()
+    steps = _expanded_runs(site, run) if run is not None else []
     if session.wants_json:
-        write_json({"windows": done.windows, "links": done.links, "transactions": done.transactions})
-    else:
-        say(f"{done.links:,} new links from {done.windows:,} windows")
+        write_json(
+            {
+                "windows": done.windows,
+                "links": done.links,
+                "transactions": done.transactions,
+                "runs": [{"run_id": s.run_id, "operation_seq": s.operation_seq, "links": s.links} for s in steps],
+            }
+        )
+        return
+    say(f"{done.links:,} new links from {done.windows:,} windows in the state store")
+    for step in steps:
+        say(f"{step.links:,} new links of step {step.operation_seq} of run {step.run_id[:8]}")
+
+
+def _expanded_runs(site: "RunSite", run: str) -> "list[Expanded]":
+    from clew.app.running.expansion import expand_windows
+
+    return list(expand_windows(site.workspace, site.state, None if run == _ALL_RUNS else run))
 
 
 def _print_tree(answer: "Lineage") -> None:
