@@ -1,4 +1,4 @@
-"""Text, paths and flags on the command line, taken as they are typed."""
+"""Text, paths, flags and whole numbers on the command line, taken as they are typed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,17 +20,36 @@ class _AsTyped(RuntimeParam):
         return _PLAIN[self.annotation](value)
 
 
+@dataclass(frozen=True)
+class _WholeNumber(RuntimeParam):
+    """A number without a fraction, within the bounds that its option declares."""
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Any) -> object:  # noqa: ANN401 - as Typer has it
+        try:
+            number = int(value)
+        except ValueError:
+            raise typer.BadParameter(f"{value!r} is not a whole number.", ctx=ctx, param=param) from None
+        least, most = self.parameter_info.min, self.parameter_info.max
+        if least is not None and number < least:
+            raise typer.BadParameter(f"{number} is less than {least:g}.", ctx=ctx, param=param)
+        if most is not None and number > most:
+            raise typer.BadParameter(f"{number} is more than {most:g}.", ctx=ctx, param=param)
+        return number
+
+
 def commands_of(app: typer.Typer) -> TyperGroup:
     """The commands of an app, ready to run.
 
     Typer converts every value with pydantic, which takes a tenth of a second to import, as long as everything else
-    that stands between a command and its work. Text, paths and flags need no conversion, so these go without.
+    that stands between a command and its work. Text, paths, flags and whole numbers go without.
     """
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)  # noqa: S101 - an app with a callback is a group
     for command in (group, *group.commands.values()):
         for parameter in command.get_params(typer.Context(command, **command.context_settings)):
-            if isinstance(parameter, TyperArgument | TyperOption) and parameter.type_descriptor.annotation in _PLAIN:
+            if isinstance(parameter, TyperArgument | TyperOption):
                 described = parameter.type_descriptor
-                parameter._runtime_param = _AsTyped(described.parameter_info, described.annotation)  # noqa: SLF001
+                kind = _WholeNumber if described.annotation is int else _AsTyped
+                if described.annotation is int or described.annotation in _PLAIN:
+                    parameter._runtime_param = kind(described.parameter_info, described.annotation)  # noqa: SLF001
     return group

@@ -1,10 +1,15 @@
 """From a project to a plan: selectors, fragments, breakpoints, schemas, column lineage, digest."""
 
-from clew.plan.capabilities import require_capabilities
-from clew.plan.compiler import Compilation
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from clew.plan.json_form import plan_from_json, plan_to_json
 from clew.plan.plan import Plan
-from clew.plan.workspace import CompiledWorkspace, WorkspaceCompiler, compile_workspace
+
+if TYPE_CHECKING:
+    from clew.plan.capabilities import require_capabilities
+    from clew.plan.compiler import Compilation
+    from clew.plan.workspace import CompiledWorkspace, WorkspaceCompiler, compile_workspace
 
 __all__ = [
     "Compilation",
@@ -16,3 +21,18 @@ __all__ = [
     "plan_to_json",
     "require_capabilities",
 ]
+
+_LATER = {
+    "Compilation": "clew.plan.compiler",
+    "CompiledWorkspace": "clew.plan.workspace",
+    "WorkspaceCompiler": "clew.plan.workspace",
+    "compile_workspace": "clew.plan.workspace",
+    "require_capabilities": "clew.plan.capabilities",
+}
+"""What compiles is imported when it is first used: those who read traces need plans as they were kept, and no more."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'clew.plan' has no attribute '{name}'")
+    return getattr(import_module(_LATER[name]), name)

@@ -1,10 +1,13 @@
 """Errors of database drivers, turned into ours. The only place that knows their codes."""
 
+# ruff: noqa: PLC0415 - the driver of PostgreSQL is imported by those who have one
+
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import psycopg
 from sqlalchemy import exc
 
 from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
@@ -15,6 +18,9 @@ from clew.diagnostics.codes.runs import (
     STORE_UNAVAILABLE,
     STORE_UNREADABLE,
 )
+
+if TYPE_CHECKING:
+    import psycopg
 
 _SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL", "SQLITE_READONLY")
 _SQLITE_NOT_OURS = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
@@ -49,7 +55,8 @@ def _converted(error: BaseException | None, place: str) -> ClewError:
     reason = str(error).strip().split("\n")[0]
     if isinstance(error, sqlite3.Error):
         return _from_sqlite(error, reason, place)
-    if isinstance(error, psycopg.Error):
+    postgresql = sys.modules.get("psycopg")
+    if postgresql is not None and isinstance(error, postgresql.Error):
         return _from_postgresql(error, reason, place)
     return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
 
@@ -67,7 +74,9 @@ def _from_sqlite(error: sqlite3.Error, reason: str, place: str) -> ClewError:
     return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
 
 
-def _from_postgresql(error: psycopg.Error, reason: str, place: str) -> ClewError:
+def _from_postgresql(error: "psycopg.Error", reason: str, place: str) -> ClewError:
+    import psycopg
+
     state = error.sqlstate
     if state is None:
         if isinstance(error, psycopg.DataError):

@@ -3,8 +3,10 @@
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 import hashlib
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,13 +81,11 @@ class TraceFiles:
 
     def row_with(self, file: PartFile, ordinal: int, columns: Sequence[str]) -> "pa.Table | None":
         """The row of changes that has an ordinal. Only row groups that can hold it are read."""
-        import pyarrow.compute as pc
-
         for group, bounds in enumerate(self._ordinals(file)):
             if bounds is not None and not bounds[0] <= ordinal <= bounds[1]:
                 continue
-            found = pc.index(self._read(file, group, [ORDINAL])[ORDINAL], ordinal).as_py()
-            if found >= 0:
+            found = _position(self._read(file, group, [ORDINAL])[ORDINAL], ordinal)
+            if found is not None:
                 return self._row_at(file, group, found, columns)
         return None
 
@@ -160,3 +160,20 @@ class TraceFiles:
             raise damaged(file, error.strerror or str(error)) from error
         if digest.hexdigest() != file.sha256:
             raise damaged(file, "its content is not what was written")
+
+
+def _position(ordinals: "pa.ChunkedArray", ordinal: int) -> int | None:
+    """Where an ordinal stands. They ascend as a rule, and where they do not, all of them are looked at.
+
+    What Arrow has for this imports pandas, where it is installed, which takes longer than everything else here.
+    """
+    before = 0
+    for chunk in ordinals.chunks:
+        values = memoryview(chunk.buffers()[1]).cast("q")[chunk.offset : chunk.offset + len(chunk)]
+        found = bisect_left(values, ordinal)
+        if found < len(values) and values[found] == ordinal:
+            return before + found
+        with suppress(ValueError):
+            return before + array("q", values).index(ordinal)
+        before += len(chunk)
+    return None
