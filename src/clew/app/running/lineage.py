@@ -42,6 +42,7 @@ class LineageFiles:
     """What lies below a storage root, as far as lineage needs to know."""
 
     root: Path
+    _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
 
     def of_step(self, run_id: str, seq: int) -> Part | None:
         """The links of a step that were worked out after the run."""
@@ -63,12 +64,14 @@ class LineageFiles:
             found.setdefault(path.parent.name.partition("@")[0], []).append(path)
         return found
 
-    def readers_of(self, dataset: str) -> Iterator[tuple[str, set[str]]]:
+    def readers_of(self, dataset: str) -> list[tuple[str, frozenset[str]]]:
         """The runs that have pinned a dataset, in whichever version, with the files of it that they did."""
-        for path in self._pins.get(dataset, []):
-            part = _read(path)
-            if part is not None:
-                yield path.parents[2].name, {file.path for file in part.files}
+        if dataset not in self._readers:
+            parts = ((path.parents[2].name, _read(path)) for path in self._pins.get(dataset, ()))
+            self._readers[dataset] = [
+                (run_id, frozenset(file.path for file in part.files)) for run_id, part in parts if part is not None
+            ]
+        return self._readers[dataset]
 
 
 def _read(path: Path) -> Part | None:
@@ -99,22 +102,21 @@ class RunLineage:
 
     def frames(self, trace_ids: Collection[int]) -> Iterator[TracedFrame]:
         """The frames of these traces: a row where it was loaded, appended, summed up, and written for a dataset."""
-        found = list[TracedFrame]()
         for links, ids in self._holding(trace_ids):
-            trace = links.trace
-            epoch = trace.row_ids.epoch
+            trace, epoch = links.trace, links.trace.row_ids.epoch
             for part in _row_parts(trace):
-                rows = trace.ids.rows_of(part, ids)
-                found += [_frame(trace_id, part.seq, epoch, ordinal) for trace_id, ordinal in rows]
+                for trace_id, ordinal in trace.ids.rows_of(part, ids):
+                    yield _frame(trace_id, part.seq, epoch, ordinal)
             for seq, part in self.files.registered(trace.run_id):
                 rows = trace.ids.rows_of(part, ids)
                 origins = trace.ids.origins_of(part, [ordinal for _, ordinal in rows])
-                found += [_frame(trace_id, seq, epoch, origins[place]) for trace_id, place in rows if place in origins]
-        return iter(found)
+                for trace_id, place in rows:
+                    if place in origins:
+                        yield _frame(trace_id, seq, epoch, origins[place])
 
     def places(self, trace_ids: Collection[int]) -> Iterator[TracePlace]:
-        """Where these traces were; first the run that minted them, where a source row says file and line."""
-        for links, ids in self._holding(trace_ids):
+        """Where these traces begin: the row of the run that minted them, with file and line where it was loaded."""
+        for links, ids in self._minting(trace_ids):
             for part in _row_parts(links.trace):
                 yield from _places(links.trace, part, ids)
 

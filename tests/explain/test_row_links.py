@@ -1,0 +1,119 @@
+"""Links between rows that nobody wrote, derived from steps and keys, against groups that are remembered."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from plan_interpreter import Cells, _grouped
+from random_projects import PERIOD, compiled, projects, tables
+from recorded_interpretation import Recorded
+from trace_writer import TODAY, Style, Writer
+
+from clew.explain.row_links import RowLinks
+from clew.plan.steps import AggregateStep, AppendStep, Step
+from clew.trace.layout import IdBlock, Part
+from clew.trace.reader import RunTrace
+from clew.tracelink import Link, TraceIdGenerator
+
+Behind = list[list[int]]
+
+
+@dataclass(slots=True)
+class Grouping(Recorded):
+    """Remembers for each summary row the rows behind it, by index: in the working dataset, or in the source."""
+
+    of_rows: dict[int, Behind] = field(default_factory=dict)
+    of_source: dict[int, Behind] = field(default_factory=dict)
+
+    def _take(self, step: Step) -> None:
+        if isinstance(step, AggregateStep):
+            self.of_rows[step.seq] = self._indexes(self.rows, self._selected(step), step.group_by)
+        elif isinstance(step, AppendStep) and step.group_by is not None:
+            loaded = self._load(step.source)
+            chosen = self._matching(step.source_selector, list(loaded), step.source.table)
+            self.of_source[step.seq] = self._indexes(loaded, chosen, step.group_by)
+        Recorded._take(self, step)
+
+    def _indexes(self, rows: list[Cells], chosen: list[Cells], keys: tuple[str, ...]) -> Behind:
+        places = {id(row): index for index, row in enumerate(rows)}
+        return [[places[id(row)] for row in group] for _, group in _grouped(chosen, keys)]
+
+
+@st.composite
+def styles(draw: st.DrawFn) -> Style:
+    return Style(
+        files=draw(st.integers(1, 3)),
+        row_group=draw(st.sampled_from([2, 100_000])),
+        longest_part=draw(st.integers(1, 3)),
+        states=draw(st.frozensets(st.integers(0, 2))),
+    )
+
+
+@settings(max_examples=40)
+@given(projects(most_steps=7), tables(most_rows=7), styles())
+def test_derived_links_are_the_groups_of_the_interpreter_in_both_directions(
+    project: dict[str, Any], data: dict[str, list[dict[str, Any]]], style: Style
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        plan = compiled(Path(folder, "workspace"), project)
+        assume(plan is not None and any(isinstance(step, AggregateStep | AppendStep) for step in plan.steps))
+        assert plan is not None
+        grouping = Grouping(plan, data, PERIOD, TODAY)
+        grouping.run()
+        writer = Writer(Path(folder, "storage"), grouping, style)
+        writer.write()
+        writer.parts = list(with_ids(writer.parts))
+        trace = writer.trace()
+        expected = set(links_of(grouping, writer, trace))
+        ids = {trace_id for part in trace.parts for trace_id in ids_of(part).values()}
+        links = RowLinks(trace)
+        assert sorted(links.parents(ids)) == sorted(expected)
+        assert sorted(links.children(ids)) == sorted(expected)
+        for trace_id in {child for child, _ in expected}:
+            assert set(links.parents([trace_id])) == {link for link in expected if link[0] == trace_id}
+        for trace_id in {parent for _, parent in expected}:
+            assert set(links.children([trace_id])) == {link for link in expected if link[1] == trace_id}
+        trace.close()
+
+
+def with_ids(parts: list[Part]) -> Iterator[Part]:
+    """Every file gets a block, as a run reserves them."""
+    ids = TraceIdGenerator(5, lambda: 1_700_000_000_000)
+    for part in parts:
+        if part.kind == "changes":
+            yield part
+            continue
+        blocks = [ids.reserve_block(file.rows) for file in part.files]
+        files = (
+            replace(file, ids=IdBlock(block.node_id, block.first_tick))
+            for file, block in zip(part.files, blocks, strict=True)
+        )
+        yield replace(part, files=tuple(files))
+
+
+def ids_of(part: Part) -> dict[int, int]:
+    """Trace ids by ordinal, counted out."""
+    return {
+        (file.ordinal or 0) * 2**40 + position: file.ids.trace_id(position)
+        for file in part.files
+        if isinstance(file.ids, IdBlock)
+        for position in range(file.rows)
+    }
+
+
+def links_of(grouping: Grouping, writer: Writer, trace: RunTrace) -> Iterator[Link]:
+    ids = {ordinal: trace_id for part in trace.parts for ordinal, trace_id in ids_of(part).items()}
+    of_rows = [ids[ordinal] for ordinal in writer.ordinals]
+    for part in trace.run.created:
+        children = list(ids_of(part).values())
+        for child, indexes in zip(children, grouping.of_rows.get(part.seq, []), strict=False):
+            yield from ((child, of_rows[index]) for index in indexes)
+        step = trace.run.step(part.seq)
+        if isinstance(step, AppendStep) and step.group_by is not None:
+            source = list(ids_of(trace.run.pinned(step.source)).values())
+            for child, indexes in zip(children, grouping.of_source[part.seq], strict=True):
+                yield from ((child, source[index]) for index in indexes)
