@@ -4,7 +4,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from typing import Any
@@ -39,9 +39,9 @@ class RemoteServer:
     url: str
     token: str = field(repr=False)
 
-    def submit(self, project: str, period: str, request_id: str | None) -> dict[str, Any]:
-        """Ask for a run; the run as it stands."""
-        wish = {"project": project, "period": period, "request_id": request_id}
+    def submit(self, project: str, period: str, request_id: str | None, captures: Sequence[str] = ()) -> dict[str, Any]:
+        """Ask for a run, with captures in the words of `--capture`; the run as it stands."""
+        wish = {"project": project, "period": period, "request_id": request_id, "captures": list(captures)}
         return self._document("POST", "/runs", {name: value for name, value in wish.items() if value is not None})
 
     def run(self, run_id: str) -> dict[str, Any]:

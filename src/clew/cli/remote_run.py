@@ -1,6 +1,7 @@
 """`clew run --server`: a run on a server, followed from here."""
 
 import os
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,16 @@ def server_of(url: str, token_file: Path | None) -> RemoteServer:
     return RemoteServer(url, token.strip())
 
 
-def run_remotely(server: RemoteServer, project: str, period: str, request_id: str | None, session: Session) -> int:
+def run_remotely(
+    server: RemoteServer,
+    project: str,
+    period: str,
+    request_id: str | None,
+    captures: Sequence[str],
+    session: Session,
+) -> int:
     """Ask a server for a run and follow it to its end; the exit code is 0 where it has completed."""
-    run = server.submit(project, period, request_id)
+    run = server.submit(project, period, request_id, captures)
     run_id = str(run["run_id"])
     if not session.wants_json:
         version = str(run["project_version"] or "")

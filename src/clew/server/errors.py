@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from clew.diagnostics import ClewError, EngineBug, Nature, TransientFailure, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
+from clew.diagnostics.codes.debug import CAPTURE_ACCESS_DENIED, CAPTURE_EXPIRED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.runs import (
     OUT_OF_DATE,
     OVERLOADED,
@@ -45,6 +46,7 @@ _STATUS_OF_CODE: Mapping[str, int] = {
         (NOT_SIGNED_IN, 401),
         (FORBIDDEN, 403),
         (FORGED_REQUEST, 403),
+        (CAPTURE_ACCESS_DENIED, 403),
         (METHOD_NOT_ALLOWED, 405),
         (TOO_SLOW, 408),
         (OUT_OF_DATE, 409),
@@ -54,7 +56,9 @@ _STATUS_OF_CODE: Mapping[str, int] = {
         (RUN_NEEDED, 409),
         (RUN_NOT_DELETABLE, 409),
         (RUN_NOT_FINISHED, 409),
+        (CAPTURE_NOT_READY, 409),
         (RUN_DELETED, 410),
+        (CAPTURE_EXPIRED, 410),
         (TOO_LARGE, 413),
         (UNKNOWN_HOST, 421),
         (INVALID_REQUEST, 422),

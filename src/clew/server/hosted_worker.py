@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from clew.debug.records import CaptureRecord
 from clew.runs.events.envelope import StoredEvent
 from clew.server.site import Site
 
@@ -13,9 +14,15 @@ _log = logging.getLogger(__name__)
 class HostedWorker:
     """Takes runs of the site's environment from the queue, in threads of this process."""
 
-    def __init__(self, site: Site, on_event: Callable[[StoredEvent], None] = lambda _event: None) -> None:
+    def __init__(
+        self,
+        site: Site,
+        on_event: Callable[[StoredEvent], None] = lambda _event: None,
+        on_capture: Callable[[CaptureRecord], None] = lambda _record: None,
+    ) -> None:
         self._site = site
         self._on_event = on_event
+        self._on_capture = on_capture
         self._stop = threading.Event()
         self._is_warm = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hosted worker")
@@ -35,13 +42,15 @@ class HostedWorker:
         self._thread.join()
 
     def _run(self) -> None:
-        from clew.app.running.starting import RunStarter  # noqa: PLC0415 - it brings the libraries of Spark
+        from clew.app.captures.postlude import after_runs  # noqa: PLC0415 - these bring the libraries of Spark
+        from clew.app.running.starting import RunStarter  # noqa: PLC0415
 
         site = self._site
         try:
             starter = RunStarter(site.workspace, site.environment, site.state, current=site.live.current)
             starter.prepare()
             self._is_warm.set()
-            starter.worker(on_event=self._on_event).run(self._stop)
+            with after_runs(site.environment, site.state, starter.session, on_done=self._on_capture, stop=self._stop):
+                starter.worker(on_event=self._on_event).run(self._stop)
         except Exception:  # noqa: BLE001 - the server goes on without its worker, and says so
             _log.exception("the worker of the server has ended; runs wait for another one")

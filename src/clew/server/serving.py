@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from clew.debug.records import CaptureRecord
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import ADDRESS_TAKEN, TOKENS_NEEDED
 from clew.runs.clock import utc_now
@@ -36,6 +37,8 @@ class Told:
     line: Callable[[str], None]
     event: Callable[[StoredEvent], None] = lambda _event: None
     """What the hosted worker writes, from its threads."""
+    capture: Callable[[CaptureRecord], None] = lambda _record: None
+    """What it has done after runs."""
 
 
 def serve(root: Path, environment: str | None, settings: ServerSettings, told: Told) -> None:
@@ -80,7 +83,7 @@ def _worker(site: Site, settings: ServerSettings, told: Told) -> Iterator[None]:
     if not settings.has_worker:
         yield
         return
-    worker = HostedWorker(site, told.event)
+    worker = HostedWorker(site, told.event, told.capture)
     worker.start()
     try:
         yield

@@ -20,6 +20,7 @@ from clew.diagnostics.codes.debug import CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAP
 from clew.runs.access.roles import AccessRole
 from clew.runs.clock import utc_now
 from clew.trace.html_tables import html_table
+from clew.trace.json_values import json_value
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -94,6 +95,19 @@ class Capture:
     def to_json(self) -> dict[str, Any]:
         """The form of `captures --json`."""
         return capture_json(self.record)
+
+    def described(self) -> dict[str, Any]:
+        """The form of `capture show --json`: with manifest and statistics, once there are any."""
+        if not self.record.status.is_over or self.record.outcome.manifest is None:
+            return self.to_json()
+        return self.to_json() | {"manifest": self.manifest.to_json(), "statistics": self.statistics().to_json()}
+
+    def first_rows(self, limit: int) -> dict[str, Any]:
+        """The form of `capture view --json`: rows that are not deleted, in the order that they had in the run."""
+        rows = [
+            {name: json_value(value) for name, value in row.items()} for row in self.rows.to_arrow(limit).to_pylist()
+        ]
+        return {"capture_id": self.id, "breakpoint": self.breakpoint, "rows": rows}
 
     def __repr__(self) -> str:
         return f"<Capture {self.id} of {self.breakpoint}: {self.status}>"

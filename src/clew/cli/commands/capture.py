@@ -86,8 +86,7 @@ def _show(capture: "Capture", html: Path | None, session: Session) -> None:
     if html is not None:
         _write(html, capture.report())
     if session.wants_json:
-        document = capture.to_json() | {"manifest": manifest.to_json(), "statistics": statistics.to_json()}
-        write_json(document)
+        write_json(capture.described())
         return
     show(*capture_page(capture.record, manifest, statistics))
     if html is not None:
@@ -106,7 +105,6 @@ def _tell_where_it_stands(capture: "Capture", session: Session) -> None:
 def _view(capture: "Capture", out: Path | None, limit: int, session: Session) -> None:
     from clew.cli.views.capture_page import rows_table
     from clew.cli.views.page import show
-    from clew.trace.json_values import json_value
 
     rows = capture.rows
     if out is not None:
@@ -116,11 +114,10 @@ def _view(capture: "Capture", out: Path | None, limit: int, session: Session) ->
         else:
             say(f"{written:,} rows written to {out}")
         return
-    table = rows.to_arrow(limit)
     if session.wants_json:
-        shown = [{name: json_value(value) for name, value in row.items()} for row in table.to_pylist()]
-        write_json({"capture_id": capture.id, "breakpoint": capture.breakpoint, "rows": shown})
+        write_json(capture.first_rows(limit))
         return
+    table = rows.to_arrow(limit)
     shown_rows, more = rows_table([name for name in table.column_names if name != "_row_id"], table.to_pylist())
     show(shown_rows)
     beside = f"; {more} more columns in --json and --out FILE" if more else ""

@@ -10,6 +10,8 @@ from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, Works
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.cli.words import counted
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
     from clew.app.workspace import Workspace
@@ -61,7 +63,10 @@ def run_project(
     if server is not None:
         from clew.cli.remote_run import run_remotely, server_of
 
-        raise typer.Exit(run_remotely(server_of(server, token_file), project, period, request_id, session))
+        if captures is not None or dry_run:
+            raise UserError(WRONG_USAGE.anywhere(problem="--server takes neither --captures nor --dry-run"))
+        asked = server_of(server, token_file)
+        raise typer.Exit(run_remotely(asked, project, period, request_id, capture or [], session))
     if dry_run:
         _dry_run(session.open(workspace, environment), project, period, session)
         return

@@ -56,5 +56,6 @@ def serve(
         certificate=certificate,
         certificate_key=certificate_key,
     )
-    told = Told(say, WorkerLines(say=say).take)
+    lines = WorkerLines(say=say)
+    told = Told(say, lines.take, lines.done)
     serve_workspace(session.open(workspace, environment).root, environment, settings, told)

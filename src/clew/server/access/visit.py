@@ -53,7 +53,13 @@ class Visit:
         """Asks for runs in the name of the caller."""
         from clew.app.running.starting import RunStarter  # noqa: PLC0415 - it brings the libraries of Spark
 
-        return RunStarter(self.workspace, self.site.environment, self.site.state, requested_by=self.caller.name)
+        return RunStarter(
+            self.workspace,
+            self.site.environment,
+            self.site.state,
+            role=self.caller.role.value,
+            requested_by=self.caller.name,
+        )
 
     def trace(self, run: str) -> RunTrace:
         """The trace of a run by its id or the beginning of it. UserError RunNotFinished while the run goes on."""

@@ -76,6 +76,11 @@ class RunWish(BaseModel):
     project: str = Field(min_length=1, max_length=255)
     period: str = Field(min_length=1, max_length=255)
     request_id: str | None = Field(default=None, min_length=1, max_length=255)
+    captures: list[str | Json] = Field(
+        default=[],
+        max_length=100,
+        description="Breakpoints at which rows are kept: NAME, NAME=MODE, or all details of a capture.",
+    )
 
 
 class GapDocument(Document):
@@ -203,6 +208,33 @@ class LineageDocument(Document):
     complete: bool
     nodes: list[Json]
     links: list[Json]
+
+
+class CapturesDocument(Document):
+    """Captures, the newest first."""
+
+    captures: list[Json]
+
+
+class CaptureDocument(Document):
+    """A capture; with manifest and statistics once it is over."""
+
+    capture_id: str
+    breakpoint: str
+    status: str
+    run_id: str
+
+
+class CaptureRowsDocument(Document):
+    """Rows of a capture."""
+
+    capture_id: str
+    breakpoint: str
+    rows: list[Json]
+
+
+class CaptureDiffDocument(Document):
+    """In what two captures differ."""
 
 
 class ProjectsDocument(Document):

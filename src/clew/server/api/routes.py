@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, FastAPI
 
-from clew.server.api import events, health, lineage, operations, projects, runs, trace
+from clew.server.api import captures, events, health, lineage, operations, projects, runs, trace
 from clew.server.api.documents import ErrorDocument
 
 PREFIX = "/api/v1"
@@ -12,6 +12,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     events.router,
     trace.router,
     lineage.router,
+    captures.router,
     operations.router,
     health.router,
 )

@@ -11,6 +11,7 @@ from clew.app.running.signalling import send_signal
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.diagnostics.codes.server import INVALID_REQUEST
+from clew.model import capture_wishes_of_data
 from clew.plan import plan_to_json
 from clew.runs.access.roles import Permission
 from clew.runs.request import RunFilter
@@ -70,7 +71,8 @@ def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]
     The same request id gives the same run again. An environment that is busy and rejects runs answers 429 and says
     when to come back with the same request.
     """
-    run = visit.starter.submit(wish.project, wish.period, wish.request_id)
+    captures = capture_wishes_of_data(wish.captures, "captures")
+    run = visit.starter.submit(wish.project, wish.period, wish.request_id, captures)
     where = {"Location": f"/api/v1/runs/{run.run_id}"}
     return JSONResponse(visit.runs.view(run.run_id).to_json(), _ACCEPTED, where)
 
