@@ -46,10 +46,12 @@ def value_of(figure: Figure) -> str:
 
 
 def bound_of(figure: Figure) -> str:
-    if figure.at_most is None:
-        return ""
-    kept = "kept" if figure.value <= figure.at_most else "MISSED"
-    return f"at most {figure.at_most:,g}: {kept}"
+    bounds = list[str]()
+    if figure.at_most is not None:
+        bounds.append(f"at most {figure.at_most:,g}: {'kept' if figure.value <= figure.at_most else 'MISSED'}")
+    if figure.at_least is not None:
+        bounds.append(f"at least {figure.at_least:,g}: {'kept' if figure.value >= figure.at_least else 'MISSED'}")
+    return ", ".join(bounds)
 
 
 def heading() -> Iterator[str]:

@@ -11,3 +11,4 @@ class Figure:
     value: float
     unit: str
     at_most: float | None = None
+    at_least: float | None = None
