@@ -4,15 +4,18 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from engine_workspaces import Shop
+from lineage_runs import blocks_of, registered_rows, trace_ids
 
-from clew.app.running.reading import RunReader, RunView
+from clew.app.running.reading import RunReader, RunView, committed_parts
 from clew.app.running.tracing import open_trace
 from clew.app.sample_workspace import write_sample
 from clew.runs.request import RunFilter
+from clew.trace.layout import IdBlock
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -68,15 +71,50 @@ def records(shop: Shop) -> dict[int, list[str]]:
     }
 
 
-def test_a_killed_run_is_carried_on_at_its_first_incomplete_step_and_gives_the_same_outputs(
-    undisturbed: Shop, tmp_path: Path
-) -> None:
-    """Killed twice: behind an output that is published and not committed, and within the last one."""
-    shop = sample(tmp_path / "gl")
+@dataclass(frozen=True)
+class CarriedOn:
+    """A run that was killed twice: behind an output that was published and not committed, and within the last one."""
+
+    shop: Shop
+    view: RunView
+    blocks: tuple[dict[str, IdBlock], ...]
+    """The trace ids of files that were committed when it was killed, each time."""
+
+
+@pytest.fixture(scope="module")
+def carried_on(tmp_path_factory: pytest.TempPathFactory) -> CarriedOn:
+    shop = sample(tmp_path_factory.mktemp("killed") / "gl")
     run_id = shop.submit("gl-close")
-    killed(shop, run_id, 2, "after")
-    killed(shop, run_id, 4, "within")
-    view = driven(shop, run_id)
+    blocks = list[dict[str, IdBlock]]()
+    for group, moment in ((2, "after"), (4, "within")):
+        killed(shop, run_id, group, moment)
+        with shop.starter() as starter:
+            blocks.append(blocks_of(shop, RunReader(starter.state, starter.environment).view(run_id)))
+    return CarriedOn(shop, driven(shop, run_id), tuple(blocks))
+
+
+def test_trace_ids_are_the_same_after_a_crash_and_resume(carried_on: CarriedOn) -> None:
+    first, second = carried_on.blocks
+    after = blocks_of(carried_on.shop, carried_on.view)
+    assert first
+    assert first.items() <= second.items() <= after.items()
+    assert len(after) > len(first)
+    ids = {
+        file.ids.trace_id(position)
+        for part in committed_parts(carried_on.shop.storage, carried_on.view.snapshot)
+        for file in part.files
+        if isinstance(file.ids, IdBlock)
+        for position in range(file.rows)
+    }
+    registered = trace_ids(registered_rows(carried_on.shop, carried_on.view))
+    assert len(set(registered)) == len(registered)
+    assert set(registered) < ids
+
+
+def test_a_killed_run_is_carried_on_at_its_first_incomplete_step_and_gives_the_same_outputs(
+    undisturbed: Shop, carried_on: CarriedOn
+) -> None:
+    shop, view, run_id = carried_on.shop, carried_on.view, carried_on.view.record.run_id
     assert view.snapshot.status.value == "COMPLETED"
     assert outputs(shop) == outputs(undisturbed)
     assert records(shop) == records(undisturbed)
