@@ -22,9 +22,6 @@ def lineage(shop: Shop) -> Iterator[tuple[State, RunLineage]]:
         reader = run_lineage(starter.state, starter.environment)
         assert isinstance(reader, RunLineage)
         yield starter.state, reader
-        for links in reader._links.values():
-            if links is not None:
-                links.trace.close()
 
 
 def registered_rows(shop: Shop, view: RunView) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from clew.app.workspace import Workspace
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.tracelink import NODE_LEASE_LOST
 from clew.explain.explaining import explain
+from clew.runs.request import RunFilter
 from clew.spark import registering
 from clew.trace.layout import LINEAGE, PARENTS, TRACE_ID
 from clew.tracelink import Direction, TraceIdBlock, walk
@@ -249,15 +250,10 @@ def by_row(shop: Shop, view: RunView) -> Counter[tuple[str, frozenset[tuple[str,
 
 def expanded(shop: Shop) -> dict[tuple[str, int], int]:
     with shop.starter() as starter:
-        projects = {run.run_id: run.request.project_id for run in starter.state.stores.catalog.runs(which())}
+        runs = starter.state.stores.catalog.runs(RunFilter(environment_id="dev"))
+        projects = {run.run_id: run.request.project_id for run in runs}
         done = list(expand_windows(Workspace(shop.root), starter.state))
     return {(projects[each.run_id], each.operation_seq): each.links for each in done}
-
-
-def which() -> Any:
-    from clew.runs.request import RunFilter
-
-    return RunFilter(environment_id="dev")
 
 
 def test_a_run_that_gets_no_ids_completes_and_what_it_registered_gets_ids_when_it_is_loaded(

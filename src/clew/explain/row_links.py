@@ -18,7 +18,11 @@ from clew.trace.row_sets import Cells, RowSet
 from clew.trace.trace_ids import PARENT
 from clew.tracelink import Link
 
+_FEW_KEYS = 8
+"""Up to here summary rows are looked up by their keys; beyond, those of a step are read once, all of them."""
+
 Key = tuple[object, ...]
+Values = tuple[Value, ...]
 SummaryStep = AggregateStep | AppendStep
 
 
@@ -108,26 +112,35 @@ class RowLinks:
             return
         condition = group.condition(None)
         decide = None if condition is None else evaluator(condition)
-        summaries = self._by_key(step, part)
-        found = set[Link]()
+        members = list[tuple[Values, int]]()
         for ordinal, cells in group.rows.values(list(rows), sorted({*group.columns, *group.needed})):
             if decide is None or decide(group.see(ordinal, cells)) is True:
-                child = summaries.get(group.key(ordinal, cells))
-                if child is not None:
-                    found.add((child, rows[ordinal]))
-        yield from sorted(found)
+                members.append((group.values(ordinal, cells), rows[ordinal]))
+        summaries = self._by_key(step, part, dict.fromkeys(values for values, _ in members))
+        yield from sorted({(summaries[_key(values)], row) for values, row in members if _key(values) in summaries})
 
-    def _by_key(self, step: SummaryStep, part: Part) -> dict[Key, int]:
-        """The trace ids of a step's summary rows, by their keys."""
-        if step.seq not in self._keys:
-            names = step.group_by or ()
-            rows = [
-                (ordinal, _key(cells[name] for name in names))
-                for ordinal, cells in self.trace.created(part).matching(None, names, self.trace.see)
-            ]
-            ids = self.trace.ids.ids_of(part, [ordinal for ordinal, _ in rows])
-            self._keys[step.seq] = {key: ids[ordinal] for ordinal, key in rows if ordinal in ids}
-        return self._keys[step.seq]
+    def _by_key(self, step: SummaryStep, part: Part, wanted: Collection[Values]) -> dict[Key, int]:
+        """The trace ids of a step's summary rows, by their keys: of those with a few keys, or of all."""
+        if len(wanted) > _FEW_KEYS and step.seq not in self._keys:
+            self._keys[step.seq] = self._summaries_with(step, part, None)
+        if step.seq in self._keys:
+            return self._keys[step.seq]
+        found = dict[Key, int]()
+        for values in wanted:
+            found |= self._summaries_with(step, part, values)
+        return found
+
+    def _summaries_with(self, step: SummaryStep, part: Part, values: Values | None) -> dict[Key, int]:
+        names = step.group_by or ()
+        types = dict(self.trace.run.columns(step.seq))
+        columns = [ColumnValue(self.trace.plan.input.table, name, types[name]) for name in names]
+        keys = [equals(column, value) for column, value in zip(columns, values or (), strict=False) if _narrows(value)]
+        rows = [
+            (ordinal, _key(cells[name] for name in names))
+            for ordinal, cells in self.trace.created(part).matching(all_of(keys), names, self.trace.see)
+        ]
+        ids = self.trace.ids.ids_of(part, [ordinal for ordinal, _ in rows])
+        return {key: ids[ordinal] for ordinal, key in rows if ordinal in ids}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +193,11 @@ class _Group:
         return all_of([*narrowing, *self.filters])
 
     def key(self, ordinal: int, cells: Cells) -> Key:
+        return _key(self.values(ordinal, cells))
+
+    def values(self, ordinal: int, cells: Cells) -> Values:
         seen = self.see(ordinal, cells)
-        return _key(evaluator(tree)(seen) for _, tree in self.keys)
+        return tuple(evaluator(tree)(seen) for _, tree in self.keys)
 
     def see(self, ordinal: int, cells: Cells) -> Row:
         return Row({self.table: {**cells, "_row_id": self.trace.row_ids.row_id(ordinal)}}, self.trace.today)

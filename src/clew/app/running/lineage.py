@@ -17,6 +17,7 @@ from clew.diagnostics import UserError
 from clew.explain.row_links import RowLinks
 from clew.plan.steps import AppendStep
 from clew.trace.history import source_of
+from clew.trace.identity import place_of
 from clew.trace.layout import CARRIED, PART_FILE, SOURCE_FILE, SOURCE_LINE, Part
 from clew.trace.parts_json import part_from_json
 from clew.trace.reader import RunTrace
@@ -150,11 +151,9 @@ class RunLineage:
     def _taken_over(self, trace: RunTrace, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:
         """The runs that have pinned what a run registered, with the ids that they got by that."""
         for _, part in self.files.registered(trace.run_id):
-            paths = {
-                file.path: {trace_id for trace_id, _ in rows}
-                for file in part.files
-                if (rows := trace.ids.rows_of(replace(part, files=(file,)), ids))
-            }
+            paths = dict[str, set[int]]()
+            for trace_id, place in trace.ids.rows_of(part, ids):
+                paths.setdefault(part.files[place_of(place)[0]].path, set()).add(trace_id)
             for run_id, pinned in self.files.readers_of(part.name) if paths else ():
                 taken = {trace_id for path, found in paths.items() if path in pinned for trace_id in found}
                 if taken:
