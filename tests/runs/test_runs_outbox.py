@@ -129,6 +129,25 @@ def test_all_events_of_a_run_arrive_in_order(
     assert all("x-clew-signature" not in headers for _, headers, _ in receiver.requests)
 
 
+def test_a_dispatcher_that_is_told_to_stop_sends_what_is_left_as_long_as_it_is_taken(
+    url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
+) -> None:
+    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url)}, batch=2)
+    for number in range(6):
+        site.submit(f"r-{number}")
+    stopped = threading.Event()
+    stopped.set()
+    receiver.answers = [204, 204, 204, 503]
+    site.dispatcher.run(stopped)
+    assert len(receiver.requests) == 4
+    clock.forward(1000)
+    site.dispatcher.run(stopped)
+    subjects = [document["subject"] for document in receiver.documents()]
+    assert len(subjects) == 7
+    assert subjects[3] in subjects[4:]
+    assert len(set(subjects)) == 6
+
+
 def test_a_failed_delivery_waits_longer_each_time(
     url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
 ) -> None:

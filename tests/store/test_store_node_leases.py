@@ -1,8 +1,10 @@
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -204,3 +206,43 @@ def test_eight_processes_that_lease_from_one_store_mint_no_id_twice(url: str) ->
     every = [trace_id for _, minted in results for trace_id in minted]
     assert len({node_id for node_id, _ in results}) == 8
     assert len(every) == len(set(every)) == 8 * 15_000
+
+
+def lease_mint_and_hang(url: str, told: Connection) -> None:
+    with open_trace_link_stores(url, policy=POLICY) as stores:
+        minting = LeasedTraceIds(stores.node_leases, policy=POLICY, node_id=9)
+        block = minting.reserve_block(4096 * 3_600_000)
+        told.send((minting.next_id(), block.trace_id(block.count - 1)))
+        told.recv()
+
+
+def test_a_process_that_is_killed_leaves_a_node_id_that_rests_and_ids_that_nobody_repeats(
+    url: str, open_tracing: OpenTracing
+) -> None:
+    context = get_context("forkserver")
+    told, tell = context.Pipe()
+    process = context.Process(target=lease_mint_and_hang, args=(url, tell))
+    process.start()
+    assert told.poll(60)
+    minted = told.recv()
+    process.kill()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+
+    clock = Clock(datetime.now(UTC))
+    leases = open_tracing(url, clock).node_leases
+    [lost] = leases.record()
+    assert (lost.holder.process_id, lost.end) == (process.pid, None)
+    with pytest.raises(UserError, match="is held by process"):
+        ids(leases, clock, 2, node_id=9)
+    for moment in (lost.expires_at_ms, lost.reserved_until_ms, lost.free_from_ms(POLICY) - 1):
+        clock.pass_ms(moment - clock.ms())
+        with pytest.raises(UserError, match="not cooled down"):
+            ids(leases, clock, 2, node_id=9)
+    clock.pass_ms(1)
+    successor = ids(leases, clock, 2, node_id=9)
+    last = successor.next_id()
+    assert last > max(minted)
+    a_day_behind = Clock(clock.now - timedelta(hours=24))
+    clock.pass_ms(successor.lease.free_from_ms(POLICY) - clock.ms())
+    assert ids(leases, a_day_behind, 3, node_id=9).next_id() > last
