@@ -1,0 +1,248 @@
+"""Pages as a browser and as a program ask for them."""
+
+import html
+import json
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from pages_requests import as_page
+from server_fixtures import MONTH, Served
+
+from clew.server.pages.rendering import FOLDER, STATIC
+
+PAGES = (
+    "/runs",
+    "/runs/{run}",
+    "/runs/{run}/rows",
+    "/runs/{run}/rows/{row}",
+    "/runs/{run}/explain?row={row}&column=total_usd",
+    "/runs/{run}/why-not?where=line_number%20%3D%201",
+    "/lineage",
+    "/lineage?run={run}&row={row}&column=total_usd",
+    "/projects",
+    "/projects/gl-close",
+    "/datasets",
+    "/datasets/accounts",
+    "/captures",
+    "/operations",
+)
+
+
+def total_row(served: Served) -> str:
+    where = 'row_kind = "total" AND account_type = "expense"'
+    found = served.client("auditor").get(f"/runs/{served.run_id}/rows.json", params={"where": where})
+    row_id: str = found.json()["rows"][0]["row_id"]
+    return row_id
+
+
+def filled(served: Served, path: str) -> str:
+    return path.format(run=served.run_id, row=total_row(served) if "{row}" in path else "")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_html_for_people_and_json_for_programs(shared: Served, path: str) -> None:
+    client, wanted = shared.client("admin"), filled(shared, path)
+    page = as_page(client, wanted)
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert page.text.count("<h1") == 1
+    by_header = client.get(wanted, headers={"Accept": "application/json"})
+    parts = urlsplit(wanted)
+    by_name = as_page(client, f"{parts.path}.json?{parts.query}")
+    assert by_header.json() == by_name.json()
+
+
+def test_every_kind_of_link_leads_somewhere(shared: Served) -> None:
+    client = shared.client("admin")
+    kinds = dict[str, str]()
+    for path in PAGES:
+        page = as_page(client, filled(shared, path)).text
+        for link in re.findall(r'(?:href|src)="(/[^"]*)"', page):
+            kinds.setdefault(re.sub(r"[0-9a-f-]{8,}|=[^&]*", "", link), html.unescape(link))
+    assert len(kinds) > 25
+    for link in kinds.values():
+        assert as_page(client, link).status_code in {200, 307}, link
+
+
+def test_the_page_of_a_run_is_the_document_of_the_command(shared: Served) -> None:
+    client = shared.client("viewer")
+    assert client.get(f"/runs/{shared.run_id}.json").json() == client.get(f"/api/v1/runs/{shared.run_id}").json()
+
+
+def test_a_viewer_sees_runs_and_is_offered_no_rows(shared: Served) -> None:
+    client = shared.client("viewer")
+    page = as_page(client, f"/runs/{shared.run_id}").text
+    assert "/rows" not in page
+    assert "data-signal" not in page
+    assert "Captures" not in page
+    refused = as_page(client, f"/runs/{shared.run_id}/rows")
+    assert refused.status_code == 403
+    assert "Not for this role" in refused.text
+
+
+def test_an_operator_is_offered_what_the_role_may_send(shared: Served) -> None:
+    page = as_page(shared.client("operator"), f"/runs/{shared.run_id}").text
+    assert re.findall(r'data-signal="(\w+)"', page) == ["RETRY_RUN"]
+
+
+def test_rows_are_filtered_sorted_and_shown_with_the_columns_that_were_chosen(shared: Served) -> None:
+    client = shared.client("auditor")
+    query = {"where": 'currency = "EUR"', "sort": "amount_usd", "direction": "descending", "columns": "amount_usd"}
+    page = as_page(client, f"/runs/{shared.run_id}/rows", query).text
+    assert 'aria-sort="descending"' in page
+    assert ">journal_id" not in page.partition("<thead>")[2].partition("</thead>")[0]
+    shown = [float(text.replace(",", "")) for text in re.findall(r'tabindex="-1">(-?[\d,.]+)</a>', page)]
+    assert shown == sorted(shown, reverse=True)
+    assert len(shown) == 50
+    following = re.search(r'href="([^"]+)" rel="next"', page)
+    assert following
+    behind = as_page(client, following[1].replace("&amp;", "&")).text
+    assert "First page" in behind
+
+
+def test_cells_that_a_step_changed_are_marked_with_what_they_were(shared: Served) -> None:
+    where = 'journal_id = "JE-00231" AND line_number = 2'
+    page = as_page(shared.client("auditor"), f"/runs/{shared.run_id}/rows", {"at": 20, "where": where}).text
+    changed = re.findall(r'<td class=" changed"><a [^>]*><del>(\w+)<', page)
+    assert changed == ["5210", "operating"]
+
+
+def test_a_condition_that_is_wrong_is_shown_with_its_place(shared: Served) -> None:
+    page = as_page(shared.client("auditor"), f"/runs/{shared.run_id}/rows", {"where": "amount_lcoal > 1"})
+    assert page.status_code == 200
+    assert "did you mean &#34;amount_local&#34;" in page.text
+    assert "^^^^" in page.text
+
+
+def test_a_row_that_does_not_exist_yet_says_when_it_comes(shared: Served) -> None:
+    page = as_page(shared.client("auditor"), f"/runs/{shared.run_id}/rows/{total_row(shared)}", {"at": 10}).text
+    assert "was created in step 40" in page
+
+
+def test_why_not_tells_which_step_deleted_a_row(shared: Served) -> None:
+    query = {"where": 'journal_id = "JE-00099"'}
+    page = as_page(shared.client("auditor"), f"/runs/{shared.run_id}/why-not", query).text
+    assert "deleted in step 30" in page
+    assert "CONTAINS(transactions.description, &#34;TEST&#34;)" in page
+
+
+def test_reading_rows_is_kept_on_record(served: Served) -> None:
+    row = total_row(served)
+    auditor = served.client("auditor")
+    as_page(auditor, f"/runs/{served.run_id}/explain", {"row": row, "column": "total_usd"})
+    as_page(auditor, f"/runs/{served.run_id}/explain.html", {"row": row, "column": "total_usd"})
+    as_page(auditor, "/lineage", {"run": served.run_id, "row": row, "column": "total_usd"})
+    records = served.client("admin").get("/api/v1/audit").json()["records"]
+    assert [record["subject"] for record in records][:3] == ["lineage", "explanation", "explanation"]
+
+
+def test_changes_between_versions_are_shown(served: Served) -> None:
+    folder = served.site.live.current().root
+    project = folder / "projects" / "gl-close.yaml"
+    text = project.read_text(encoding="utf-8")
+    project.write_text(text.replace('"5290"', '"5291"'), encoding="utf-8")
+    served.site.live.look_now()
+    client = served.client("viewer")
+    page = as_page(client, "/projects/gl-close").text
+    assert "modified, version 1" in page
+    compared = as_page(client, "/projects/gl-close", {"old": "1", "new": "file"}).text
+    assert re.search(r'class="line added">.*5291', compared)
+    assert re.search(r'class="line removed">.*5290', compared)
+    project.write_text(
+        text.replace("STARTSWITH(transactions.cost_center", "STARTSWITH(transactions.cost_centre"), encoding="utf-8"
+    )
+    served.site.live.look_now()
+    assert "does not compile" in as_page(client, "/projects").text
+    broken = as_page(client, "/projects/gl-close")
+    assert broken.status_code == 200
+    assert "projects/gl-close.yaml:" in broken.text
+
+
+def test_who_is_not_signed_in_is_asked_to_and_comes_back(shared: Served) -> None:
+    client = shared.client()
+    asked = as_page(client, f"/runs/{shared.run_id}")
+    assert asked.status_code == 303
+    assert asked.headers["location"] == f"/login?next=%2Fruns%2F{shared.run_id}"
+    form = as_page(client, asked.headers["location"]).text
+    assert f'name="next" value="/runs/{shared.run_id}"' in form
+    own = {"Origin": "http://127.0.0.1:8765", "Accept": "text/html"}
+    wrong = client.post("/login", data={"token": "wrong"}, headers=own)
+    assert wrong.status_code == 401
+    assert 'role="alert"' in wrong.text
+    right = client.post("/login", data={"token": shared.token("viewer"), "next": "/lineage"}, headers=own)
+    assert (right.status_code, right.headers["location"]) == (303, "/lineage")
+    assert as_page(client, "/lineage").status_code == 200
+    assert as_page(client, "/login").headers["location"] == "/"
+
+
+def test_nobody_is_sent_to_another_site_after_signing_in(shared: Served) -> None:
+    page = as_page(shared.client(), "/login", {"next": "https://elsewhere.example/"}).text
+    assert 'name="next" value="/"' in page
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "word"),
+    [
+        ("/runs/nothing", 404, "RunNotFound"),
+        ("/nowhere", 404, "NoSuchAddress"),
+        ("/projects/nothing", 404, "UnknownProject"),
+        ("/datasets/nothing", 404, "NoSuchDataset"),
+        ("/captures/nothing", 404, "CaptureNotFound"),
+        ("/projects/gl-close?old=x&new=file", 422, "InvalidRequest"),
+    ],
+)
+def test_errors_are_pages_in_the_same_voice(shared: Served, path: str, status: int, word: str) -> None:
+    answer = as_page(shared.client("admin"), path)
+    assert answer.status_code == status
+    assert word in answer.text
+    assert answer.text.startswith("<!doctype html>")
+
+
+def test_a_run_that_is_under_way_has_no_rows_yet(served: Served) -> None:
+    run_id = served.starter.submit("gl-close", MONTH).run_id
+    client = served.client("auditor")
+    assert "No worker has taken this run yet" in as_page(client, f"/runs/{run_id}").text
+    refused = as_page(client, f"/runs/{run_id}/rows")
+    assert refused.status_code == 409
+    assert "Not now" in refused.text
+
+
+def test_styles_and_scripts_may_be_kept_and_pages_may_not(shared: Served) -> None:
+    client = shared.client("viewer")
+    page = as_page(client, "/runs")
+    assert page.headers["cache-control"] == "no-store"
+    style = re.search(r'href="(/static/clew.css\?v=\w+)"', page.text)
+    assert style
+    assert "immutable" in client.get(style[1]).headers["cache-control"]
+    assert client.get("/static/../rendering.py").status_code == 404
+
+
+def test_templates_put_nothing_into_a_page_unescaped_and_ask_no_other_server() -> None:
+    files = [*(FOLDER / "templates").iterdir(), *STATIC.iterdir()]
+    assert len(files) > 20
+    for file in files:
+        text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://", text), file
+        if file.suffix == ".html":
+            assert not re.search(r"\|\s*safe|autoescape|Markup|\sstyle=|\son[a-z]+=|<style|javascript:", text), file
+            assert not re.search(r"<script(?![^>]*src=)", text), file
+        if file.suffix == ".js":
+            assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), file
+
+
+def test_a_broken_template_is_an_error_and_no_empty_page() -> None:
+    from jinja2 import UndefinedError
+
+    from clew.server.pages.rendering import Templates
+
+    with pytest.raises(UndefinedError):
+        Templates().render("login.html", problem=None)
+
+
+def test_lineage_as_data_has_runs_and_datasets(shared: Served) -> None:
+    graph = json.loads(shared.client("viewer").get("/lineage.json").text)
+    kinds = {node["kind"].partition(" ")[0] for node in graph["nodes"]}
+    assert {"run", "source", "place"} <= kinds
+    keys = {node["key"] for node in graph["nodes"]}
+    assert all(edge["from"] in keys and edge["to"] in keys for edge in graph["edges"])

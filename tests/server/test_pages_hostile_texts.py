@@ -1,0 +1,88 @@
+"""Every text that a user can write, in every page: it is shown, and it runs nothing."""
+
+import html
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hostile_site import COLUMN, HOSTILE, alive_in, hostile_site
+from pages_requests import as_page
+from server_fixtures import Served
+
+from clew.app.running.reading import RunReader
+from clew.app.running.signalling import send_signal
+from clew.app.running.tracing import open_trace
+from clew.runs.signals import SignalType
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+    folder: Path = tmp_path_factory.mktemp("hostile") / "w"
+    with pytest.MonkeyPatch.context() as patch, hostile_site(folder, patch) as site:
+        yield site
+
+
+def paths(served: Served, failed: str) -> dict[str, dict[str, str]]:
+    run = f"/runs/{served.run_id}"
+    reader = RunReader(served.site.state, served.site.environment)
+    rows = open_trace(reader.view(served.run_id), served.site.environment)
+    row = rows.search(None, limit=1).rows[0].row_id
+    total = rows.search("total IS NOT NULL", limit=1).rows[0].row_id
+    return {
+        "/runs": {"project": HOSTILE, "period": HOSTILE},
+        run: {},
+        f"/runs/{failed}": {},
+        f"{run}/rows": {"where": f"`{COLUMN}` = 1 {HOSTILE}"},
+        f"{run}/rows?": {"sort": COLUMN, "columns": COLUMN},
+        f"{run}/rows/{row}": {},
+        f"{run}/explain": {"row": row, "column": "note"},
+        f"{run}/explain?": {"row": total, "column": "total"},
+        f"{run}/why-not": {"where": "k = 2"},
+        f"{run}/why-not?": {"where": HOSTILE},
+        "/lineage": {},
+        "/lineage?": {"run": served.run_id, "row": row, "column": "note"},
+        "/projects": {},
+        "/projects/p": {},
+        "/projects/p?": {"old": "1", "new": "file"},
+        "/datasets": {},
+        "/datasets/main": {},
+        "/operations": {},
+        "/captures": {},
+        f"/runs/{html.escape(HOSTILE)}": {},
+        f"/projects/{HOSTILE.replace('/', '')}": {},
+    }
+
+
+def test_no_page_runs_what_a_user_wrote(hostile: tuple[Served, str]) -> None:
+    served, failed = hostile
+    client = served.browser()
+    shown = 0
+    for path, query in paths(served, failed).items():
+        answer = as_page(client, path.rstrip("?"), query)
+        assert answer.headers["content-type"].startswith("text/html"), path
+        assert answer.status_code in {200, 404}, (path, answer.text)
+        assert alive_in(answer.text) == [], path
+        assert "{{7*7}}" in answer.text or "49" not in answer.text, path
+        shown += html.escape("<script>window.hacked") in answer.text
+    assert shown > 12
+
+
+def test_a_reason_and_a_name_in_the_history_run_nothing(hostile: tuple[Served, str]) -> None:
+    served, failed = hostile
+    site = served.site
+    send_signal(site.state, site.environment, failed, SignalType.RETRY_STEP, step="20", reason=HOSTILE)
+    served.starter.drive(failed, threading.Event())
+    page = as_page(served.browser(), f"/runs/{failed}").text
+    assert alive_in(page) == []
+    assert html.escape("RETRY_STEP step 20") in page
+    assert page.count("window.hacked") > 2
+
+
+def test_a_downloaded_explanation_runs_nothing(hostile: tuple[Served, str]) -> None:
+    served, _ = hostile
+    client = served.browser()
+    found = client.get(f"/runs/{served.run_id}/rows.json", params={"where": "k = 1"}).json()["rows"][0]["row_id"]
+    answer = as_page(client, f"/runs/{served.run_id}/explain.html", {"row": found, "column": "note"})
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert [each for each in alive_in(answer.text) if not each.startswith("<style")] == []

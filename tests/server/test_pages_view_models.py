@@ -1,0 +1,105 @@
+"""What pages show, made of plain values."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from clew.diagnostics import Span
+from clew.runs.failure import Failure, FailureCategory
+from clew.runs.snapshot import RunSnapshot, StepSnapshot
+from clew.runs.status import RunStatus, StepStatus
+from clew.server.pages import addresses, words
+from clew.server.pages.definitions import operation_excerpt
+from clew.server.pages.substitution import with_values
+from clew.server.pages.timeline import AXIS, timeline
+
+START = datetime(2026, 2, 1, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def test_bars_stand_where_steps_ran_and_a_running_one_reaches_until_now() -> None:
+    snapshot = RunSnapshot(
+        "r",
+        RunStatus.RUNNING,
+        started_at=START,
+        steps=(
+            StepSnapshot("load", 0, "Load", "load", StepStatus.SUCCESS, started_at=START, completed_at=after(5)),
+            StepSnapshot("10", 10, "Convert", "update", StepStatus.RUNNING, started_at=after(5)),
+            StepSnapshot("20", 20, "Later", "update"),
+        ),
+    )
+    shown = timeline(snapshot, after(20))
+    first, second, third = (step.bar for step in shown.steps)
+    assert first is not None
+    assert second is not None
+    assert (first.start, first.length) == (0, AXIS // 4)
+    assert (second.start, second.length) == (AXIS // 4, AXIS * 3 // 4)
+    assert third is None
+    assert [tick.text for tick in shown.ticks] == ["5 s", "10 s", "15 s", "20 s"]
+
+
+def test_a_step_says_what_it_did() -> None:
+    def outcome(**changes: object) -> str:
+        step = StepSnapshot("10", 10, "n", "update", StepStatus.SUCCESS, **changes)  # type: ignore[arg-type]
+        return timeline(RunSnapshot("r", steps=(step,)), START).steps[0].outcome
+
+    assert outcome(counts={"rows_updated": 1234}) == "1,234 changed"
+    assert outcome(counts={"rows_created": 4, "rows_deleted": 1}) == "4 created, 1 deleted"
+    assert outcome(counts={"rows_updated": 0}) == "nothing changed"
+    failed = StepSnapshot("10", 10, "n", "update", StepStatus.FAILED, error=Failure("X", "m", FailureCategory.USER))
+    assert timeline(RunSnapshot("r", steps=(failed,)), START).steps[0].outcome == ""
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("ROUND(amount * fx.rate, 2)", "ROUND(10.00 * 1.5, 2)"),
+        ("t.amount", "10.00"),
+        ('IF(kind = "amount", amount, 0)', 'IF("line" = "amount", 10.00, 0)'),
+        ("`fx`.`rate` + unknown", "1.5 + unknown"),
+        ("SUM(other)", ""),
+        ("not ( an expression", ""),
+    ],
+)
+def test_values_stand_in_the_place_of_columns(expression: str, shown: str) -> None:
+    pieces = with_values(expression, {"amount": "10.00", "fx.rate": "1.5", "kind": '"line"'})
+    assert "".join(piece.text for piece in pieces) == shown
+
+
+def test_the_lines_of_an_operation_are_those_of_its_item() -> None:
+    before = "operations:\n  - seq: 5\n    name: a\n\n  # why\n"
+    source = before + "  - seq: 9\n    name: b\n    arguments:\n      x: 1\n  - seq: 10\n"
+    for line in (6, 7, 9):
+        excerpt = operation_excerpt(source, Span("p.yaml", line, 5))
+        assert excerpt is not None
+        assert [number for number, _ in excerpt.lines] == [6, 7, 8, 9]
+        assert excerpt.lines[0][1] == "- seq: 9"
+    assert operation_excerpt(source, Span("p.yaml", 99, 1)) is None
+
+
+def test_values_are_told_apart() -> None:
+    assert words.cell(None).kind == "null"
+    assert words.cell("").kind == "empty"
+    assert words.cell("NULL").kind == "text"
+    assert words.cell(Decimal("1234567.50")).text == "1,234,567.50"
+    assert words.cell(2026).text == "2026"
+    assert words.cell(True).text == "TRUE"
+    assert words.cell("x" * 1000).text.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.04, "40 ms"), (0.42, "0.4 s"), (9.96, "10 s"), (61, "1 min 1 s"), (7800, "2 h 10 min")]
+)
+def test_lengths_of_time(seconds: float, text: str) -> None:
+    assert words.duration(timedelta(seconds=seconds)) == text
+
+
+def test_addresses_keep_whatever_names_have_in_them() -> None:
+    assert addresses.row("r", "a/b?c") == "/runs/r/rows/a%2Fb%3Fc"
+    assert addresses.explanation("r", "x", "a&b=c", at=0) == "/runs/r/explain?row=x&column=a%26b%3Dc&at=0"
+    assert addresses.as_json("/runs/r/rows?at=1") == "/runs/r/rows.json?at=1"
+    assert addresses.rows("r", where="", columns=["a", "b"]) == "/runs/r/rows?columns=a&columns=b"
