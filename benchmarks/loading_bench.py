@@ -22,7 +22,7 @@ from clew.model.datasource import FilesOptions
 from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.resolution import Source
 from clew.spark.loading import PinRequest, pin
-from clew.spark.parts import WRITE_OPTIONS
+from clew.spark.parts import write_options
 from clew.spark.session import SessionSettings, spark_session
 from clew.spark.sql import spark_type
 
@@ -78,7 +78,7 @@ def _interleaved(ways: dict[str, Callable[[], None]]) -> dict[str, float]:
 def _plain(spark: SparkSession, folder: Path) -> None:
     schema = ", ".join(f"{name} {spark_type(parse_type(type_))}" for name, type_ in COLUMNS.items())
     rows = spark.read.schema(schema).option("header", "true").csv(str(folder / "lines.csv"))
-    rows.write.mode("overwrite").options(**WRITE_OPTIONS).parquet(str(folder / "plain"))
+    rows.write.mode("overwrite").options(**write_options(rows.schema)).parquet(str(folder / "plain"))
 
 
 def _pin(spark: SparkSession, request: PinRequest) -> None:

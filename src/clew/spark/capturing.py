@@ -22,7 +22,7 @@ from clew.plan.steps import PlannedExpression
 from clew.spark.executor import pinned_rows
 from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
-from clew.spark.parts import WRITE_OPTIONS
+from clew.spark.parts import write_options
 from clew.spark.sql import quoted
 from clew.spark.working import Progress, Storage, rebuild
 from clew.trace.layout import ORDINAL, Part
@@ -140,7 +140,7 @@ def write_rows(rows: DataFrame, folder: Path) -> WrittenRows:
     """Write rows to a folder as Parquet, in place of whatever is there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    rows.write.options(**WRITE_OPTIONS).parquet(str(folder))
+    rows.write.options(**write_options(rows.schema)).parquet(str(folder))
     return _described(folder)
 
 

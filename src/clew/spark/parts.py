@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
 from clew.spark.sql import quoted
 from clew.trace.identity import ROW_INDEX_BITS
@@ -27,14 +27,25 @@ from clew.trace.parts_json import part_from_json, part_to_json
 FEW_ROWS = 1_000
 """Parts with no more rows than these are handed to Spark as they are, not as files."""
 
-WRITE_OPTIONS = {
+_WRITE_OPTIONS = {
     "compression": "zstd",
-    "parquet.writer.version": "PARQUET_2_0",
     "parquet.block.row.count.limit": "100000",
     f"parquet.enable.dictionary#{ORDINAL}": "false",
     f"parquet.enable.dictionary#{TRACE_ID}": "false",
 }
-"""Small row groups make lookups by ordinal quick, the second Parquet version makes ordinals small."""
+"""Small row groups make lookups by ordinal quick."""
+
+_LONGEST_WORD = 18
+"""Decimals with more digits than these are not whole numbers in a file but bytes."""
+
+
+def write_options(schema: StructType) -> dict[str, str]:
+    """How Parquet is written: with the second version's encodings, except where there are long decimals.
+
+    These encodings make ordinals small, but take three times as long over the bytes of decimals.
+    """
+    is_wide = [field.dataType.precision > _LONGEST_WORD for field in schema if isinstance(field.dataType, DecimalType)]
+    return {**_WRITE_OPTIONS, "parquet.writer.version": "PARQUET_1_0" if any(is_wide) else "PARQUET_2_0"}
 
 
 def write_part(
@@ -54,7 +65,7 @@ def write_part(
     staging = folder.with_name(folder.name + ".staging")
     shutil.rmtree(staging, ignore_errors=True)
     staging.parent.mkdir(parents=True, exist_ok=True)
-    rows.write.options(**WRITE_OPTIONS).parquet(str(staging))
+    rows.write.options(**write_options(rows.schema)).parquet(str(staging))
     complete = finished(replace(part, files=_describe(staging, name, first_ordinal)))
     (staging / PART_FILE).write_text(json.dumps(part_to_json(complete), sort_keys=True), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
