@@ -81,8 +81,8 @@ class Postlude:
             except TransientFailure as away:
                 _log.warning("captures wait for the state store: %s", away)
                 is_busy = False
-            except Exception:  # noqa: BLE001 - a worker outlives whatever one capture does to it
-                _log.exception("a round of captures failed")
+            except Exception as error:  # noqa: BLE001 - a worker outlives whatever one capture does to it
+                _log.warning("a round of captures failed: %s", self._safe(failure_of_unknown(error)).message)
                 is_busy = False
             if not is_busy:
                 stop.wait(_POLL_S)
@@ -186,11 +186,12 @@ class Postlude:
             unavailable = failure_of_unknown(error)
             failure = Failure(unavailable.code, unavailable.message, unavailable.category, retryable=True)
         except Exception as error:  # noqa: BLE001 - a capture that fails must not take the run with it
-            _log.exception("capture %s failed", record.capture_id)
             failure = failure_of_unknown(error)
         else:
             return (CaptureStatus.DROPPED if outcome.drop_reason else CaptureStatus.READY), outcome
-        outcome = Outcome(error=self._safe(failure))
+        safe = self._safe(failure)
+        _log.warning("%s failed: %s: %s", record.capture_id, safe.code, safe.message)
+        outcome = Outcome(error=safe)
         return (CaptureStatus.QUEUED if failure.retryable else CaptureStatus.FAILED), outcome
 
     def _done(self, lease: CaptureLease) -> Outcome:

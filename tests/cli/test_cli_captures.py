@@ -1,0 +1,256 @@
+"""Captures and postlude jobs around runs, on an engine without Spark: refused before the run, isolated after it."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from cli_fake_engine import FakeEngine
+
+import clew as clew_package
+from clew.app.captures.postlude import Postlude
+from clew.app.captures.reading import CaptureReader
+from clew.app.captures.removal import collect_expired
+from clew.app.running.state import open_state
+from clew.debug.manifests import Manifest
+from clew.debug.records import CaptureRecord, NewCapture
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
+from clew.model import CaptureMode
+from clew.runs.access.roles import AccessRole
+from clew.runs.clock import utc_now
+
+GL_CLOSE = ("run", "gl-close", "--period", "2026-01")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["--capture", "cleand"], 3, "UnknownBreakpoint"),
+        (["--capture", "cleaned=everything"], 1, "InvalidValue"),
+        (["--capture", "cleaned=full_raw", "--env", "prod"], 1, "CaptureNotAllowed"),
+        (["--captures", "nowhere.yaml"], 1, "UnreadableFile"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_before_there_is_a_run(
+    clew: Callable, sample: Path, engine: FakeEngine, arguments: list[str], code: int, error: str
+) -> None:
+    answer = clew(*GL_CLOSE, *arguments, "--json", cwd=sample)
+    assert (answer.code, answer.json["error"]["code"]) == (code, error)
+    environment = ["--env", "prod"] if "prod" in arguments else []
+    assert clew("runs", "--json", *environment, cwd=sample).json["runs"] == []
+    assert engine.executed == []
+
+
+def test_a_sink_that_the_environment_does_not_have_is_refused_before_there_is_a_run(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    settings = sample / "clew.yaml"
+    dev, marker, prod = settings.read_text().partition("  # A team")
+    settings.write_text(
+        dev.replace("    sinks:", "    captures: {ttl_days: 3}").partition("      close-review")[0] + marker + prod
+    )
+    answer = clew(*GL_CLOSE, "--json", cwd=sample)
+    assert (answer.code, answer.json["error"]["code"]) == (1, "SinkNotAllowed")
+    assert engine.executed == []
+
+
+def test_the_answer_of_a_run_has_a_handle_for_each_capture(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    answer = clew(*GL_CLOSE, "--capture", "cleaned", "--capture", "gl-close::fx::converted=stats", "--json", cwd=sample)
+    assert answer.code == 0
+    captures = {each["breakpoint"]: each for each in answer.json["captures"]}
+    assert set(captures) == {"gl-close::main::cleaned", "gl-close::fx::converted"}
+    for each in captures.values():
+        assert each["capture_id"].startswith("cap_")
+        assert each["status"] == "failed"
+        assert each["error"]["code"]
+
+
+def test_captures_and_jobs_that_fail_leave_the_run_as_it_is(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    plain = clew(*GL_CLOSE, "--json", cwd=sample)
+    captured = clew(*GL_CLOSE, "--capture", "*", "--json", cwd=sample)
+    for answer in (plain, captured):
+        assert (answer.code, answer.json["status"], answer.json["error"]) == (0, "COMPLETED", None)
+        [job] = answer.json["postlude_jobs"]
+        assert (job["name"], job["status"]) == ("converted-lines", "failed")
+        assert job["job_id"].startswith("job_1_")
+        assert job["error"]["code"]
+    assert [step["status"] for step in plain.json["steps"]] == [step["status"] for step in captured.json["steps"]]
+    assert [
+        event
+        for event in clew("events", captured.json["run_id"], "--json", cwd=sample).out.splitlines()
+        if "cap_" in event
+    ] == []
+
+
+def test_in_prod_captures_wait_for_a_worker(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    settings = sample / "clew.yaml"
+    settings.write_text(settings.read_text().replace("    approval: required\n", ""))
+    engine.storage_root = sample / ".clew" / "prod" / "storage"
+    answer = clew(*GL_CLOSE, "--env", "prod", "--capture", "cleaned", "--json", cwd=sample)
+    assert (answer.code, answer.json["status"]) == (0, "COMPLETED")
+    [capture] = answer.json["captures"]
+    assert (capture["status"], capture["asked_mode"]) == ("queued", "sample_raw")
+    assert [job["status"] for job in answer.json["postlude_jobs"]] == ["queued"]
+
+    environment = clew_package.open(sample, "prod").run_environment
+    with open_state(environment) as state:
+        postlude = Postlude(environment, state, lambda: None)  # type: ignore[arg-type, return-value]
+        assert postlude.work_once()
+        assert postlude.work_once()
+        assert not postlude.work_once()
+    listed = clew("captures", "--env", "prod", "--json", cwd=sample).json["captures"]
+    assert [each["status"] for each in listed] == ["failed"]
+
+
+def test_a_point_that_a_failed_run_did_not_reach_is_dropped_and_taken_up_when_the_run_goes_on(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    engine.failing["40"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="twice"))
+    failed = clew(*GL_CLOSE, "--capture", "cleaned", "--capture", "after_totals", "--json", cwd=sample)
+    assert failed.code == 1
+    found = {each["breakpoint"]: each for each in failed.json["captures"]}
+    assert found["gl-close::main::after_totals"]["drop_reason"] == "NOT_REACHED"
+    assert found["gl-close::main::cleaned"]["drop_reason"] is None
+    assert failed.json["postlude_jobs"][0]["drop_reason"] == "RUN_NOT_COMPLETED"
+    engine.failing.clear()
+    again = clew("signal", failed.json["run_id"], "RETRY_STEP", "--step", "40", "--json", cwd=sample)
+    assert again.code == 0
+    found = {each["breakpoint"]: each for each in again.json["captures"]}
+    assert found["gl-close::main::after_totals"]["drop_reason"] is None
+    assert again.json["postlude_jobs"][0]["drop_reason"] is None
+
+
+def test_a_run_that_retries_another_has_its_captures_too(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    engine.failing["load"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="twice"))
+    failed = clew(*GL_CLOSE, "--capture", "cleaned=stats", "--json", cwd=sample).json
+    engine.failing.clear()
+    clew("signal", failed["run_id"], "RETRY_RUN", "--json", cwd=sample)
+    runs = clew("runs", "--json", cwd=sample).json["runs"]
+    [retry] = [run for run in runs if run["retry_of"] == failed["run_id"]]
+    shown = clew("show", retry["run_id"], "--json", cwd=sample).json
+    assert [each["asked_mode"] for each in shown["captures"]] == ["stats"]
+    assert shown["captures"][0]["capture_id"] != failed["captures"][0]["capture_id"]
+
+
+def test_captures_are_listed_by_run_and_by_request(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    first = clew(*GL_CLOSE, "--capture", "cleaned", "--request-id", "january", "--json", cwd=sample).json
+    clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample)
+    assert len(clew("captures", "--json", cwd=sample).json["captures"]) == 2
+    for by in (["--request-id", "january"], ["--run", first["run_id"]]):
+        listed = clew("captures", *by, "--json", cwd=sample).json["captures"]
+        assert [each["capture_id"] for each in listed] == [first["captures"][0]["capture_id"]]
+    assert clew("captures", "--status", "reddy", cwd=sample).code == 2
+    assert "failed" in clew("captures", cwd=sample).out
+
+
+@pytest.mark.parametrize("guess", ["cap_", "cap_0123456789abcdef0123456789abcdef", "../../etc/passwd", "%", ""])
+def test_guessing_an_id_finds_nothing(clew: Callable, sample: Path, engine: FakeEngine, guess: str) -> None:
+    made = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample).json["captures"][0]["capture_id"]
+    for id_ in (guess, made[:-1], made.upper()):
+        answer = clew("capture", "view", id_, "--json", cwd=sample)
+        assert (answer.code, answer.json["error"]["code"]) == (3, "CaptureNotFound")
+
+
+def test_a_capture_that_failed_tells_why(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    made = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample).json["captures"][0]["capture_id"]
+    shown = clew("capture", "show", made, cwd=sample)
+    assert (shown.code, "failed" in shown.out) == (0, True)
+    viewed = clew("capture", "view", made, "--json", cwd=sample)
+    assert (viewed.code, viewed.json["error"]["code"]) == (1, "CaptureNotReady")
+
+
+@pytest.mark.parametrize("arguments", [["look", "cap_1"], ["diff", "cap_1"], ["show", "cap_1", "cap_2"], ["show"]])
+def test_wrong_usage_is_told(clew: Callable, sample: Path, arguments: list[str]) -> None:
+    assert clew("capture", *arguments, cwd=sample).code == 2
+
+
+def ready(sample: Path, days: float) -> CaptureRecord:
+    """A capture whose manifest is there, and that expires after so many days."""
+    environment = clew_package.open(sample).run_environment
+    folder = environment.storage_root / "captures" / "cap_x" / "1"
+    folder.mkdir(parents=True)
+    (folder / "rows.parquet").write_bytes(b"x" * 100)
+    now = utc_now()
+    manifest = Manifest(
+        capture_id="cap_x",
+        run_id="run",
+        request_id="r",
+        environment="dev",
+        project="gl-close",
+        period="2026-01",
+        breakpoint="gl-close::main::cleaned",
+        seq=30,
+        plan_digest="d",
+        mode=CaptureMode.FULL_RAW,
+        asked=CaptureMode.FULL_RAW,
+        columns=(),
+        rows=1,
+        size=100,
+        files=(),
+        digest="",
+        folder=".clew/storage/captures/cap_x/1",
+        shows_personal=True,
+        created_at=now,
+        expires_at=now + timedelta(days=days),
+    )
+    new = NewCapture(
+        capture_id="cap_x",
+        kind="capture",
+        slot="s",
+        tenant_id="default",
+        run_id="run",
+        request_id="r",
+        breakpoint="gl-close::main::cleaned",
+        seq=30,
+    )
+    with open_state(environment) as state:
+        return state.captures.publish(new, manifest)
+
+
+def test_an_expired_capture_cannot_be_read_and_is_collected(clew: Callable, sample: Path) -> None:
+    ready(sample, days=-1)
+    answer = clew("capture", "show", "cap_x", "--json", cwd=sample)
+    assert (answer.code, answer.json["error"]["code"]) == (3, "CaptureExpired")
+    garbage = clew("gc", "--json", cwd=sample).json
+    assert [(each["kind"], each["name"]) for each in garbage["removed"]] == [("capture", "cap_x")]
+    assert garbage["freed_bytes"] >= 100
+    assert not (sample / ".clew" / "storage" / "captures" / "cap_x").exists()
+    [gone] = clew("captures", "--json", cwd=sample).json["captures"]
+    assert gone["status"] == "expired"
+    assert clew("capture", "show", "cap_x", "--json", cwd=sample).json["error"]["code"] == "CaptureExpired"
+
+
+def test_a_capture_that_lives_is_not_collected_and_can_be_removed(clew: Callable, sample: Path) -> None:
+    ready(sample, days=1)
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        assert collect_expired(environment, state) == ()
+    removed = clew("capture", "rm", "cap_x", "--json", cwd=sample).json
+    assert (removed["removed"], removed["freed_bytes"] >= 100) == (["cap_x"], True)
+    assert not (sample / ".clew" / "storage" / "captures" / "cap_x").exists()
+    assert clew("captures", "--json", cwd=sample).json["captures"] == []
+
+
+def test_reading_takes_a_role_that_may(sample: Path) -> None:
+    ready(sample, days=1)
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        assert CaptureReader(state, environment, AccessRole.AUDITOR).find("cap_x").status == "ready"
+        with pytest.raises(UserError) as error:
+            CaptureReader(state, environment, AccessRole.VIEWER).find("cap_x")
+    assert error.value.code == "CaptureAccessDenied"
+
+
+def test_a_secret_in_a_failure_is_not_kept(
+    clew: Callable, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leak(self: Postlude, lease: object) -> None:
+        self.state.secrets.redactor.learn(["hunter2"])
+        raise ValueError("password=hunter2")
+
+    monkeypatch.setattr(Postlude, "_done", leak)
+    answer = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample)
+    assert "hunter2" not in json.dumps(answer.json)
+    assert "[secret]" in answer.json["captures"][0]["error"]["message"]

@@ -1,0 +1,300 @@
+"""The queue and the index of captures, on both databases."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from runs_histories import START, request
+
+from clew.debug.degrading import Degradation, Fitting, InFlight, Reason
+from clew.debug.manifests import Manifest
+from clew.debug.records import CaptureLease, CaptureStatus, NewCapture, Outcome
+from clew.debug.requests import CaptureRequest, KeptColumn, Limits
+from clew.debug.tickets import Ticket
+from clew.model import CaptureMode
+from clew.runs.events import NewEvent, RunCompleted, RunStarted
+from clew.runs.failure import Failure, FailureCategory
+from clew.runs.queue import Accepted
+from clew.store.captures import SqlCaptureStore
+from clew.store.database import Database
+from clew.store.migrations import MIGRATIONS, migrate
+from clew.store.opening import StoreOptions, open_database, run_stores
+
+REQUEST = CaptureRequest(
+    breakpoint="p::main::x",
+    seq=3,
+    mode=CaptureMode.FULL_RAW,
+    limits=Limits(100, 100, 100),
+    sample_rows=10,
+    columns=(KeptColumn("a"),),
+    ttl_days=7,
+)
+TICKET = Ticket(
+    run_id="run",
+    breakpoint="p::main::x",
+    seq=3,
+    plan_digest="d",
+    parts=("storage:a",),
+    skipped=(),
+    rows=10,
+    estimated_bytes=500,
+    frozen_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+MANIFEST = Manifest(
+    capture_id="cap_x",
+    run_id="run",
+    request_id="r",
+    environment="dev",
+    project="p",
+    period="2026-01",
+    breakpoint="p::main::x",
+    seq=3,
+    plan_digest="d",
+    mode=CaptureMode.FULL_RAW,
+    asked=CaptureMode.FULL_RAW,
+    columns=(),
+    rows=10,
+    size=99,
+    files=(),
+    digest="",
+    folder="f",
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    expires_at=datetime(2026, 1, 8, tzinfo=UTC),
+)
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def database(url: str, clock: Clock) -> Iterator[Database]:
+    opened = open_database(url, StoreOptions(clock=clock))
+    migrate(opened, MIGRATIONS)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def store(database: Database) -> SqlCaptureStore:
+    return SqlCaptureStore(database, "dev")
+
+
+def new(slot: str = "capture:1", run_id: str = "run", **values: object) -> NewCapture:
+    asked = {"kind": "capture", "tenant_id": "t", "request_id": "r", "breakpoint": "p::main::x", "seq": 3}
+    return NewCapture(slot=slot, run_id=run_id, request=REQUEST, **{**asked, **values})  # type: ignore[arg-type]
+
+
+def fits(size: int = 500) -> Fitting:
+    return Fitting(CaptureMode.FULL_RAW, 10, size, ())
+
+
+def frozen(store: SqlCaptureStore, slot: str = "capture:1") -> str:
+    [record] = store.enlist([new(slot)])
+    store.freeze(record.capture_id, TICKET, 12, lambda _in_flight: fits())
+    return record.capture_id
+
+
+def claimed(store: SqlCaptureStore, owner: str = "w", ttl_s: float = 30) -> CaptureLease:
+    lease = store.claim(owner=owner, ttl_s=ttl_s)
+    assert lease is not None
+    return lease
+
+
+def test_a_slot_of_a_run_is_taken_once(store: SqlCaptureStore) -> None:
+    first = store.enlist([new(), new("capture:2")])
+    again = store.enlist([new(), new("capture:2"), new("capture:3")])
+    assert [each.capture_id for each in again[:2]] == [each.capture_id for each in first]
+    assert len(store.of_run("run")) == 3
+    assert (first[0].status, first[0].request, first[0].attempts) == (CaptureStatus.QUEUED, REQUEST, 0)
+
+
+def test_captures_are_found_by_their_whole_id_in_their_environment(store: SqlCaptureStore, database: Database) -> None:
+    [record] = store.enlist([new()])
+    assert store.find(record.capture_id) == record
+    assert store.find(record.capture_id[:-1]) is None
+    assert SqlCaptureStore(database, "prod").find(record.capture_id) is None
+
+
+def test_captures_are_indexed_by_request_and_listed_newest_first(store: SqlCaptureStore, clock: Clock) -> None:
+    for number in range(3):
+        clock.forward(1)
+        store.enlist([new(f"capture:{number}", request_id=f"r{number % 2}")])
+    assert [each.slot for each in store.listed(request_id="r0")] == ["capture:2", "capture:0"]
+    assert [each.slot for each in store.listed(limit=2)] == ["capture:2", "capture:1"]
+    assert store.listed(status=CaptureStatus.READY) == ()
+
+
+def test_what_is_not_frozen_is_not_claimed(store: SqlCaptureStore) -> None:
+    store.enlist([new()])
+    assert store.claim(owner="w", ttl_s=30) is None
+
+
+def test_freezing_keeps_the_ticket_and_happens_once(store: SqlCaptureStore) -> None:
+    capture_id = frozen(store)
+    again = store.freeze(capture_id, replace(TICKET, seq=9), 1, lambda _in_flight: fits(1))
+    assert again.frozen is not None
+    assert (again.frozen.ticket, again.frozen.freeze_us) == (TICKET, 12)
+
+
+def test_freezing_sees_what_is_under_way(store: SqlCaptureStore) -> None:
+    frozen(store, "capture:1")
+    frozen(store, "capture:2")
+    claimed(store)
+    [record] = store.enlist([new("capture:3")])
+    seen = list[InFlight]()
+
+    def decide(in_flight: InFlight) -> Fitting:
+        seen.append(in_flight)
+        return Fitting(None, 0, 0, (Degradation(CaptureMode.STATS, Reason.INFLIGHT_JOBS, 2, in_flight.jobs),))
+
+    dropped = store.freeze(record.capture_id, TICKET, 1, decide)
+    assert seen == [InFlight(bytes=1000, jobs=2)]
+    assert (dropped.status, dropped.outcome.drop_reason) == (CaptureStatus.DROPPED, "INFLIGHT_JOBS")
+
+
+def test_what_is_done_is_not_under_way_any_more(store: SqlCaptureStore) -> None:
+    frozen(store)
+    store.finish(claimed(store), CaptureStatus.READY, Outcome(manifest=MANIFEST), MANIFEST.expires_at)
+    [record] = store.enlist([new("capture:2")])
+    seen = list[InFlight]()
+    store.freeze(record.capture_id, TICKET, 1, lambda in_flight: (seen.append(in_flight), fits())[1])
+    assert seen == [InFlight()]
+
+
+def test_a_capture_is_claimed_by_one_worker_and_finished_by_it(store: SqlCaptureStore) -> None:
+    capture_id = frozen(store)
+    lease = claimed(store)
+    assert (lease.record.capture_id, lease.record.status, lease.record.attempts) == (
+        capture_id,
+        CaptureStatus.RUNNING,
+        1,
+    )
+    assert store.claim(owner="other", ttl_s=30) is None
+    assert store.finish(lease, CaptureStatus.READY, Outcome(manifest=MANIFEST), MANIFEST.expires_at)
+    done = store.find(capture_id)
+    assert done is not None
+    assert (done.status, done.outcome.manifest, done.expires_at) == (
+        CaptureStatus.READY,
+        MANIFEST,
+        MANIFEST.expires_at,
+    )
+    assert store.claim(owner="w", ttl_s=30) is None
+
+
+def test_a_capture_whose_worker_is_gone_is_taken_over_and_a_late_end_is_refused(
+    store: SqlCaptureStore, clock: Clock
+) -> None:
+    frozen(store)
+    lost = claimed(store, "first")
+    clock.forward(31)
+    taken = claimed(store, "second")
+    assert (taken.record.attempts, taken.token > lost.token) == (2, True)
+    assert not store.finish(lost, CaptureStatus.READY, Outcome(manifest=MANIFEST), MANIFEST.expires_at)
+    assert not store.keep(lost, ttl_s=30)
+    assert not store.postpone(lost, Outcome(), delay_s=1)
+    found = store.find(taken.record.capture_id)
+    assert found is not None
+    assert found.status is CaptureStatus.RUNNING
+    assert store.finish(taken, CaptureStatus.FAILED, Outcome())
+
+
+def test_a_lease_that_is_kept_does_not_run_out(store: SqlCaptureStore, clock: Clock) -> None:
+    frozen(store)
+    lease = claimed(store)
+    clock.forward(20)
+    assert store.keep(lease, ttl_s=30)
+    clock.forward(20)
+    assert store.claim(owner="other", ttl_s=30) is None
+
+
+def test_what_failed_for_now_is_tried_again_later(store: SqlCaptureStore, clock: Clock) -> None:
+    frozen(store)
+    failure = Failure("SparkUnavailable", "gone", FailureCategory.TRANSIENT, retryable=True)
+    assert store.postpone(claimed(store), Outcome(error=failure), delay_s=5)
+    assert store.claim(owner="w", ttl_s=30) is None
+    clock.forward(6)
+    again = claimed(store)
+    assert (again.record.attempts, again.record.outcome.error) == (2, failure)
+
+
+def test_threads_never_claim_the_same(store: SqlCaptureStore) -> None:
+    wanted = {frozen(store, f"capture:{number}") for number in range(12)}
+    found = list[str]()
+
+    def work() -> None:
+        while (lease := store.claim(owner=threading.current_thread().name, ttl_s=30)) is not None:
+            found.append(lease.record.capture_id)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted(wanted)
+
+
+def test_runs_that_ended_are_to_be_frozen(store: SqlCaptureStore, database: Database) -> None:
+    stores = run_stores(database, StoreOptions())
+    run = stores.intake.create(request(), run_id="run", approval_required=False, decide=lambda _load: Accepted()).run
+    assert run.run_id == "run"
+    store.enlist([new()])
+    assert store.unfrozen_runs() == ()
+    claim = stores.leases.acquire("run", owner="w", ttl_s=30)
+    assert claim is not None
+    done = [NewEvent(RunStarted(()), START), NewEvent(RunCompleted(), START)]
+    stores.writer.append("run", done, token=claim.lease.token)
+    assert store.unfrozen_runs() == ("run",)
+    frozen(store)
+    assert store.unfrozen_runs() == ()
+
+
+def test_what_was_dropped_waits_again_once_its_reason_is_gone(store: SqlCaptureStore) -> None:
+    [record] = store.enlist([new()])
+    dropped = store.drop(record.capture_id, Outcome(drop_reason="NOT_REACHED"))
+    assert (dropped.status, dropped.outcome.drop_reason) == (CaptureStatus.DROPPED, "NOT_REACHED")
+    assert store.reopen("run", ["MAX_ROWS"]) == 0
+    assert store.reopen("run", ["NOT_REACHED"]) == 1
+    [again] = store.of_run("run")
+    assert (again.status, again.outcome, again.completed_at) == (CaptureStatus.QUEUED, Outcome(), None)
+
+
+def test_a_capture_that_a_job_made_is_published_once_for_its_slot(store: SqlCaptureStore) -> None:
+    first = store.publish(new("job_1:0"), MANIFEST)
+    again = store.publish(new("job_1:0"), replace(MANIFEST, rows=11))
+    assert first.capture_id == again.capture_id
+    assert first.outcome.manifest is not None
+    assert again.outcome.manifest is not None
+    assert again.outcome.manifest.capture_id == again.capture_id
+    assert (first.outcome.manifest.rows, again.outcome.manifest.rows) == (10, 11)
+    assert again.status is CaptureStatus.READY
+
+
+def test_ready_captures_expire_and_can_be_forgotten(store: SqlCaptureStore, clock: Clock) -> None:
+    record = store.publish(new(), MANIFEST)
+    assert store.expired() == ()
+    clock.forward(8 * 86400)
+    assert [each.capture_id for each in store.expired()] == [record.capture_id]
+    store.mark_expired(record.capture_id)
+    gone = store.find(record.capture_id)
+    assert gone is not None
+    assert gone.status is CaptureStatus.EXPIRED
+    assert store.expired() == ()
+    store.delete(record.capture_id)
+    assert store.find(record.capture_id) is None
