@@ -195,6 +195,19 @@ def test_events_go_to_a_file_where_one_is_named(clew: Callable, sample: Path, en
     assert [json.loads(line)["eventType"] for line in lines] == ["START", "RUNNING", "RUNNING", "COMPLETE"]
 
 
+def test_a_bus_gets_the_events_that_it_asks_for(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    with_bus(
+        sample,
+        "{id: lineage, type: openlineage, path: out/lineage.jsonl, events: [RunCompleted, RunFailed]}, "
+        "{id: log, type: file, path: out/events.jsonl, events: [RunStarted]}",
+    )
+    clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    [told] = (sample / "out" / "lineage.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(told)["eventType"] == "COMPLETE"
+    [logged] = (sample / "out" / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(logged)["type"] == "clew.run.RunStarted"
+
+
 def test_a_key_is_sent_by_reference_and_kept_nowhere(
     clew: Callable, sample: Path, engine: FakeEngine, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -290,6 +290,49 @@ def test_lineage_over_a_random_graph_is_that_of_plain_python(
     assert {node.trace_id: node.depth for node in graph.nodes} == plain_depths(links, root, direction, depth)
 
 
+FRAMES = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 9), st.integers(0, 9), st.integers(0, 6)), max_size=15)
+RANGES = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
+WINDOWS = st.lists(
+    st.builds(
+        lambda trace_id, stream_id, ends, make: make(trace_id, stream_id, *ends),
+        st.integers(5, 9),
+        st.integers(1, 2),
+        RANGES,
+        st.sampled_from([seq_window, time_window]),
+    ),
+    max_size=6,
+    unique_by=lambda window: (window.trace_id, window.in_stream_id),
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sent=FRAMES, windows=WINDOWS, batch_links=st.integers(1, 8))
+def test_windows_give_the_links_of_plain_python_before_and_after_they_are_expanded(
+    url: str,
+    tracing: TraceLinkStores,
+    sent: list[tuple[int, int, int, int]],
+    windows: list[TraceWindow],
+    batch_links: int,
+) -> None:
+    with database_of(url) as connection:
+        for table in ("frames", "trace_links", "trace_windows"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+    rows = {(s, seq): frame(s, seq, trace_id, t_ns=t_ns) for s, seq, t_ns, trace_id in sent}
+    tracing.writer.write(TraceBatch(frames=list(rows.values()), windows=windows))
+    expected = {
+        (window.trace_id, row[5])
+        for window in windows
+        for row in rows.values()
+        if row[0] == window.in_stream_id and row[5] not in {0, window.trace_id}
+        if window.bounds.ends[0] <= (row[2] if window.bounds.is_by_seq else row[4]) <= window.bounds.ends[1]
+    }
+    everything = range(10)
+    assert set(tracing.reader.parents(everything)) == expected == set(tracing.reader.children(everything))
+    assert tracing.expander.expand(batch_links=batch_links).links == len(expected)
+    assert links_in(url) == expected
+    assert set(tracing.reader.parents(everything)) == expected == set(tracing.reader.children(everything))
+
+
 def plain_depths(links: list[Link], root: int, direction: Direction, depth: int) -> dict[int, int]:
     near, far = (0, 1) if direction is Direction.UP else (1, 0)
     depths = {root: 0}

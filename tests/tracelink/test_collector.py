@@ -141,8 +141,8 @@ def test_large_batches_are_split_so_that_transactions_stay_short() -> None:
         send(running, *(frames(*range(start, start + 1000)) for start in range(0, 60_000, 1000)))
         counts = running.finish()
     assert len(writer.frames) == 60_000
-    assert counts.transactions == 3
-    assert max(writer.sizes) <= 23_000
+    assert counts.transactions == 6
+    assert max(writer.sizes) <= 11_000
 
 
 def test_mixed_streams_are_gated_and_garbage_is_counted() -> None:

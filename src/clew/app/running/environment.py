@@ -13,6 +13,7 @@ from clew.runs.limits import Overload, QueuePolicy, RetryPolicy, StoreLimits
 from clew.runs.redaction import Redactor
 from clew.runs.request import RunRecord
 from clew.runs.secrets import EnvironmentSecrets, FileSecrets, SecretRef, SecretScope, SecretsProvider, SecretsResolver
+from clew.runs.sinks.chosen import ChosenEvents
 from clew.runs.sinks.file import FileSink
 from clew.runs.sinks.openlineage import FileTarget, HttpTarget, OpenLineageSink
 from clew.runs.sinks.sink import Sink
@@ -105,7 +106,9 @@ class RunEnvironment:
 
     def sinks(self, secrets: SecretsResolver) -> dict[str, Sink]:
         """The event buses, by id."""
-        return {bus.id: self._sink(bus, secrets) for bus in self.settings.bus}
+        sinks = {bus.id: self._sink(bus, secrets) for bus in self.settings.bus}
+        chosen = {bus.id: ChosenEvents(sinks[bus.id], bus.events) for bus in self.settings.bus if bus.events}
+        return {**sinks, **chosen}
 
     def _sink(self, bus: Bus, secrets: SecretsResolver) -> Sink:
         secret = self._secret(bus.secret_ref, secrets)

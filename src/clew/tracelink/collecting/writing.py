@@ -16,7 +16,8 @@ from clew.tracelink.collecting.settings import CollectorSettings
 from clew.tracelink.records import TraceBatch, TraceWriter
 
 _log = logging.getLogger(__name__)
-_BYTES_PER_TRANSACTION = 1 << 20
+_BYTES_PER_TRANSACTION = 1 << 19
+"""About ten thousand frames: some fifty milliseconds in which nobody else writes to a database file."""
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 
