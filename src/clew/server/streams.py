@@ -52,7 +52,8 @@ class _Tail:
     is_over: bool = False
     status: RunStatus | None = None
     listeners: int = 0
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    waiting: set[asyncio.Event] = field(default_factory=set)
+    """Of listeners who have all that there is."""
     task: asyncio.Task[None] | None = None
 
     @property
@@ -62,6 +63,10 @@ class _Tail:
 
     def behind(self, seen: int) -> list[_Sent]:
         return [event for event in self.events if event.seq > seen]
+
+    def wake(self) -> None:
+        for listener in self.waiting:
+            listener.set()
 
 
 class EventStreams:
@@ -125,16 +130,17 @@ class EventStreams:
 
     async def _changed(self, tail: _Tail, position: Position) -> bool:
         """Wait for news; False where there were none for a while."""
-
-        def has_news() -> bool:
-            is_new_gap = tail.gap is not None and tail.gap != position.gap
-            return tail.high > position.seen or tail.is_over or is_new_gap or self._closing
-
-        async with tail.changed:
-            try:
-                await asyncio.wait_for(tail.changed.wait_for(has_news), self._keep_alive_s)
-            except TimeoutError:
-                return False
+        is_new_gap = tail.gap is not None and tail.gap != position.gap
+        if tail.high > position.seen or tail.is_over or is_new_gap:
+            return True
+        news = asyncio.Event()
+        tail.waiting.add(news)
+        try:
+            await asyncio.wait_for(news.wait(), self._keep_alive_s)
+        except TimeoutError:
+            return False
+        finally:
+            tail.waiting.discard(news)
         return True
 
     def _enter(self, run_id: str, seen: int) -> _Tail:
@@ -166,8 +172,7 @@ class EventStreams:
                 tail.high += len(contiguous)
                 tail.status = status
                 tail.is_over = status.is_terminal and not events
-            async with tail.changed:
-                tail.changed.notify_all()
+            tail.wake()
             if not tail.is_over or tail.gap is not None:
                 await asyncio.sleep(self._poll_s)
         if self._tails.get(run_id) is tail:
