@@ -160,6 +160,7 @@ class EventStreams:
 
     async def _poll(self, run_id: str, tail: _Tail) -> None:
         while not tail.is_over or tail.gap is not None:
+            before = (tail.high, tail.gap, tail.is_over)
             try:
                 status, events = await run_in_threadpool(self._look, run_id, tail.high)
             except TransientFailure as away:
@@ -172,7 +173,8 @@ class EventStreams:
                 tail.high += len(contiguous)
                 tail.status = status
                 tail.is_over = status.is_terminal and not events
-            tail.wake()
+            if self._closing or before != (tail.high, tail.gap, tail.is_over):
+                tail.wake()
             if not tail.is_over or tail.gap is not None:
                 await asyncio.sleep(self._poll_s)
         if self._tails.get(run_id) is tail:
