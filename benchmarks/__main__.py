@@ -1,13 +1,13 @@
 """Runs every benchmark, prints its figures, and writes them to benchmarks/RESULTS.md with the machine they are from.
 
-`make bench` runs all; `python -m benchmarks lang check` only those.
+`make bench` runs all; `python -m benchmarks lang check` only those, and leaves the other sections as they are.
 """
 
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -24,21 +24,35 @@ def main() -> None:
     unknown = [name for name in wanted if name not in known]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
-    sections = [section(name) for name in wanted]
-    if wanted == known:
-        RESULTS.write_text("\n".join([*heading(), *sections]), encoding="utf-8")
-        print(f"written to {RESULTS.relative_to(HERE.parent)}")
+    for name in wanted:
+        write({**{each: text for each, text in earlier().items() if each in known}, name: section(name)})
+    print(f"written to {RESULTS.relative_to(HERE.parent)}")
+
+
+def earlier() -> dict[str, str]:
+    """The sections that are written already, by name."""
+    if not RESULTS.exists():
+        return {}
+    pieces = RESULTS.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {piece.partition("\n")[0]: f"## {piece.rstrip()}\n" for piece in pieces}
+
+
+def write(sections: Mapping[str, str]) -> None:
+    """After each section, so that nothing measured is lost when a later one fails."""
+    RESULTS.write_text("\n".join([*heading(), *(sections[name] for name in sorted(sections))]), encoding="utf-8")
 
 
 def section(name: str) -> str:
     print(f"{name} ...", flush=True)
     module = import_module(f"benchmarks.{name}_bench")
+    busy = os.getloadavg()[0]
     figures: list[Figure] = module.measure()
     for figure in figures:
         print(f"  {figure.name:<72} {value_of(figure):>16}  {bound_of(figure)}".rstrip(), flush=True)
     about = (module.__doc__ or "").strip().partition("\n")[0]
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC; load of the machine at the start {busy:.1f}."
     rows = [f"| {figure.name} | {value_of(figure)} | {bound_of(figure)} |" for figure in figures]
-    return "\n".join([f"## {name}", "", about, "", "| | measured | bound |", "|---|---:|---|", *rows, ""])
+    return "\n".join([f"## {name}", "", about, "", when, "", "| | measured | bound |", "|---|---:|---|", *rows, ""])
 
 
 def value_of(figure: Figure) -> str:
@@ -57,7 +71,6 @@ def bound_of(figure: Figure) -> str:
 def heading() -> Iterator[str]:
     yield "# Benchmarks\n"
     yield "Written by `make bench`. Ratios travel between machines, times do not.\n"
-    yield f"- date: {datetime.now(UTC).date().isoformat()}"
     yield f"- machine: {os.cpu_count()} cores, {memory()}, {platform.system()} {platform.machine()}"
     yield f"- Python {platform.python_version()}, {java()}\n"
 

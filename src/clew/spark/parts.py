@@ -29,6 +29,7 @@ FEW_ROWS = 1_000
 
 _WRITE_OPTIONS = {
     "compression": "zstd",
+    "parquet.compression.codec.zstd.level": "1",
     "parquet.block.row.count.limit": "100000",
     f"parquet.enable.dictionary#{ORDINAL}": "false",
     f"parquet.enable.dictionary#{TRACE_ID}": "false",

@@ -1,0 +1,104 @@
+"""Runs of the projects on the ledger: driven in this process, as traced as every run, or with the trace taken out."""
+
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from benchmarks.ledger import HAND, write_workspace
+
+import clew
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.reading import RunReader
+from clew.app.running.starting import RunStarter
+from clew.app.running.state import open_state
+from clew.spark import engine
+from clew.spark.narrow import NarrowStep
+from clew.spark.working import Working
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRuns:
+    """A workspace with a ledger that is registered as a dataset, which hand-written jobs read where it lies."""
+
+    starter: RunStarter
+    environment: RunEnvironment
+
+    def run(self, project: str) -> str:
+        """Run a project to its end."""
+        run = self.starter.submit(project, "2026-01")
+        status = self.starter.drive(run.run_id, threading.Event())
+        if status is None or status.value != "COMPLETED":
+            raise SystemExit(f"the run of {project} is {status}")
+        return run.run_id
+
+    def run_untraced(self, project: str) -> None:
+        """Run with the writer of changes taken out. The product has no such switch, since nobody should want it."""
+        write = engine._write_changes  # noqa: SLF001 - as it says
+
+        def nothing(_run: engine.EngineRun, _working: Working, steps: Sequence[NarrowStep]) -> list[engine.StepResult]:
+            return [engine.StepResult(step.seq, engine.StepCounts()) for step in steps]
+
+        engine._write_changes = nothing  # noqa: SLF001
+        try:
+            self.run(project)
+        finally:
+            engine._write_changes = write  # noqa: SLF001
+
+    def run_by_hand(self, job: str) -> None:
+        """The same job as one would write it."""
+        versions = self.starter.state.datasets.versions("ledger")
+        ledger = [str(self.environment.storage_root / file.path) for file in versions[0].files]
+        HAND[job](self.starter.session(), ledger, self.environment.root / "data", self.environment.root / "hand" / job)
+
+    def require_same(self, job: str) -> None:
+        """Equal outputs, as multisets of rows, or the benchmark is void."""
+        ours, theirs = self.environment.root / "out" / job, self.environment.root / "hand" / job
+        with duckdb.connect() as connection:
+            a, b = (f"read_parquet('{path}/*.parquet')" for path in (ours, theirs))
+            different = connection.execute(
+                f"SELECT (SELECT count(*) FROM (FROM {a} EXCEPT ALL FROM {b})) "
+                f"+ (SELECT count(*) FROM (FROM {b} EXCEPT ALL FROM {a}))"
+            ).fetchone()
+        if different is None or different[0]:
+            raise SystemExit(f"{job}: {different and different[0]} rows differ from the hand-written job")
+
+    def trace_of(self, run_id: str) -> tuple[int, int]:
+        """Bytes of the changes of a run, and how many there are."""
+        folder = self.environment.storage_root / "runs" / run_id / "changes"
+        size = sum(path.stat().st_size for path in folder.glob("**/*.parquet"))
+        steps = RunReader(self.starter.state, self.environment).view(run_id).snapshot.steps
+        return size, sum((step.rows_updated or 0) + (step.rows_deleted or 0) for step in steps)
+
+
+@contextmanager
+def ledger_runs(rows: int, projects: Mapping[str, str] | None = None) -> Iterator[LedgerRuns]:
+    """Such a workspace in a temporary folder, with further projects where given."""
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+        root = Path(folder)
+        write_workspace(root, rows)
+        for name, text in (projects or {}).items():
+            (root / "projects" / f"{name}.yaml").write_text(text, encoding="utf-8")
+        workspace = clew.open(root)
+        environment = RunEnvironment("dev", workspace.environment, root)
+        with open_state(environment) as state:
+            runs = LedgerRuns(RunStarter(workspace, environment, state), environment)
+            runs.run("keep")
+            yield runs
+
+
+def interleaved(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """The median seconds of each side, after one turn that does not count; sides take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(rounds + 1):
+        for name, side in sides.items():
+            started = time.perf_counter()
+            side()
+            if turn:
+                seconds[name].append(time.perf_counter() - started)
+    return {name: statistics.median(measured) for name, measured in seconds.items()}
