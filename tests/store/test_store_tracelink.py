@@ -176,6 +176,17 @@ def test_a_window_holds_by_sequence_or_by_time_with_both_its_ends(url: str, trac
     assert links_in(url) == set()
 
 
+def test_questions_that_end_at_a_limit_let_go_of_the_database(tracing: TraceLinkStores) -> None:
+    rows = [frame(7, seq, 1000 + seq) for seq in range(3000)]
+    tracing.writer.write(
+        TraceBatch(frames=rows, windows=[seq_window(50, 7, 0, 2999)], links=[(51, n[5]) for n in rows])
+    )
+    for _ in range(40):
+        for root in (50, 51):
+            graph = walk(tracing.reader, root, Direction.UP, max_nodes=5)
+            assert [node.trace_id for node in graph.nodes] == [root, 1000, 1001, 1002, 1003]
+
+
 def test_an_unexpanded_window_says_what_it_covers(tracing: TraceLinkStores) -> None:
     tracing.writer.write(TraceBatch(windows=[seq_window(50, 7, 3, 5), time_window(60, 7, 10, 20)]))
     assert [place.text for place in tracing.reader.places([50, 60])] == [

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 import sqlalchemy as sa
 
 from clew.store.database import Database
-from clew.store.tracelink.asking import rows_of
+from clew.store.tracelink.asking import asked
 from clew.store.tracelink.tables import unsigned
 from clew.tracelink.links import Link
 from clew.tracelink.places import TracedFrame, TracePlace
@@ -23,10 +23,11 @@ _PARENTS = (
     "SELECT trace_id, parent_trace_id FROM trace_links WHERE trace_id {ids} ORDER BY trace_id, parent_trace_id",
     *(
         f"SELECT w.trace_id, f.trace_id FROM trace_windows w JOIN frames f ON {bounds} "  # noqa: S608
-        f"WHERE w.trace_id {{ids}} AND {IS_A_PARENT} ORDER BY w.trace_id, f.seq"
-        for bounds in (IN_SEQ_BOUNDS, IN_TIME_BOUNDS)
+        f"WHERE w.trace_id {{ids}} AND {IS_A_PARENT} ORDER BY w.trace_id, w.in_stream_id, {place}"
+        for bounds, place in ((IN_SEQ_BOUNDS, "f.seq"), (IN_TIME_BOUNDS, "f.t_ns, f.seq"))
     ),
 )
+"""Parents of a window come in the order of the index, so that the first of millions are there at once."""
 _CHILDREN = (
     "SELECT trace_id, parent_trace_id FROM trace_links WHERE parent_trace_id {ids} ORDER BY parent_trace_id, trace_id",
     *(
@@ -67,8 +68,8 @@ class SqlLineageReader:
 
     def frames(self, trace_ids: Collection[int]) -> Iterable[TracedFrame]:
         """The frames that were sent under these traces. Rows of runs are in their files, and not here."""
-        with self._database.read() as connection:
-            for row in rows_of(connection, _FRAMES, trace_ids):
+        with self._database.read() as connection, asked(connection, _FRAMES, trace_ids) as rows:
+            for row in rows:
                 trace_id, stream_id, epoch, seq, stage_id, t_ns, status = map(unsigned, row)
                 yield TracedFrame(
                     trace_id=trace_id,
@@ -84,22 +85,25 @@ class SqlLineageReader:
         """The windows that these traces stand for, and the artifacts that were in use for their frames."""
         with self._database.read() as connection:
             yield from _window_places(connection, trace_ids)
-            for row in rows_of(connection, _ARTIFACTS, trace_ids):
-                note = f"{row.kind} {row.artifact_id} ({row.uri})"
-                yield TracePlace(trace_id=unsigned(row.trace_id), note=note)
+            with asked(connection, _ARTIFACTS, trace_ids) as artifacts:
+                for row in artifacts:
+                    note = f"{row.kind} {row.artifact_id} ({row.uri})"
+                    yield TracePlace(trace_id=unsigned(row.trace_id), note=note)
 
     def _links(self, statements: Iterable[str], trace_ids: Collection[int]) -> Iterator[Link]:
         with self._database.read() as connection:
             for statement in statements:
-                for row in rows_of(connection, statement, trace_ids):
-                    yield unsigned(row[0]), unsigned(row[1])
+                with asked(connection, statement, trace_ids) as links:
+                    for child, parent in links:
+                        yield unsigned(child), unsigned(parent)
 
 
 def _window_places(connection: sa.Connection, trace_ids: Collection[int]) -> Iterator[TracePlace]:
-    for row in rows_of(connection, _WINDOWS, trace_ids):
-        if row.seq_start is not None:
-            bounds = f"seq {row.seq_start} to {row.seq_end}"
-        else:
-            bounds = f"{row.t_start_ns} to {row.t_end_ns} ns"
-        note = f"window over stream {row.in_stream_id}, epoch {unsigned(row.epoch)}, {bounds}"
-        yield TracePlace(trace_id=unsigned(row.trace_id), note=note)
+    with asked(connection, _WINDOWS, trace_ids) as windows:
+        for row in windows:
+            if row.seq_start is not None:
+                bounds = f"seq {row.seq_start} to {row.seq_end}"
+            else:
+                bounds = f"{row.t_start_ns} to {row.t_end_ns} ns"
+            note = f"window over stream {row.in_stream_id}, epoch {unsigned(row.epoch)}, {bounds}"
+            yield TracePlace(trace_id=unsigned(row.trace_id), note=note)
