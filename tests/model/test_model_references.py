@@ -175,3 +175,23 @@ def test_scenarios_of_other_folders_take_the_place_of_the_own_ones(workspace_of:
     with pytest.raises(UserError) as caught:
         load_scenarios(loaded, [tmp_path / "nowhere"])
     assert caught.value.code == "UnreadableFile"
+
+
+@pytest.mark.parametrize("status", ["draft", "inactive"])
+def test_a_resolver_that_is_not_active_cannot_be_relied_on(workspace_of: WorkspaceOf, status: str) -> None:
+    loaded = workspace_of(
+        {
+            "datasources/f.yaml": FILES,
+            "resolvers/a.yaml": resolver("a", f"status: {status}\n"),
+            "resolvers/b.yaml": resolver("b", f"status: {status}\nis_default: true\n"),
+            "datasets/d.yaml": dataset("d", "resolver_id: a\n"),
+            "datasets/unused.yaml": dataset("unused", "resolver_id: a\nstatus: draft\n"),
+            "projects/p.yaml": project("p", "resolver_overrides: {d: a}\n"),
+        }
+    )
+    message = f'the resolver "{{}}" is {status}, not active'
+    assert problems(loaded) == [
+        ("datasets/d.yaml:2:14", "ResolverInactive", message.format("a")),
+        ("projects/p.yaml:3:25", "ResolverInactive", message.format("a")),
+        ("resolvers/b.yaml:2:9", "ResolverInactive", message.format("b")),
+    ]

@@ -7,13 +7,14 @@ from clew.diagnostics import Diagnostic, Span, did_you_mean
 from clew.diagnostics.codes.workspace import (
     DUPLICATE_ID,
     INVALID_VALUE,
+    RESOLVER_INACTIVE,
     UNKNOWN_DATASOURCE,
     UNKNOWN_PERIOD,
     UNKNOWN_PROJECT,
     UNKNOWN_RESOLVER,
 )
 from clew.model.calendar import Calendar, Period, PeriodTree
-from clew.model.dataset import Dataset
+from clew.model.dataset import Dataset, Status
 from clew.model.datasource import Datasource
 from clew.model.fragment import Fragment
 from clew.model.operations import LocationDestination, Operation, Output, PathDestination, TableDestination, Use
@@ -36,12 +37,18 @@ def problems_between_files(workspace: Workspace) -> Iterator[Diagnostic]:
     yield from _periods_of_several_calendars(workspace)
     yield from _several_defaults(workspace.resolvers)
     yield from _problems_of_resolvers(workspace)
+    yield from _inactive_default(workspace.resolvers)
     for dataset in workspace.datasets:
-        yield from _unknown_resolver(workspace, dataset.resolver_id, dataset.place("resolver_id"))
+        place = dataset.place("resolver_id")
+        yield from _unknown_resolver(workspace, dataset.resolver_id, place)
+        if dataset.status is Status.ACTIVE:
+            yield from _inactive_resolver(workspace, dataset.resolver_id, place)
     salvaged = [each.definition for each in workspace.salvaged]
     for project in (*workspace.projects, *(each for each in salvaged if isinstance(each, Project))):
         for name, resolver in project.resolver_overrides.items():
-            yield from _unknown_resolver(workspace, resolver, project.place("resolver_overrides", name))
+            place = project.place("resolver_overrides", name)
+            yield from _unknown_resolver(workspace, resolver, place)
+            yield from _inactive_resolver(workspace, resolver, place)
         yield from _problems_of_destinations(workspace, project.operations)
     for fragment in (*workspace.fragments, *(each for each in salvaged if isinstance(each, Fragment))):
         yield from _problems_of_destinations(workspace, fragment.operations)
@@ -130,6 +137,21 @@ def _unknown_resolver(workspace: Workspace, name: str | None, place: Span) -> It
     if name is not None and workspace.resolver(name) is None and ("resolver", name) not in workspace.broken:
         hint = did_you_mean(name, _names(workspace.resolvers))
         yield UNKNOWN_RESOLVER.at(place, problem=f'no resolver "{name}"', hint=hint)
+
+
+def _inactive_resolver(workspace: Workspace, name: str | None, place: Span) -> Iterator[Diagnostic]:
+    resolver = workspace.resolver(name) if name is not None else None
+    if resolver is not None and resolver.status is not Status.ACTIVE:
+        yield RESOLVER_INACTIVE.at(place, name=resolver.id, status=resolver.status.value)
+
+
+def _inactive_default(resolvers: Iterable[Resolver]) -> Iterator[Diagnostic]:
+    for resolver in resolvers:
+        if resolver.is_default and resolver.status is not Status.ACTIVE:
+            hint = "a default has to be active: set `status: active`, or take `is_default` away"
+            yield RESOLVER_INACTIVE.at(
+                resolver.place("status"), name=resolver.id, status=resolver.status.value, hint=hint
+            )
 
 
 def _unknown_project(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:

@@ -4,7 +4,8 @@ import logging
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.util import find_spec
@@ -43,6 +44,13 @@ _DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_FOR_FEW_ROWS: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Compiling a query and planning it anew between its stages cost more than a few rows ever take."""
 _CONNECT_LIBRARIES = ("grpc", "grpc_status", "google", "pandas", "pyarrow")
 _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
 _LOG_LEVEL = "spark.log.level"
@@ -61,6 +69,8 @@ class SessionSettings:
     config: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[str, ...] = ()
     app_name: str = "clew"
+    java_options: str = ""
+    """For the JVM of a driver that is started here; those of the configuration come after them."""
 
 
 def spark_session(settings: SessionSettings) -> SparkSession:
@@ -75,6 +85,22 @@ def spark_session(settings: SessionSettings) -> SparkSession:
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     return spark
+
+
+@contextmanager
+def tuned_for_few_rows(spark: SparkSession) -> Iterator[None]:
+    """Settings of a session for the time in which it works on many small things."""
+    before = {name: spark.conf.get(name, None) for name in _FOR_FEW_ROWS}
+    try:
+        for name, value in _FOR_FEW_ROWS.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def _present() -> SparkSession | None:
@@ -130,7 +156,8 @@ def _cause(error: Exception) -> str:
 def configuration(settings: SessionSettings) -> dict[str, str]:
     """Everything that Spark is started with: our defaults, over them what the settings say."""
     log = files("clew.spark").joinpath("log4j2.properties")
-    options = f"-Dlog4j2.configurationFile={log} {settings.config.get(_JAVA_OPTIONS, '')}".strip()
+    given = (f"-Dlog4j2.configurationFile={log}", settings.java_options, settings.config.get(_JAVA_OPTIONS, ""))
+    options = " ".join(filter(None, given))
     local = _local_defaults(settings.master) if settings.master.startswith("local") else {}
     jars = {"spark.jars": ",".join(settings.jars)} if settings.jars else {}
     return {

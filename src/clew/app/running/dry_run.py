@@ -65,9 +65,13 @@ def dry_run(workspace: Workspace, project: str, period: str) -> DryRun:
         require_capabilities(choice.plan, ENGINE_CAPABILITIES)
         elsewhere = _with(environment, replace(environment.settings, storage_root=folder))
         executors = SparkExecutors(
-            definitions, elsewhere, state.datasets, state.secrets, lambda: session_of(environment)
+            definitions,
+            elsewhere,
+            state.datasets,
+            state.secrets,
+            lambda: session_of(environment, definitions.datasources),
         )
-        inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", run_period)
+        inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", choice.plan, run_period)
         found = list[DryRead]()
         for use in datasets_of(choice.plan):
             part = inputs.pin(use, 0)

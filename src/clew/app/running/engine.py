@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from clew.app.running.destinations import Destinations
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.plans import kept_plan
+from clew.app.running.version_conflicts import version_conflict
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
-from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD, UNKNOWN_RESOLVER
-from clew.model import Period, Workspace
-from clew.plan import require_capabilities
+from clew.diagnostics.codes.project import DATASET_CONFLICT
+from clew.diagnostics.codes.workspace import RESOLVER_INACTIVE, UNKNOWN_PERIOD, UNKNOWN_RESOLVER
+from clew.model import Period, Status, Workspace
+from clew.plan import Plan, require_capabilities
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import resolve
 from clew.runs.clock import utc_now
@@ -92,7 +94,7 @@ class SparkExecutors:
                 plan=plan,
                 period=request.period,
                 storage_root=self.environment.storage_root,
-                inputs=Inputs(self, spark, run.run_id, period),
+                inputs=Inputs(self, spark, run.run_id, plan, period),
                 publisher=FilePublisher(run.run_id, destinations.target_of, self._tables(run.run_id, destinations)),
                 registrar=NoRegistrar()
                 if is_draft
@@ -126,6 +128,7 @@ class Inputs:
     executors: SparkExecutors
     spark: SparkSession
     run_id: str
+    plan: Plan
     period: Period
 
     def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
@@ -136,6 +139,9 @@ class Inputs:
         resolver = workspace.resolver(use.resolver_id)
         if resolver is None:
             raise UserError(UNKNOWN_RESOLVER.anywhere(problem=f'no resolver "{use.resolver_id}"'))
+        if resolver.status is not Status.ACTIVE:
+            place, status = resolver.place("status"), resolver.status.value
+            raise UserError(RESOLVER_INACTIVE.at(place, name=resolver.id, status=status))
         sources = resolve(use, resolver, self.period, workspace.periods, today=utc_now().date())
         request = PinRequest(
             use=use,
@@ -154,6 +160,7 @@ class Inputs:
 
     def _managed(self, use: DatasetUse, first_file_ordinal: int) -> Part:
         version = self._version(use)
+        self._require_columns(use, version)
         files = [PartFile(file.path, file.rows, file.size, file.sha256) for file in version.files]
         part = pin_managed(
             use,
@@ -165,6 +172,14 @@ class Inputs:
         )
         describe_part(self.executors.environment.storage_root, f"runs/{self.run_id}/input/{use.key}", part)
         return part
+
+    def _require_columns(self, use: DatasetUse, version: DatasetVersion) -> None:
+        """A column that a file lacks would be read as NULL, so what a version has taken away is told before."""
+        versions = self.executors.datasets.versions(use.dataset_id)
+        periods = self.executors.workspace.periods
+        conflict = version_conflict(self.plan, use, version, versions, self.period, periods)
+        if conflict is not None:
+            raise UserError(DATASET_CONFLICT.anywhere(problem=conflict))
 
     def _version(self, use: DatasetUse) -> DatasetVersion:
         versions = self.executors.datasets.versions(use.dataset_id)

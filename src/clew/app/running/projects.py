@@ -6,8 +6,9 @@ from typing import Literal
 
 from clew.app.checking import find_project
 from clew.app.running.state import State
+from clew.app.running.version_conflicts import broken_by
 from clew.app.workspace import Workspace
-from clew.diagnostics import UserError
+from clew.diagnostics import UserError, raise_if_any
 from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
 from clew.model import Project, Status
 from clew.plan import Plan, plan_from_json, plan_to_json
@@ -87,9 +88,10 @@ def is_modified(workspace: Workspace, choice: Choice) -> bool:
 
 
 def activate(workspace: Workspace, state: State, name: str, actor: str) -> ProjectVersion:
-    """Check a project and freeze it as the version that runs."""
+    """Check a project and freeze it as the version that runs, unless that would break others that are active."""
     project = _project(workspace, name)
     plan = workspace.plan(project.id)
+    raise_if_any(list(broken_by(plan, workspace.loaded.workspace.projects, state)))
     return state.projects.activate(
         project=project.id,
         digest=plan.digest,

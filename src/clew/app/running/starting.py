@@ -172,4 +172,4 @@ class RunStarter:
 
     def session(self) -> SparkSession:
         """The Spark session of this process, started by whoever asks first."""
-        return session_of(self.environment)
+        return session_of(self.environment, self.workspace.loaded.workspace.datasources)

@@ -78,6 +78,13 @@ REGISTRATION_CONFLICT = Code(
     "declares, or projects wait for each other's output in a circle.",
     "let one project register each dataset, with the columns that its definition declares",
 )
+DATASET_CONFLICT = Code(
+    "DatasetConflict",
+    "{problem}",
+    "A version of a registered dataset lacks columns that a project uses, or has them with other types.",
+    "let the project that registers it write these columns again, or adapt and activate the project that uses them; "
+    "`dataset_version` pins a version that fits",
+)
 
 PROJECT_CODES = (
     UNKNOWN_SELECTOR,
@@ -92,4 +99,5 @@ PROJECT_CODES = (
     UNKNOWN_CAPABILITY,
     UNREADABLE_PLAN,
     REGISTRATION_CONFLICT,
+    DATASET_CONFLICT,
 )

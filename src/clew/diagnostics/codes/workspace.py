@@ -95,6 +95,12 @@ UNKNOWN_RESOLVER = Code(
     "A reference names a resolver that does not exist, or a dataset has none and there is no default.",
     "define it under resolvers/, or mark one resolver with `is_default: true`",
 )
+RESOLVER_INACTIVE = Code(
+    "ResolverInactive",
+    'the resolver "{name}" is {status}, not active',
+    "A dataset, a project or the default relies on a resolver whose status is not active.",
+    "set `status: active` in its file once it is ready for use, or choose another resolver",
+)
 UNKNOWN_DATASOURCE = Code(
     "UnknownDatasource",
     'no datasource "{name}"',
@@ -165,6 +171,7 @@ WORKSPACE_CODES = (
     NO_SUCH_DATASET,
     DATASET_INACTIVE,
     UNKNOWN_RESOLVER,
+    RESOLVER_INACTIVE,
     UNKNOWN_DATASOURCE,
     UNKNOWN_PERIOD,
     UNKNOWN_FRAGMENT,
