@@ -33,7 +33,8 @@ from clew.tracelink import (
 PROCESSES = 8
 IDS = 10_000_000
 ROUNDS = 9
-CALLS = 50_000
+CODEC_ROUNDS = 60
+CALLS = 5_000
 FRAMES = 200_000
 TRACE = 7_527_995_000_000_000_000
 PARENTS = (TRACE + 1, TRACE + 2, TRACE + 3)
@@ -44,8 +45,9 @@ def measure() -> list[Figure]:
 
 
 def nanoseconds(*sides: Callable[[], object]) -> list[float]:
+    """Short rounds and many of them: some fall into a moment in which nobody else wants the processor."""
     best = [float("inf")] * len(sides)
-    for _ in range(ROUNDS):
+    for _ in range(CODEC_ROUNDS):
         for index, side in enumerate(sides):
             best[index] = min(best[index], timeit.timeit(side, number=CALLS))
     return [seconds / CALLS * 1e9 for seconds in best]

@@ -70,8 +70,11 @@ def write_frame(
 
 def read_frame(buffer: Buffer, offset: int = 0) -> FrameFields:
     """Read and check one whole message."""
-    if offset >= 0 and len(buffer) - offset >= FRAME_LENGTH:
-        header, stream_id, epoch, seq, timestamp_ns, meta_version, trace_id = _unpack_message(buffer, offset)
+    if offset >= 0:
+        try:
+            header, stream_id, epoch, seq, timestamp_ns, meta_version, trace_id = _unpack_message(buffer, offset)
+        except struct.error:
+            return _read_any_version(buffer, offset)
         if header == _HEADER_WORD:
             return (
                 stream_id,
