@@ -59,6 +59,7 @@ def test_a_loaded_row_is_in_an_output_or_there_is_a_reason(
         assume(plan is not None and any(isinstance(step, OutputStep) for step in plan.steps))
         assert plan is not None
         recorded = interpreted(plan, data, TODAY)
+        assume(recorded.states[0])
         writer = Writer(Path(folder, "storage"), recorded)
         trace = writer.write()
         for step in plan.steps:

@@ -1,4 +1,5 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "app"))
+for name in ("app", "spark"):
+    sys.path.insert(0, str(Path(__file__).parent.parent / name))

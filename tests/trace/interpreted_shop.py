@@ -1,6 +1,8 @@
 """A shop whose projects run without Spark: closing a month, and a report on what was closed."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -49,17 +51,41 @@ REPORT = (
     output(30, "Lines out", "lines/{period}", 'total IS NULL AND currency = "EUR"', columns=["id", "usd"]),
 )
 
-MakeShop = Callable[[], Shop]
+
+@dataclass(frozen=True)
+class Ran:
+    """A shop with four runs: January and February closed, January reported, and a close of March that failed."""
+
+    shop: Shop
+    january: str
+    february: str
+    report: str
+    failed: str
 
 
-def interpreted_shop(root: Path, patch: pytest.MonkeyPatch) -> Shop:
-    """The shop, with the projects `close` and `report`."""
+def interpreted_shop(root: Path, patch: pytest.MonkeyPatch, failing: frozenset[str] = frozenset()) -> Shop:
+    """The shop, with the projects `close` and `report`. Steps in `failing` do."""
     shop = make_shop(root).project("close", *CLOSE).project("report", *REPORT, dataset="closed")
     data = {"orders": ORDERS, "rates": RATES, "targets": []}
 
-    def engine(_workspace: object, environment: Any, datasets: Any, *_others: object) -> InterpretingEngine:
-        return InterpretingEngine(environment.storage_root, datasets, data)
+    def engine(_workspace: object, environment: Any, datasets: Any, *_others: object, **_more: object) -> Any:
+        return InterpretingEngine(environment.storage_root, datasets, data, failing)
 
     patch.setattr("clew.app.running.starting.SparkExecutors", engine)
-    patch.setattr("clew.app.running.starting.session_of", lambda _environment: None)
+    patch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
     return shop
+
+
+@contextmanager
+def ran_shop(root: Path) -> Iterator[Ran]:
+    """The shop with its runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        shop = interpreted_shop(root, patch)
+        january, february, report = (
+            shop.run(project, period).record.run_id
+            for project, period in (("close", MONTHS[0]), ("close", MONTHS[1]), ("report", MONTHS[0]))
+        )
+        interpreted_shop(root, patch, failing=frozenset({"20"}))
+        failed = shop.run("close", MONTHS[2]).record.run_id
+        interpreted_shop(root, patch)
+        yield Ran(shop, january, february, report, failed)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from clew.trace.layout import PART_FILE, Part, PartFile
 from clew.trace.parts_json import part_to_json
 
 FIRST_DAY = date(2026, 1, 1)
+_OTHERS = 1_000
+"""Ordinals of files whose rows the run does not take, out of the way of those that it writes."""
 
 
 @dataclass
@@ -36,7 +38,7 @@ class InterpretingEngine:
     storage_root: Path
     registry: DatasetRegistry
     data: Mapping[str, Sequence[Mapping[str, Any]]]
-    failing: set[str] = field(default_factory=set)
+    failing: frozenset[str] = frozenset()
     """Steps that fail, by id."""
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> "InterpretingExecutor":
@@ -84,7 +86,7 @@ class InterpretingExecutor:
         managed = {dataset: self._version(dataset) for dataset in self._managed()}
         data = {**self.engine.data, **{dataset: _rows(self.engine.storage_root, v) for dataset, v in managed.items()}}
         recorded = Recorded(self.plan, data, self.run.request.period, FIRST_DAY).run()
-        writer = Writer(self.engine.storage_root, recorded, Style(files=2), run_id=self.run.run_id)
+        writer = Writer(self.engine.storage_root, recorded, Style(files=1 if managed else 2), run_id=self.run.run_id)
         writer.write()
         writer.parts = [self._as_pinned(part, managed) for part in writer.parts]
         return writer
@@ -97,15 +99,14 @@ class InterpretingExecutor:
         return next(v for v in self.engine.registry.versions(dataset) if wanted in {None, v.version})
 
     def _as_pinned(self, part: Part, managed: Mapping[str, DatasetVersion]) -> Part:
-        """A managed dataset is read where it lies: the files are those of the version, of this run's periods or not."""
+        """A managed dataset is read where it lies, and its files hold other periods too."""
         dataset = part.name.partition("@")[0]
         if part.kind != "input" or dataset not in managed:
             return part
         version, period = managed[dataset], self.run.request.period
-        first = min((file.ordinal or 0 for file in part.files), default=0)
         files = [
-            PartFile(file.path, file.rows, file.size, file.sha256, first + index)
-            for index, file in enumerate(each for each in version.files if each.period == period)
+            PartFile(file.path, file.rows, file.size, file.sha256, 0 if file.period == period else _OTHERS + index)
+            for index, file in enumerate(sorted(version.files, key=lambda file: file.period != period))
         ]
         details = {"dataset": dataset, "version": version.version, "format": "managed", "periods": period}
         return replace(part, files=tuple(files), details=details)

@@ -1,16 +1,21 @@
 """A run as Python sees it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from clew.app.captures.places import Places
+from clew.app.run_questions import explained, trace_of, why_not_in
 from clew.app.running.reading import LOAD_STEP, RunView
 from clew.diagnostics import Diagnostic, UserError
 from clew.trace.html_tables import Html, html_table
 
 if TYPE_CHECKING:
     from clew.app.captures.reading import Capture
+    from clew.explain.tree import Explanation
+    from clew.explain.why_not import WhyNot
     from clew.runs.snapshot import StepSnapshot
+    from clew.trace.records import RowState, StepSummary
+    from clew.trace.results import FoundRows, RowHistory, StepRecords
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,56 @@ class Run:
         if self.error is not None:
             raise UserError(self.error)
         return self
+
+    @overload
+    def trace(self) -> "tuple[StepSummary, ...]": ...
+
+    @overload
+    def trace(self, row: str) -> "RowHistory": ...
+
+    @overload
+    def trace(self, row: str, *, at: int) -> "RowState": ...
+
+    @overload
+    def trace(
+        self, *, where: str, at: int | None = None, limit: int = ..., after: str | None = None
+    ) -> "FoundRows": ...
+
+    @overload
+    def trace(self, *, step: int, limit: int = ..., after: str | None = ...) -> "StepRecords": ...
+
+    def trace(
+        self,
+        row: str | None = None,
+        *,
+        where: str | None = None,
+        step: int | None = None,
+        at: int | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> "tuple[StepSummary, ...] | RowHistory | RowState | FoundRows | StepRecords":
+        """What the steps did to the rows, once the run has ended.
+
+        With a row its history, or with `at` its state after a step; with `where` the rows that a condition finds; with
+        `step` everything that one step did; without any of them the counts of each step.
+        """
+        asked = trace_of(self.view, self.places.environment)
+        try:
+            if row is not None:
+                return asked.history(row) if at is None else asked.state(row, at)
+            if step is not None:
+                return asked.step_rows(step, limit, after)
+            return asked.search(where, at, limit, after) if where is not None or at is not None else asked.counts()
+        finally:
+            asked.close()
+
+    def explain(self, row: str, column: str, *, at: int | None = None, top: int | None = 5) -> "Explanation":
+        """Why a value is what it is, down to its sources; `top` of the rows behind a summary, all where it is None."""
+        return explained(self.view, self.places.environment, row, column, at, top)
+
+    def why_not(self, where: str, *, output: int | None = None) -> "WhyNot":
+        """Why the rows that match a condition are not in an output, the last one where none is named."""
+        return why_not_in(self.view, self.places.environment, where, output)
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew run --json`."""

@@ -8,7 +8,12 @@ from clew.explain.tree import Explanation
 from clew.explain.why_not import WhyNot
 from clew.trace.json_values import json_value
 
-_NAMES = {"Explanation": None, "StepRef": None, "Source": None, "Recomputed": None, "Parents": None, "WhyNot": None}
+_NAMES = frozenset(
+    {
+        *("Explanation", "StepRef", "Source", "Recomputed", "Parents"),
+        *("WhyNot", "NeverLoaded", "RuleOutcome", "Elsewhere"),
+    }
+)
 """Records that stand in one role only and need no kind."""
 
 

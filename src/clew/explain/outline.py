@@ -20,7 +20,7 @@ from clew.explain.tree import (
     Unset,
     Updated,
 )
-from clew.explain.why_not import InOutput, LeftOut, Whereabouts, WhyNot
+from clew.explain.why_not import InOutput, LeftOut, MadeLater, NeverLoaded, Whereabouts, WhyNot
 from clew.lang.text_form import text_of_value
 from clew.lang.typed import Value
 from clew.trace.records import Source
@@ -187,17 +187,33 @@ def why_not_outline(answer: WhyNot) -> Item:
     output = f"{_step(answer.output)}"
     if not answer.rows:
         head = f"no row with {answer.where} was loaded from {answer.dataset} for period {answer.period}"
-        return Item(head, (Item(f"so none can be in the output of {output}"),))
+        children = () if answer.never_loaded is None else tuple(_never_loaded(answer.never_loaded))
+        return Item(head, (*children, Item(f"so none can be in the output of {output}")))
     count = f"{len(answer.rows):,}{' and more' if answer.has_more else ''}"
     rows = "row" if count == "1" else "rows"
     head = f"{count} {rows} with {answer.where}, seen from the output of {output}"
     alike = list[list[Whereabouts]]()
     for row in answer.rows:
-        if alike and alike[-1][0].verdict == row.verdict:
+        if alike and (alike[-1][0].verdict, alike[-1][0].created_by) == (row.verdict, row.created_by):
             alike[-1].append(row)
         else:
             alike.append([row])
     return Item(head, tuple(_whereabouts(rows) for rows in alike))
+
+
+def _never_loaded(where: NeverLoaded) -> Iterable[Item]:
+    """Where the run looked, by which rule, and where there is such a row."""
+    if where.read is not None:
+        used = next((each.rule for each in where.rules if each.reason is None), None)
+        yield Item(f"it has read {where.read}" + (f', by the rule "{used}"' if used is not None else ""))
+    for each in where.rules:
+        if each.reason is not None:
+            yield Item(f'the rule "{each.rule}" did not apply: {each.reason}')
+    for found in where.elsewhere:
+        period = "without a period" if found.period is None else f"of period {found.period}"
+        source = f", {source_text(found.source)}" if found.source else ""
+        run = f", loaded by run {found.run_id[:8]}" if found.run_id else ""
+        yield Item(f"there is {found.label or 'one'} {period}{source}{run}")
 
 
 def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
@@ -205,12 +221,18 @@ def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
     name = ", ".join(each.label or each.row_id for each in rows)
     places = dict.fromkeys(source_text(each.source) for each in rows if each.source)
     loaded = f"loaded from {' and '.join(places)}" if places else "loaded"
+    if rows[0].created_by is not None:
+        loaded = f"made in {_step(rows[0].created_by)}" + (f" from {' and '.join(places)}" if places else "")
     verdict = rows[0].verdict
     match verdict:
         case Deleted():
             return Item(f"{name}: {loaded}, {_deleted(verdict)}", _decisions(verdict.decisions))
+        case MadeLater():
+            return Item(f"{name}: {loaded}, which is after the output")
         case LeftOut():
             selector = _selector(verdict.selector, verdict.resolved)
             return Item(f"{name}: {loaded}, left out{selector}", _decisions(verdict.decisions))
         case InOutput():
-            return Item(f"{name}: {loaded}, and in the output: {_pairs(verdict.state)}")
+            behind = Item(f"not among the columns of the output: {_pairs(verdict.not_written)}")
+            written = f"{name}: {loaded}, and in the output: {_pairs(verdict.state)}"
+            return Item(written, (behind,) if verdict.not_written else ())

@@ -3,11 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from clew.lang.typed import Value
 from clew.plan.steps import Step
 from clew.trace.records import Source
+
+# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,10 @@ class Contributor:
     inputs: tuple[Input, ...] = ()
 
 
+def _rounded(share: Decimal | None) -> float | None:
+    return None if share is None else float(share)
+
+
 @dataclass(frozen=True, slots=True)
 class Parents:
     """The rows behind a summary row."""
@@ -82,6 +92,27 @@ class Parents:
     count: int
     contributors: tuple[Contributor, ...]
     """The largest first, or all of them."""
+
+    def to_arrow(self) -> "pa.Table":
+        """The contributors as a table: who they are, what they brought in, and where they came from."""
+        import pyarrow as pa
+
+        sources = [each.source for each in self.contributors]
+        return pa.table(
+            {
+                "row_id": pa.array([each.row_id for each in self.contributors], pa.string()),
+                "label": pa.array([each.label for each in self.contributors], pa.string()),
+                "value": pa.array([each.value for each in self.contributors]),
+                "share": pa.array([_rounded(each.share) for each in self.contributors], pa.float64()),
+                "dataset": pa.array([None if each is None else each.dataset for each in sources], pa.string()),
+                "file": pa.array([None if each is None else each.file for each in sources], pa.string()),
+                "line": pa.array([None if each is None else each.line for each in sources], pa.int64()),
+            }
+        )
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The same as a data frame; pandas must be installed."""
+        return self.to_arrow().to_pandas()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +205,14 @@ class Explanation:
     cause: Cause
     trace_id: int | None = None
     """Under which the lineage of the row is asked for."""
+
+    @property
+    def parents(self) -> Parents | None:
+        """The rows behind the value, where it stands in a summary row."""
+        return self.cause.parents if isinstance(self.cause, Summarised) else None
+
+    def _repr_html_(self) -> str:
+        from clew.explain.html_view import fragment
+        from clew.explain.outline import outline
+
+        return fragment(outline(self))

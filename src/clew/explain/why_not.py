@@ -1,6 +1,9 @@
-"""Why rows that were loaded are not in an output: the step that deleted them, or the selector that left them out."""
+"""Why rows are not in an output: a step deleted them, a selector left them out, they are of another period."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import NOT_AN_OUTPUT
@@ -9,11 +12,18 @@ from clew.explain.labels import row_label
 from clew.explain.selection import deleted_by, selector_texts
 from clew.explain.tree import Decision, Deleted, StepRef
 from clew.lang.evaluation import Row, evaluator
+from clew.lang.typed import columns_of
+from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.steps import DeleteStep, OutputStep
+from clew.trace.history import source_of
+from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source, State, TraceEntry
+from clew.trace.results import FoundRows
+from clew.trace.run_parts import periods_of
 
 _MOST_ROWS = 20
+_MOST_ELSEWHERE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +42,74 @@ class InOutput:
 
     state: State
     """The columns that the output has, as it wrote them."""
+    not_written: State
+    """The columns that the row has and the output has not."""
 
 
-Verdict = Deleted | LeftOut | InOutput
+@dataclass(frozen=True, slots=True)
+class MadeLater:
+    """The row was not there yet when the output was written."""
+
+
+Verdict = Deleted | LeftOut | InOutput | MadeLater
 
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """What became of a row that was loaded."""
+    """What became of a row."""
 
     row_id: str
     label: str
     source: Source | None
     verdict: Verdict
+    created_by: StepRef | None = None
+    """The step that made it; None where it was loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A row that matches, of a period that the run is not for."""
+
+    period: str | None
+    label: str
+    source: Source | None
+    run_id: str | None = None
+    """The run that loaded it for its period; None where it lies in files that this run has read too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """A rule of the resolver, and why it did not say where the data lies; None for the one that did."""
+
+    rule: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NeverLoaded:
+    """Where the run looked for a row that it did not find, and where there is one."""
+
+    read: str | None
+    """What the run has read, in words."""
+    rules: tuple[RuleOutcome, ...]
+    elsewhere: tuple[Elsewhere, ...]
+
+
+class OtherData(Protocol):
+    """What is known beside the run itself, for rows that it never loaded."""
+
+    def rules(self) -> Sequence[RuleOutcome]:
+        """The rules that decided where the input of the run lay, as far as they are known."""
+        ...
+
+    def elsewhere(self, where: str, limit: int) -> Sequence[Elsewhere]:
+        """Rows that other runs have loaded from the same dataset for other periods."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """What became of the loaded rows that a condition names."""
+    """What became of the rows that a condition names."""
 
     run_id: str
     where: str
@@ -57,17 +117,26 @@ class WhyNot:
     period: str
     output: StepRef
     rows: tuple[Whereabouts, ...]
-    """Empty where no loaded row matches: it was never loaded for this period."""
+    """Empty where no row matches: it was never loaded for this period."""
     has_more: bool
+    never_loaded: NeverLoaded | None = None
+    """Where else it may be, where no row matches."""
 
 
-def why_not(trace: RunTrace, where: str, output_seq: int | None = None, limit: int = _MOST_ROWS) -> WhyNot:
-    """Why the loaded rows that match a condition are not in an output, the last one where none is given.
+def why_not(
+    trace: RunTrace,
+    where: str,
+    output_seq: int | None = None,
+    limit: int = _MOST_ROWS,
+    others: OtherData | None = None,
+) -> WhyNot:
+    """Why the rows that match a condition are not in an output, the last one where none is given.
 
-    The condition is over the rows as they were loaded. A row that is in the output after all is shown as such.
+    The condition is over the rows as they were loaded, or else as steps have made them. A row that is in the output
+    after all is shown as such.
     """
     output = output_step(trace, output_seq)
-    found = trace.search(where, at=0, limit=limit)
+    found = _found(trace, where, output, limit)
     return WhyNot(
         run_id=trace.run_id,
         where=where,
@@ -76,7 +145,54 @@ def why_not(trace: RunTrace, where: str, output_seq: int | None = None, limit: i
         output=StepRef.of(output),
         rows=tuple(_whereabouts(trace, row.row_id, output) for row in found.rows),
         has_more=found.has_more,
+        never_loaded=None if found.rows else _never_loaded(trace, where, others),
     )
+
+
+def _found(trace: RunTrace, where: str, output: OutputStep, limit: int) -> FoundRows:
+    """As they were loaded, or before the output, or at the end: the first of them that has any."""
+    last = trace.run.last
+    for seq in dict.fromkeys((0, trace.run.before(output.seq), last)):
+        try:
+            found = trace.search(where, at=seq, limit=limit)
+        except UserError:
+            if seq == last:
+                raise
+            continue
+        if found.rows or seq == last:
+            return found
+    raise AssertionError(last)
+
+
+def _never_loaded(trace: RunTrace, where: str, others: OtherData | None) -> NeverLoaded:
+    elsewhere = list(islice(_other_periods(trace, where), _MOST_ELSEWHERE))
+    rules: Sequence[RuleOutcome] = ()
+    if others is not None:
+        rules = others.rules()
+        elsewhere += others.elsewhere(where, _MOST_ELSEWHERE - len(elsewhere))
+    details = trace.run.loaded.details or {}
+    read = details.get("sources") or (f"version {details['version']}" if details.get("version") else None)
+    return NeverLoaded(None if read is None else str(read), tuple(rules), tuple(elsewhere))
+
+
+def _other_periods(trace: RunTrace, where: str) -> Iterator[Elsewhere]:
+    """Rows in the files of the run's input that are of other periods."""
+    use = trace.plan.input
+    if periods_of(trace.run.loaded, use) is None:
+        return
+    try:
+        condition = trace.condition(where, 0)
+    except UserError:
+        return
+    if any(column in {"_labels", "_deleted", "_row_id"} for _, column in columns_of(condition)):
+        return
+    names = [column.name for column in use.columns]
+    part = trace.run.loaded
+    found = trace.pinned_of_all_periods(use).matching(condition, [*names, SOURCE_FILE, SOURCE_LINE], trace.see)
+    for _, cells in found:
+        period = cells.get("_period")
+        source = source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE])
+        yield Elsewhere(None if period is None else str(period), row_label(cells, use.natural_key, None), source)
 
 
 def output_step(trace: RunTrace, seq: int | None) -> OutputStep:
@@ -95,13 +211,18 @@ def output_step(trace: RunTrace, seq: int | None) -> OutputStep:
 
 
 def _whereabouts(trace: RunTrace, row_id: str, output: OutputStep) -> Whereabouts:
-    entries = [entry for entry in trace.history(row_id).entries if entry.operation_seq <= output.seq]
-    loaded = entries[0]
-    label = row_label(loaded.full_state, trace.plan.input.natural_key, None)
-    return Whereabouts(row_id, label, loaded.source, _verdict(trace, row_id, entries, output))
+    entries = list(trace.history(row_id).entries)
+    first = entries[0]
+    created_by = trace.run.step(first.operation_seq) if first.operation_seq else None
+    label = row_label(first.full_state, trace.plan.input.natural_key, created_by)
+    creator = None if created_by is None else StepRef.of(created_by)
+    return Whereabouts(row_id, label, first.source, _verdict(trace, row_id, entries, output), creator)
 
 
 def _verdict(trace: RunTrace, row_id: str, entries: list[TraceEntry], output: OutputStep) -> Verdict:
+    entries = [entry for entry in entries if entry.operation_seq <= output.seq]
+    if not entries:
+        return MadeLater()
     columns = [name for name, _ in trace.run.columns(trace.run.before(output.seq))]
     state = {name: entries[-1].full_state.get(name) for name in columns}
     if state["_deleted"] and not output.include_deleted:
@@ -111,7 +232,8 @@ def _verdict(trace: RunTrace, row_id: str, entries: list[TraceEntry], output: Ou
         if evaluator(output.selector.tree)(seen) is not True:
             text, resolved = selector_texts(output.selector)
             return LeftOut(text, resolved, decisions(output.selector.tree, seen))
-    return InOutput({name: state.get(name, row_id) for name in output.columns})
+    not_written = {name: value for name, value in state.items() if name not in {*output.columns, *SYSTEM_COLUMNS}}
+    return InOutput({name: state.get(name, row_id) for name in output.columns}, not_written)
 
 
 def _deletion(trace: RunTrace, row_id: str, entries: list[TraceEntry]) -> Deleted:

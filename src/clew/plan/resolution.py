@@ -57,6 +57,17 @@ def resolve(
     )
 
 
+def rules_considered(
+    use: DatasetUse, resolver: Resolver, period: Period, periods: PeriodTree, *, today: date
+) -> Iterator[tuple[str, str | None]]:
+    """The rules up to the first that applies, each with the reason why it does not; None for the one that does."""
+    for rule in resolver.rules:
+        found = _apply(rule, use, period, periods, today)
+        yield rule.name, found if isinstance(found, str) else None
+        if not isinstance(found, str):
+            return
+
+
 def _each(resolver: Resolver, reasons: Sequence[str]) -> list[Diagnostic]:
     """The reasons at their rules, where there are too many for one message."""
     if sum(map(len, reasons)) < _FITS_IN_A_MESSAGE:

@@ -30,7 +30,7 @@ from clew.trace.row_sets import Cells, RowSet
 from clew.trace.run_parts import RunParts
 from clew.trace.step_records import Page, read_records, summaries
 from clew.trace.trace_ids import RowTraceIds
-from clew.trace.working_rows import created_rows, pinned_rows, working_rows
+from clew.trace.working_rows import created_rows, pinned_rows, rows_of_all_periods, working_rows
 
 _MOST_ROWS = 100
 
@@ -188,6 +188,10 @@ class RunTrace:
     def pinned(self, use: DatasetUse) -> RowSet:
         """A dataset as the run saw it."""
         return pinned_rows(self._reading, use)
+
+    def pinned_of_all_periods(self, use: DatasetUse) -> RowSet:
+        """A dataset with the rows of other periods that lie in the same files."""
+        return rows_of_all_periods(self._reading, use)
 
     def created(self, part: Part) -> RowSet:
         """The rows that a step created, as it created them."""

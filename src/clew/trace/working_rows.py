@@ -51,6 +51,15 @@ def created_rows(reading: Reading, part: Part) -> RowSet:
 
 def pinned_rows(reading: Reading, use: DatasetUse) -> RowSet:
     """A dataset as the run saw it, with the sources of its rows."""
+    return _pinned(reading, use, periods_of(reading.run.pinned(use), use))
+
+
+def rows_of_all_periods(reading: Reading, use: DatasetUse) -> RowSet:
+    """All rows in the files of a dataset, with those of periods that the run did not ask for."""
+    return _pinned(reading, use, None)
+
+
+def _pinned(reading: Reading, use: DatasetUse, periods: frozenset[str] | None) -> RowSet:
     part, files = reading.run.pinned(use), reading.files
     types = {column.name: column.type for column in use.columns}
     types |= {SOURCE_FILE: STRING, SOURCE_LINE: INTEGER, ORIGIN: INTEGER}
@@ -61,5 +70,5 @@ def pinned_rows(reading: Reading, use: DatasetUse) -> RowSet:
         files=files,
         database=reading.database,
         types=list(types.items()),
-        origins=[FileRows(file, files.columns(file), (), periods_of(part, use)) for file in numbered],
+        origins=[FileRows(file, files.columns(file), (), periods) for file in numbered],
     )

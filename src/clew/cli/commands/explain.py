@@ -33,7 +33,7 @@ def explain(
         str | None, typer.Option("--where", metavar="EXPR", help="A condition that names one row.")
     ] = None,
     why_not: Annotated[
-        str | None, typer.Option("--why-not", metavar="EXPR", help="Why these loaded rows are not in an output.")
+        str | None, typer.Option("--why-not", metavar="EXPR", help="Why these rows are not in an output.")
     ] = None,
     output: Annotated[
         int | None, typer.Option("--output", metavar="SEQ", help="The output of --why-not; the last if left out.")
@@ -90,10 +90,13 @@ def _explained(
 
 
 def _why_not(site: "RunSite", run: str, where: str, output: int | None) -> "WhyNot":
+    from clew.app.running.elsewhere import OtherRuns
     from clew.app.running.tracing import open_trace
     from clew.explain.why_not import why_not
 
-    return why_not(open_trace(site.reader.view(run), site.environment), where, output)
+    view = site.reader.view(run)
+    others = OtherRuns(site.workspace, site.environment, site.state, view)
+    return why_not(open_trace(view, site.environment), where, output, others=others)
 
 
 def _print(answer: "Explanation | WhyNot", session: Session, html: Path | None) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from clew.diagnostics import UserError, render
 from clew.explain.outline import shown, source_text
 from clew.explain.tree import Decision, Deleted
-from clew.explain.why_not import InOutput, LeftOut, Whereabouts, WhyNot, why_not
+from clew.explain.why_not import InOutput, LeftOut, MadeLater, Whereabouts, WhyNot, why_not
 from clew.plan.steps import OutputStep
 from clew.server.pages import addresses
 from clew.trace.reader import RunTrace
@@ -116,6 +116,8 @@ def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[Reason, ...]]:
                 left.resolved or left.selector,
                 tuple(map(_reason, left.decisions)),
             )
+        case MadeLater():
+            return "made after the output was written", None, ()
         case InOutput():
             return "in the output", None, ()
 
