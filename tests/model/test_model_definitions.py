@@ -261,12 +261,16 @@ def test_settings_fit_together(workspace_of: WorkspaceOf) -> None:
     content = (
         "name: t\ndefault_environment: prd\nenvironments:\n  prod:\n    bus:\n      - {id: a, type: webhook}\n"
         "      - {id: b, type: file}\n"
+        "      - {id: c, type: openlineage}\n"
+        "      - {id: d, type: openlineage, url: marquez/api}\n"
     )
     found = workspace_of({"clew.yaml": content}).diagnostics
     assert [(d.code, d.message) for d in found] == [
         ("UnknownEnvironment", 'no environment "prd"'),
         ("MissingKey", 'the key "url" is missing in an event bus of type webhook'),
         ("MissingKey", 'the key "path" is missing in an event bus of type file'),
+        ("MissingKey", 'the key "url or path" is missing in an event bus of type openlineage'),
+        ("InvalidValue", '"marquez/api" is not an http address'),
     ]
     assert found[0].hint == 'did you mean "prod"?'
 

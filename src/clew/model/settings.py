@@ -1,10 +1,11 @@
 """clew.yaml: the workspace itself and its environments."""
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from clew.diagnostics import Diagnostic, did_you_mean
-from clew.diagnostics.codes.workspace import MISSING_KEY, UNKNOWN_ENVIRONMENT
+from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY, UNKNOWN_ENVIRONMENT
 from clew.model.capture_masks import MASK, Mask, MaskKind
 from clew.model.scalars import Scalar
 from clew.model.shapes import (
@@ -202,6 +203,9 @@ class Bus(Located):
         if all(getattr(self, place) is None for place in places):
             needed = " or ".join(places)
             yield MISSING_KEY.at(self.span, key=needed, where=f" in an event bus of type {self.type}")
+        if self.url is not None and not re.match(r"https?://[^/\s]", self.url):
+            problem = f'"{self.url}" is not an http address'
+            yield INVALID_VALUE.at(self.place("url"), problem=problem, hint="it begins with http:// or https://")
 
 
 @record("an environment")
