@@ -1,0 +1,239 @@
+"""`clew trace` and `clew explain` asked for what is not there, too early, too vaguely, or of files that are damaged."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interpreted_shop import Ran, ran_shop
+
+from clew.cli.main import run as command
+from clew.trace.identity import RowIds
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> tuple[str, str]:
+        """Code and message of an error as JSON."""
+        return self.json["error"]["code"], self.json["error"]["message"]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    with ran_shop(tmp_path_factory.mktemp("shop")) as ran:
+        yield ran
+
+
+@pytest.fixture
+def ask(ran: Ran, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+    def call(*arguments: str, cwd: Path = ran.shop.root) -> Answer:
+        monkeypatch.chdir(cwd)
+        code = command(list(arguments))
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return call
+
+
+COMMANDS = (
+    ("trace",),
+    ("trace", "--step", "10"),
+    ("explain", "--where", "id = 1", "usd"),
+    ("explain", "--why-not", "id = 1"),
+)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_run_that_does_not_exist_is_not_found(ask: Callable[..., Answer], arguments: tuple[str, ...]) -> None:
+    name, *others = arguments
+    answer = ask(name, "ffffffff", *others, "--json")
+    assert answer.code == 3
+    assert answer.error[0] == "RunNotFound"
+    assert "ffffffff" in answer.error[1]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_run_that_goes_on_is_refused_until_it_has_ended(
+    ran: Ran, ask: Callable[..., Answer], arguments: tuple[str, ...]
+) -> None:
+    waiting = ran.shop.submit("close", "2026-04")
+    name, *others = arguments
+    answer = ask(name, waiting, *others)
+    assert answer.code == 1
+    assert "error RunNotFinished" in answer.err
+    assert "PENDING" in answer.err
+
+
+def test_a_run_that_failed_tells_what_it_did_before(ran: Ran, ask: Callable[..., Answer]) -> None:
+    steps = {step["operation_seq"]: step for step in ask("trace", ran.failed, "--json").json["steps"]}
+    assert (steps[10]["rows_updated"], steps[20]["rows_deleted"]) == (0, 0)
+    loaded = ask("trace", ran.failed, "--at", "0", "--json")
+    assert len(loaded.json["rows"]) == 7
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("not-a-row", '"not-a-row" is no row id'),
+        (RowIds("another run").row_id(0), "is a row of another run"),
+    ],
+)
+def test_a_row_that_is_not_there_is_an_empty_answer_with_a_reason(
+    ran: Ran, ask: Callable[..., Answer], row: str, problem: str
+) -> None:
+    history = ask("trace", ran.january, row, "--json")
+    assert history.code == 3
+    assert history.json["history"] == []
+    assert history.json["diagnostic"]["code"] == "RowNotFound"
+    assert problem in history.json["diagnostic"]["message"]
+    state = ask("trace", ran.january, row, "--at", "10", "--json")
+    assert (state.code, state.json["row_at_step"]) == (3, None)
+    explained = ask("explain", ran.january, row, "usd", "--json")
+    assert explained.code == 3
+    assert explained.error[0] == "RowNotFound"
+
+
+def test_a_row_beyond_the_end_of_its_file_is_not_found(ran: Ran, ask: Callable[..., Answer]) -> None:
+    answer = ask("trace", ran.january, RowIds(ran.january).row_id(5_000), "--json")
+    assert (answer.code, answer.json["history"]) == (3, [])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("trace", "--step", "15"), ("trace", "--at", "15"), ("explain", "--where", "id = 103", "usd", "--at", "15")],
+)
+def test_a_step_that_is_not_there_lists_those_that_are(
+    ran: Ran, ask: Callable[..., Answer], arguments: tuple[str, ...]
+) -> None:
+    name, *others = arguments
+    answer = ask(name, ran.january, *others, "--json")
+    assert answer.code == 3
+    assert answer.error == ("StepOutOfRange", "the run has no step 15; its steps are 10, 20, 30")
+
+
+def test_a_column_that_is_not_there_suggests_a_near_one(ran: Ran, ask: Callable[..., Answer]) -> None:
+    for arguments in (
+        ("explain", ran.january, "--where", "id = 103", "curency"),
+        ("explain", ran.january, "--where", "curency = 1", "usd"),
+        ("explain", ran.january, "--why-not", "curency = 1"),
+        ("trace", ran.january, "--where", "curency = 1"),
+    ):
+        answer = ask(*arguments)
+        assert answer.code == 1
+        assert "error UnknownColumn" in answer.err
+        assert 'did you mean "currency"?' in answer.err
+
+
+def test_a_column_that_a_later_step_adds_is_unknown_before_it(ran: Ran, ask: Callable[..., Answer]) -> None:
+    answer = ask("explain", ran.january, "--where", "id = 103", "usd", "--at", "0")
+    assert answer.code == 1
+    assert "orders after step 0" in answer.err
+
+
+def test_a_condition_that_names_many_rows_where_one_is_needed_shows_some(ran: Ran, ask: Callable[..., Answer]) -> None:
+    answer = ask("explain", ran.january, "--where", "id > 0", "usd", "--json")
+    assert answer.code == 2
+    assert answer.error == ("AmbiguousRow", "more than 3 rows match, where one is needed: 101, 102, 103")
+    several = ask("explain", ran.january, "--where", "id > 105", "usd", "--json")
+    assert several.error == ("AmbiguousRow", "2 rows match, where one is needed: 106, 107")
+    none = ask("explain", ran.january, "--where", "id = 0", "usd", "--json")
+    assert (none.code, none.error[0]) == (3, "RowNotFound")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain",),
+        ("explain", "usd"),
+        ("explain", "a", "b", "--where", "id = 1"),
+        ("trace", "--limit", "0"),
+        ("trace", "--at", "x"),
+    ],
+)
+def test_questions_that_are_incomplete_are_wrong_usage(
+    ran: Ran, ask: Callable[..., Answer], arguments: tuple[str, ...]
+) -> None:
+    name, *others = arguments
+    answer = ask(name, ran.january, *others)
+    assert answer.code == 2
+    assert "error WrongUsage" in answer.err
+
+
+def test_pages_behind_a_row_of_another_run_are_refused(ran: Ran, ask: Callable[..., Answer]) -> None:
+    other = RowIds(ran.february).row_id(0)
+    answer = ask("trace", ran.january, "--step", "10", "--after", other, "--json")
+    assert (answer.code, answer.error[0]) == (2, "InvalidPage")
+
+
+# Damage
+
+
+@pytest.fixture
+def copy(ran: Ran, tmp_path: Path) -> Path:
+    """The workspace once more, to be damaged."""
+    return Path(shutil.copytree(ran.shop.root, tmp_path / "copy"))
+
+
+def a_file(copy: Path, run_id: str, pattern: str) -> Path:
+    return next(iter(sorted((copy / ".clew/storage/runs" / run_id).glob(pattern))))
+
+
+@pytest.mark.parametrize("pattern", ["input/orders/*.parquet", "changes/*/*.parquet", "changes/*/part.json"])
+@pytest.mark.parametrize("damage", ["truncated", "missing", "overwritten"])
+def test_a_damaged_file_is_named_and_nothing_is_read_from_it(
+    ran: Ran, ask: Callable[..., Answer], copy: Path, pattern: str, damage: str
+) -> None:
+    file = a_file(copy, ran.january, pattern)
+    content = file.read_bytes()
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(content[: len(content) // 2] if damage == "truncated" else b"\x00" * len(content))
+    row = RowIds(ran.january).row_id(0)
+    for arguments in (("trace", ran.january, row), ("explain", ran.january, "--where", "id = 101", "usd")):
+        answer = ask(*arguments, "--json", cwd=copy)
+        assert answer.code == 1
+        assert answer.error[0] == "DamagedTrace"
+        assert file.relative_to(copy / ".clew/storage").as_posix() in answer.error[1]
+    other = ask("trace", ran.february, "--json", cwd=copy)
+    assert other.code == 0
+
+
+def test_a_trace_of_a_newer_version_is_refused_by_name(ran: Ran, ask: Callable[..., Answer], copy: Path) -> None:
+    file = a_file(copy, ran.january, "changes/*/part.json")
+    described = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(described | {"version": 99, "something": "new"}), encoding="utf-8")
+    answer = ask("trace", ran.january, "--json", cwd=copy)
+    assert answer.code == 1
+    assert answer.error[0] == "NewerTraceLayout"
+    assert file.relative_to(copy / ".clew/storage").as_posix() in answer.error[1]
+    assert "99" in answer.error[1]
+
+
+def test_a_plan_that_is_gone_is_said_to_be(ran: Ran, ask: Callable[..., Answer], copy: Path) -> None:
+    for plan in (copy / ".clew/storage/plans").iterdir():
+        plan.unlink()
+    answer = ask("trace", ran.january, "--json", cwd=copy)
+    assert (answer.code, answer.error[0]) == (1, "UnreadablePlan")
+
+
+def test_a_run_whose_upstream_is_gone_is_explained_as_far_as_it_goes(
+    ran: Ran, ask: Callable[..., Answer], copy: Path
+) -> None:
+    assert ask("rm", ran.january, "--force", cwd=copy).code == 0
+    shown = ask("explain", ran.report, "--where", "id = 104", "usd", "--json", cwd=copy)
+    assert shown.code == 0
+    assert shown.json["cause"]["kind"] == "loaded"
+    assert shown.json["cause"]["upstream"] is None
