@@ -8,6 +8,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from pathlib import Path
 
 CLEW = Path(sys.executable).with_name("clew")
@@ -51,6 +53,35 @@ def run_and_follow(ledger: Path) -> None:
     say("An explanation goes through both projects, down to the lines of the journal:")
     where = 'row_kind = "report" AND cost_center = "C110" AND account_type = "expense"'
     clew_command(f"explain {report} --where '{where}' actual_usd", ledger)
+    show_pages(ledger)
+
+
+def show_pages(ledger: Path) -> None:
+    """The same in a browser. At a terminal the pages stay until Ctrl-C; elsewhere it is left at showing the link."""
+    say("An auditor does not type commands. The pages show the same: click a number to see where it came from.")
+    arguments = "serve --no-worker" if sys.stdout.isatty() else "serve --no-worker --port 0"
+    say("", f"$ clew {arguments}")
+    command = [str(CLEW), *shlex.split(arguments)]
+    with subprocess.Popen(command, cwd=ledger, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            for line in server.stdout or ():
+                say(line.rstrip("\n"))
+                if line.startswith("open: ") and not sys.stdout.isatty():
+                    wait_for_answer(line.removeprefix("open: ").partition("/login")[0])
+                    server.terminate()
+        except KeyboardInterrupt:
+            server.wait()
+
+
+def wait_for_answer(address: str) -> None:
+    """Return when a server answers that has said that it is about to."""
+    for _ in range(100):
+        try:
+            urllib.request.urlopen(f"{address}/api/v1/health", timeout=5).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
 
 
 def latest_run(ledger: Path, project: str) -> str:

@@ -210,7 +210,7 @@ def _facts(capture: Capture) -> tuple[tuple[str, str], ...]:
 def _plot(column: ColumnStatistics) -> ColumnPlot:
     is_number = parse_type(column.type).kind in _NUMBERS
     share = 1 - column.nulls / column.rows if column.rows else 0.0
-    median = (column.quantiles or {}).get("0.5")
+    median = (column.quantiles or {}).get("p50")
     return ColumnPlot(
         name=column.name,
         type=column.type,
