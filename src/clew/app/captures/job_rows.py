@@ -5,7 +5,7 @@
 import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +37,20 @@ class Payload:
     file: CapturedFile
     columns: tuple[CapturedColumn, ...]
     is_raw: bool
+
+
+def as_parquet(payload: Payload) -> Payload:
+    """The same rows as Parquet, which is what capture stores keep."""
+    if payload.path.suffix == ".parquet":
+        return payload
+    path = payload.path.with_suffix(".parquet")
+    with pa.OSFile(str(payload.path), "rb") as source, pa.ipc.open_file(source) as reader:
+        pq.write_table(reader.read_all(), path, compression="zstd")
+    return replace(payload, path=path, file=_described(path, payload.file.rows))
+
+
+def _described(path: Path, rows: int) -> CapturedFile:
+    return CapturedFile(path.name, rows, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 @dataclass(slots=True)
@@ -101,16 +115,15 @@ class JobRows:
         else:
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
-        size = path.stat().st_size
-        if size > self.max_bytes:
-            problem = f"it would send {size:,} bytes, and may send {self.max_bytes:,}"
+        file = _described(path, table.num_rows)
+        if file.size > self.max_bytes:
+            problem = f"it would send {file.size:,} bytes, and may send {self.max_bytes:,}"
             raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
         columns = tuple(
             CapturedColumn(name, str(type_), str(mask) if (mask := self.hidden.get(name)) is not None else None)
             for name, type_ in self._shown.items()
         )
-        return Payload(path, CapturedFile(path.name, table.num_rows, size, digest), columns, is_raw)
+        return Payload(path, file, columns, is_raw)
 
     @property
     def _shown(self) -> dict[str, Type]:

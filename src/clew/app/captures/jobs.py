@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from clew.app.captures.job_rows import JobRows, Payload
+from clew.app.captures.job_rows import JobRows, Payload, as_parquet
 from clew.app.captures.places import Places
 from clew.app.captures.writing import digest_of_files
 from clew.app.running.reading import RunView
@@ -75,6 +75,8 @@ class JobRunner:
             self._hidden = self._what_to_hide()
             name = f"{self.record.run_id}-{self.job.id}-{self.record.attempts}"
             staging = self.places.captures(None) / "staging" / name
+            for left in staging.parent.glob(f"{self.record.run_id}-{self.job.id}-*"):
+                shutil.rmtree(left, ignore_errors=True)
             budget, limits = self.job.budget, self.policy.limits
             rows = JobRows(
                 ended=self.ended,
@@ -129,7 +131,7 @@ class JobRunner:
         if isinstance(task, EmitTrainingLogTask):
             path, capture_id = self._to_training_log(payload, folder, days), None
         else:
-            path, capture_id = self._to_capture_store(payload, task.sink, folder, days)
+            path, capture_id = self._to_capture_store(as_parquet(payload), task.sink, folder, days)
         self._emissions.append(
             Emission(
                 sink=task.sink,

@@ -1,6 +1,7 @@
 """What comes after a run: its points are frozen, its captures written, its jobs done. Nothing here changes the run."""
 
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 
 from clew.app.captures.jobs import JobRunner
-from clew.app.captures.places import Places
+from clew.app.captures.places import DRAFT, Places
 from clew.app.captures.writing import CaptureWriter
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.reading import RunReader, RunView, committed_parts
@@ -58,8 +59,10 @@ class Postlude:
         if self.policy.is_prod:
             self.settle(run_id)
             return
-        for record in self._unfrozen(run_id):
-            self._settle(record, self._view(run_id), {})
+        unfrozen = self._unfrozen(run_id)
+        tickets = dict[int, tuple[Ticket, int]]()
+        for record in unfrozen:
+            self._settle(record, self._view(run_id), tickets)
             self._work_off(run_id)
         self._work_off(run_id)
 
@@ -162,11 +165,20 @@ class Postlude:
             return
         expires = outcome.manifest.expires_at if outcome.manifest is not None else _latest_expiry(outcome)
         if store.finish(lease, status, outcome, expires):
+            if status is not CaptureStatus.READY:
+                self._clear(lease.record)
             done = store.find(lease.record.capture_id)
             if done is not None:
                 self.on_done(done)
         else:
             _log.warning("%s was taken over by another worker", lease.record.capture_id)
+
+    def _clear(self, record: CaptureRecord) -> None:
+        """Take away what attempts have left of a capture that there will not be."""
+        if record.request is not None:
+            for version in (None, DRAFT):
+                place = Places(self.environment).captures(record.request.store, project_version=version)
+                shutil.rmtree(place / record.capture_id, ignore_errors=True)
 
     def _tried(self, lease: CaptureLease) -> tuple[CaptureStatus, Outcome]:
         record = lease.record
