@@ -54,5 +54,5 @@ def engine(sample: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """Runs of the sample workspace go to this engine instead of Spark."""
     made = FakeEngine(sample / ".clew" / "storage")
     monkeypatch.setattr("clew.app.running.starting.SparkExecutors", lambda *_arguments: made)
-    monkeypatch.setattr("clew.app.running.starting.session_of", lambda _environment: None)
+    monkeypatch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
     return made

@@ -125,7 +125,7 @@ def hostile_site(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[Serv
     assert compiled(folder, PROJECT, DATASETS) is not None
     engine = HostileEngine(folder / ".clew" / "storage")
     patch.setattr("clew.app.running.starting.SparkExecutors", lambda *_arguments: engine)
-    patch.setattr("clew.app.running.starting.session_of", lambda _environment: None)
+    patch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
     with open_site(folder) as site:
         served = Served(site, create_app(site), "", engine)  # type: ignore[arg-type]
         run_id = served.starter.submit("p", PERIOD).run_id

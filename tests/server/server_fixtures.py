@@ -96,7 +96,7 @@ def serving(
     """An application on a workspace; it has a completed run of the close, made now or known already."""
     engine = TracingEngine(folder / ".clew" / "storage")
     patch.setattr("clew.app.running.starting.SparkExecutors", lambda *_arguments: engine)
-    patch.setattr("clew.app.running.starting.session_of", lambda _environment: None)
+    patch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
     with open_site(folder) as site:
         served = Served(site, create_app(site, settings), run_id or "", engine)
         if run_id is None:
