@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from plan_interpreter import Cells, _grouped
@@ -72,6 +73,9 @@ def test_derived_links_are_the_groups_of_the_interpreter_in_both_directions(
         ids = {trace_id for part in trace.parts for trace_id in ids_of(part).values()}
         links = RowLinks(trace)
         assert sorted(links.parents(ids)) == sorted(expected)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("clew.explain.row_links._LOOKUP_IN_ROWS", 0)
+            assert sorted(links.parents(ids)) == sorted(expected), "each group looked up by its keys"
         assert sorted(links.children(ids)) == sorted(expected)
         for trace_id in {child for child, _ in expected}:
             assert set(links.parents([trace_id])) == {link for link in expected if link[0] == trace_id}

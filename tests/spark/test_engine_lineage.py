@@ -29,7 +29,9 @@ from clew.diagnostics.codes.tracelink import NODE_LEASE_LOST
 from clew.explain.explaining import explain
 from clew.runs.request import RunFilter
 from clew.spark import registering
-from clew.trace.layout import LINEAGE, PARENTS, TRACE_ID
+from clew.spark.expansion import batches
+from clew.trace.identity import ordinal_of
+from clew.trace.layout import LINEAGE, PARENTS, TRACE_ID, Part, PartFile
 from clew.tracelink import Direction, TraceIdBlock, walk
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -231,14 +233,28 @@ def test_windows_give_the_answers_of_links_before_and_after_they_are_worked_out(
     assert by_row(shop, view) == by_row(linked, with_links)
     with lineage(shop) as (_, reader):
         derived = graph_up(reader, trace_ids(registered_rows(shop, view)))
-    assert expanded(shop) == {("second", 10): 8, ("first", 40): 4, ("first", 50): 3}
+    worked_out = {("second", 10): 8, ("first", 40): 4, ("first", 50): 3}
+    assert expanded(shop) == worked_out
     assert set(expanded(shop).values()) == {0}
     files = sorted(shop.storage.glob("runs/*/links/*/*/*.parquet"))
+    written = [file.stat().st_mtime_ns for file in files]
+    for described in shop.storage.glob("runs/*/links/*/part.json"):
+        described.unlink()
+    assert expanded(shop) == worked_out, "as if it had broken off before the end"
+    assert [file.stat().st_mtime_ns for file in files] == written
     pairs = [tuple(row.values()) for file in files for row in pq.read_table(file).to_pylist()]
     assert sorted(pairs) == sorted((child, parent) for child, parents in derived.items() for parent in parents)
     with lineage(shop) as (_, reader):
         assert graph_up(reader, trace_ids(registered_rows(shop, view))) == derived
     assert by_row(shop, view) == by_row(linked, with_links)
+
+
+def test_batches_of_an_expansion_cover_every_summary_once() -> None:
+    files = (PartFile("a", 5, 0, "", 3), PartFile("b", 2, 0, "", 4))
+    found = list(batches(Part("created", "40", files, (), seq=40), 2))
+    covered = [ordinal for low, high in found for ordinal in range(low, high + 1)]
+    assert covered == [*(ordinal_of(3, index) for index in range(5)), *(ordinal_of(4, index) for index in range(2))]
+    assert len(found) == 4
 
 
 def by_row(shop: Shop, view: RunView) -> Counter[tuple[str, frozenset[tuple[str, int]]]]:

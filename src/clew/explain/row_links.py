@@ -21,6 +21,9 @@ from clew.tracelink import Link
 _FEW_KEYS = 8
 """Up to here summary rows are looked up by their keys; beyond, those of a step are read once, all of them."""
 
+_LOOKUP_IN_ROWS = 20_000
+"""How many rows are looked at one by one in the time that it takes to look up those of one group."""
+
 Key = tuple[object, ...]
 Values = tuple[Value, ...]
 SummaryStep = AggregateStep | AppendStep
@@ -89,18 +92,20 @@ class RowLinks:
     # Links that nobody wrote
 
     def _derived_parents(self, step: SummaryStep, part: Part, rows: Sequence[tuple[int, int]]) -> Iterator[Link]:
+        """The rows of a group are looked up by its keys, or all rows are looked at once where that takes less."""
         ids = {ordinal: trace_id for trace_id, ordinal in rows}
         names = step.group_by or ()
         summaries = self.trace.created(part).values(list(ids), names)
         by_key = {_key(cells[name] for name in names): ids[ordinal] for ordinal, cells in summaries}
         group = _Group.of(self.trace, step)
-        only = summaries[0][1] if len(summaries) == 1 else None
+        looks_up = len(summaries) == 1 or len(summaries) * _LOOKUP_IN_ROWS <= group.size
         members = list[tuple[int, int]]()
-        for ordinal, cells in group.rows.matching(group.condition(only), group.columns, group.see):
-            child = by_key.get(group.key(ordinal, cells))
-            if child is not None:
-                members.append((child, ordinal))
-        parents = group.ids_of([ordinal for _, ordinal in members])
+        for only in [cells for _, cells in summaries] if looks_up else [None]:
+            for ordinal, cells in group.rows.matching(group.condition(only), group.columns, group.see):
+                child = by_key.get(group.key(ordinal, cells))
+                if child is not None:
+                    members.append((child, ordinal))
+        parents = group.ids_of({ordinal for _, ordinal in members})
         yield from sorted({(child, parents[ordinal]) for child, ordinal in members if ordinal in parents})
 
     def _derived_children(self, step: SummaryStep, part: Part, trace_ids: Collection[int]) -> Iterator[Link]:
@@ -173,6 +178,11 @@ class _Group:
         keys = tuple((name, ColumnValue(table, name, types[name])) for name in step.group_by)
         filters = (is_not_deleted(table), step.selector.tree if step.selector else None)
         return cls(trace, trace.working(before), parts, table, keys, filters)
+
+    @property
+    def size(self) -> int:
+        """How many rows there are, roughly: rows that do not count are among them."""
+        return sum(file.rows for part in self.parts for file in part.files)
 
     @property
     def columns(self) -> list[str]:
