@@ -1,11 +1,11 @@
 """Captures: the list, one with its columns in numbers, and two compared."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from clew.app.captures.reading import Capture
-from clew.debug.diffing import CaptureDiff, ColumnPair, RowChange
+from clew.debug.diffing import CaptureDiff, ColumnPair, RowChange, ValueChange
 from clew.debug.statistics import Bin, ColumnStatistics, Statistics
 from clew.lang.types import Kind, parse_type
 from clew.server.pages import addresses, words
@@ -111,6 +111,14 @@ class ChangedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class OneSided:
+    """Rows that only one of two captures has."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DiffPage:
     """Two captures compared."""
 
@@ -121,8 +129,8 @@ class DiffPage:
     is_same: bool
     columns: tuple[ComparedColumn, ...]
     changed: tuple[ChangedRow, ...]
-    added: tuple[ChangedRow, ...]
-    removed: tuple[ChangedRow, ...]
+    added: OneSided
+    removed: OneSided
 
 
 def captures_page(found: Sequence[Capture]) -> CapturesPage:
@@ -165,8 +173,8 @@ def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
         is_same=diff.is_same,
         columns=tuple(_compared(pair) for pair in diff.columns),
         changed=tuple(_changed(row) for row in diff.examples_changed),
-        added=tuple(_changed(row) for row in diff.examples_added),
-        removed=tuple(_changed(row) for row in diff.examples_removed),
+        added=_one_sided(diff.examples_added, lambda change: change.after),
+        removed=_one_sided(diff.examples_removed, lambda change: change.before),
     )
 
 
@@ -269,6 +277,17 @@ def _compared(pair: ColumnPair) -> ComparedColumn:
         changed=pair.changed,
         before=_plot(pair.before) if pair.before else None,
         after=_plot(pair.after) if pair.after else None,
+    )
+
+
+def _one_sided(rows: Sequence[RowChange], value_of: Callable[[ValueChange], JsonValue]) -> OneSided:
+    head = tuple(dict.fromkeys(name for row in rows for name in row.columns))
+    return OneSided(
+        head,
+        tuple(
+            tuple(words.cell(value_of(row.columns[name]) if name in row.columns else None) for name in head)
+            for row in rows
+        ),
     )
 
 

@@ -40,6 +40,11 @@ class Fate:
     selector: str | None
     reasons: tuple[Reason, ...]
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions that decided."""
+        return tuple(reason.condition for reason in self.reasons)
+
 
 @dataclass(frozen=True, slots=True)
 class WhyNotPage:

@@ -121,7 +121,7 @@ def _without_cycles(keys: Sequence[str], edges: Sequence[tuple[str, str]]) -> li
 
 
 def _ranks(keys: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """The layer of each node: one behind its farthest predecessor; sources stand right before what they go into."""
+    """The layer of each node: behind its farthest predecessor, and then as near as it can be to what comes from it."""
     before, after = _neighbours(keys, edges)
     waiting = {key: len(before[key]) for key in keys}
     ready = [key for key in keys if not waiting[key]]
@@ -136,7 +136,7 @@ def _ranks(keys: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, i
             if not waiting[target]:
                 ready.append(target)
     for key in reversed(order):
-        if not before[key] and after[key]:
+        if after[key]:
             ranks[key] = min(ranks[target] for target in after[key]) - 1
     return ranks
 

@@ -40,11 +40,11 @@ function frame(svg) {
   function begin() {
     view.scale = Math.max(least(), Math.min(1, size().width / full.width));
     if (view.scale < 0.55) view.scale = 0.8;
-    const here = svg.querySelector(".here");
-    const place = here?.transform.baseVal.consolidate()?.matrix;
+    const here = svg.querySelector(".here") ?? svg.querySelector(".run") ?? svg.querySelector(".g-box");
+    const place = here.transform.baseVal.consolidate().matrix;
     const { width, height } = size();
-    view.x = place ? place.e - (width / view.scale) * 0.75 : full.width - width / view.scale;
-    view.y = place ? place.f - height / view.scale / 2 : 0;
+    view.x = place.e - (width / view.scale) * 0.7;
+    view.y = place.f - height / view.scale / 2;
     draw();
   }
   return { zoom, move, all, begin, draw };

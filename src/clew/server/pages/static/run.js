@@ -5,6 +5,9 @@ import { fetchPage, replacePart } from "./pages.js";
 
 const AXIS = 1000;
 const LEAST_BAR = 4;
+const SVG = "http://www.w3.org/2000/svg";
+const TICKS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
+const MOST_TICKS = 6;
 const OF_STEPS = new Set(["StepStarted", "StepCompleted", "StepFailed", "StepSkipped"]);
 const STATUS = { StepStarted: "RUNNING", StepCompleted: "SUCCESS", StepFailed: "FAILED", StepSkipped: "SKIPPED" };
 const WORDS = { loaded: "loaded", rows_updated: "changed", rows_created: "created", rows_deleted: "deleted", rows_written: "written" };
@@ -80,7 +83,7 @@ function setBar(row, began, ended) {
   const span = Math.max(Number(table.dataset.span), ended - start, 1);
   if (span > Number(table.dataset.span)) rescale(table, span);
   const svg = row.querySelector("td.bar svg");
-  const bar = svg.querySelector(".span") ?? svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "rect"));
+  const bar = svg.querySelector(".span") ?? svg.appendChild(document.createElementNS(SVG, "rect"));
   bar.setAttribute("class", "span");
   bar.setAttribute("x", Math.max(0, ((began - start) / span) * AXIS));
   bar.setAttribute("width", Math.max(LEAST_BAR, ((ended - began) / span) * AXIS));
@@ -88,10 +91,25 @@ function setBar(row, began, ended) {
   bar.setAttribute("height", 10);
 }
 
+function ticks(span) {
+  const seconds = span / 1000;
+  const every = TICKS_S.find((each) => seconds / each <= MOST_TICKS) ?? Infinity;
+  const found = [];
+  for (let second = every; second <= seconds; second += every) {
+    const mark = document.createElementNS(SVG, "text");
+    mark.setAttribute("x", `${(second / seconds) * 100}%`);
+    mark.setAttribute("y", 12);
+    mark.setAttribute("text-anchor", second / seconds > 0.96 ? "end" : "middle");
+    mark.textContent = second < 60 ? `${second} s` : second % 60 ? `${Math.floor(second / 60)}:${String(second % 60).padStart(2, "0")}` : `${second / 60} min`;
+    found.push(mark);
+  }
+  return found;
+}
+
 function rescale(table, span) {
   const factor = Number(table.dataset.span) / span;
   table.dataset.span = span;
-  table.querySelector(".axis svg")?.replaceChildren();
+  table.querySelector(".axis svg")?.replaceChildren(...ticks(span));
   for (const bar of table.querySelectorAll(".span")) {
     bar.setAttribute("x", bar.getAttribute("x") * factor);
     bar.setAttribute("width", Math.max(LEAST_BAR, bar.getAttribute("width") * factor));
