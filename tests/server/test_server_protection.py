@@ -133,6 +133,7 @@ def test_an_error_inside_says_nothing_about_the_inside(shared: Served, monkeypat
     answer = shared.client("admin").get("/api/v1/projects")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "InternalError")
     assert "secret" not in answer.text
+    assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
 
 
 def test_metrics_count_requests_by_route(shared: Served) -> None:

@@ -15,6 +15,7 @@ from clew.server.metrics import CountedRequests, Metrics
 from clew.server.pages.registration import add_pages
 from clew.server.protection.headers import SecurityHeaders
 from clew.server.protection.hosts import KnownHosts
+from clew.server.protection.last_resort import LastResort
 from clew.server.protection.slow_clients import BoundedRequests
 from clew.server.settings import ServerSettings
 from clew.server.site import Site
@@ -54,6 +55,7 @@ def create_app(
     routes.include(app)
     app.include_router(signing_in.router)
     add_pages(app)
+    app.add_middleware(LastResort)
     app.add_middleware(BoundedRequests, settings=settings)
     app.add_middleware(KnownHosts, hosts=settings.known_hosts)
     app.add_middleware(CountedRequests, metrics=app.state.metrics)

@@ -136,7 +136,8 @@ def is_for_programs(request: Request) -> bool:
     return path.startswith("/api/") or path.endswith(".json") or "text/html" not in request.headers.get("accept", "")
 
 
-async def _answer(request: Request, error: Exception) -> Response:
+async def answer_to(request: Request, error: Exception) -> Response:
+    """The answer that an error becomes: a document for programs, a page for people."""
     known = as_clew_error(error, request)
     if status_of(known) >= 500:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
@@ -147,6 +148,6 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 def handle_errors(app: FastAPI) -> None:
-    """Let every error of an application become an answer in the one shape."""
-    for kind in (ClewError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, _answer)
+    """Let errors of routes become answers in the one shape. What is unexpected goes on to `LastResort`."""
+    for kind in (ClewError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer_to)
