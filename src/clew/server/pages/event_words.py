@@ -1,33 +1,10 @@
 """The events of a run in lines."""
 
 from dataclasses import dataclass
-from typing import assert_never
 
-from clew.runs.events.bodies import (
-    AlertRaised,
-    EventBody,
-    RunApproved,
-    RunCancelled,
-    RunCompleted,
-    RunContinued,
-    RunFailed,
-    RunPaused,
-    RunQueued,
-    RunRejected,
-    RunResumed,
-    RunRetried,
-    RunStarted,
-    SignalAccepted,
-    SignalRejected,
-    StepCompleted,
-    StepFailed,
-    StepSkipped,
-    StepStarted,
-)
 from clew.runs.events.envelope import StoredEvent
+from clew.runs.events.sentences import OF_STEPS, sentence
 from clew.server.pages import words
-
-_OF_STEPS = (StepStarted, StepCompleted, StepFailed, StepSkipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +20,7 @@ class EventLine:
 
 def event_line(event: StoredEvent) -> EventLine:
     """Number, time, type, step and what it says."""
-    step = event.step_id if isinstance(event.body, _OF_STEPS) else ""
+    step = event.step_id if isinstance(event.body, OF_STEPS) else ""
     attempt = f" (attempt {event.logical_attempt_id})" if step and event.logical_attempt_id > 1 else ""
     moment = words.second(event.emitted_at)
-    return EventLine(event.run_seq, moment, event.event_type, step, f"{_said(event.body)}{attempt}")
-
-
-def _said(body: EventBody) -> str:
-    match body:
-        case RunQueued():
-            by = f" by {body.requested_by}" if body.requested_by else ""
-            return f"{body.project_id} for {body.period}{by}"
-        case RunRejected():
-            return f"{body.reason}; again in {body.retry_after_s} s"
-        case RunApproved():
-            return f"by {body.approved_by}"
-        case RunStarted():
-            return words.counted(len(body.steps), "step")
-        case StepStarted():
-            return body.name
-        case StepCompleted():
-            return ", ".join(f"{name} {number:,}" for name, number in body.counts.items() if number)
-        case StepFailed() | RunFailed():
-            return f"{body.error.code}: {body.error.message}"
-        case StepSkipped():
-            return body.reason
-        case SignalAccepted() | SignalRejected():
-            return _signal(body)
-        case RunResumed():
-            return f"with another attempt at step {body.retried_step_id}" if body.retried_step_id else ""
-        case RunCancelled():
-            return body.reason or ""
-        case RunRetried():
-            return f"as run {words.short(body.new_run_id)}"
-        case RunContinued():
-            return f"segment {body.counters.segments}"
-        case AlertRaised():
-            return f"{body.alert}: {body.message}"
-        case RunPaused() | RunCompleted():
-            return ""
-        case _:
-            assert_never(body)
-
-
-def _signal(body: SignalAccepted | SignalRejected) -> str:
-    about = f" step {body.step_id}" if body.step_id else ""
-    if isinstance(body, SignalRejected):
-        return f"{body.signal}{about} by {body.actor} refused: {body.detail}"
-    why = f": {body.reason}" if body.reason else ""
-    return f"{body.signal}{about} by {body.actor} ({body.role}){why}"
+    return EventLine(event.run_seq, moment, event.event_type, step, f"{sentence(event.body)}{attempt}")
