@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from engine_workspaces import Shop
-from interpreted_shop import interpreted_shop
+from interpreted_shop import interpreted_shop, setting, step
 
 import clew
 from clew.app.running.collecting.collectable import Collectable, Removable
@@ -23,6 +23,7 @@ from clew.app.running.removal import remove_run
 from clew.app.running.tracing import open_trace
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
+from clew.model import capture_wishes_of_data
 from clew.runs.plan_ref import PlanRef
 from clew.runs.registry import DatasetFile, DatasetVersion
 from clew.runs.request import RunRecord, RunRequest
@@ -242,6 +243,19 @@ def test_a_run_that_goes_on_is_left_alone_with_everything_below_it(shop: Shop) -
     assert half.is_dir()
 
 
+def test_a_run_stays_as_long_as_a_capture_has_still_to_read_it(shop: Shop) -> None:
+    """Nobody has done what comes after the run yet: the capture waits for its rows."""
+    shop.project("watched", {**step(10, "Copy", "update", assignments=setting(copy="amount")), "assign": "copied"})
+    with shop.starter() as starter:
+        wished = starter.submit("watched", "2026-01", None, capture_wishes_of_data("copied", "captures")).run_id
+    shop.drive(wished)
+    run = run_id(shop, "watched")
+    garbage = collected(shop, Retention(runs=0))
+    assert names(garbage, "run") == [run]
+    assert [(each.run_id, each.reason) for each in garbage.kept] == [(wished, "a capture of it is not finished")]
+    assert readable(shop, wished)
+
+
 # What dead workers leave
 
 
@@ -386,6 +400,18 @@ def test_python_collects_too(shop: Shop) -> None:
     assert names(workspace.gc(keep_runs=1, dry_run=True), "run") == [first]
     assert names(workspace.gc(keep_runs=1), "run") == [first]
     assert workspace.gc(keep_days=0, keep_runs=1).things == ()
+
+
+def test_an_environment_has_rules_of_its_own_which_a_command_overrides(shop: Shop, answer: Callable[..., Any]) -> None:
+    first, _ = run_id(shop, "close"), run_id(shop, "close")
+    settings = {"name": "shop", "environments": {"dev": {"retention": {"keep_runs": 1}}}}
+    shop.write({"clew.yaml": settings})
+    told = answer("gc", "--dry-run", "--json")
+    assert told["keep"] == {"days": None, "runs": 1}
+    assert [each["name"] for each in told["removed"]] == [first, "closed@1"]
+    assert answer("gc", "--dry-run", "--keep", "2", "--json")["removed"] == []
+    assert names(clew.open(shop.root).gc(dry_run=True), "run") == [first]
+    assert clew.open(shop.root).gc(keep_days=1, dry_run=True).things == ()
 
 
 def test_a_rule_that_is_wrong_is_wrong_usage(answer: Callable[..., Any]) -> None:

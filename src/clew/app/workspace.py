@@ -188,15 +188,16 @@ class Workspace:
     def gc(self, *, keep_days: int | None = None, keep_runs: int | None = None, dry_run: bool = False) -> "Garbage":
         """Remove old runs, versions of datasets that nobody needs, and what dead workers have left.
 
-        Runs are kept that ended no more than `keep_days` ago, and the newest `keep_runs` of each project; all where
-        neither is given. Whatever is still needed stays. With `dry_run` nothing is removed.
+        Runs are kept that ended no more than `keep_days` ago, and the newest `keep_runs` of each project. Where neither
+        is given the rules of the environment hold. Whatever is still needed stays. With `dry_run` nothing is removed.
         """
         from clew.app.running.collecting.opening import collector_of
-        from clew.app.running.collecting.retention import Retention
+        from clew.app.running.collecting.retention import Retention, usual_retention
         from clew.app.running.state import open_state
 
         environment = self.run_environment
-        retention = Retention(days=keep_days, runs=keep_runs)
+        given = Retention(days=keep_days, runs=keep_runs)
+        retention = usual_retention(environment.settings.retention) if given.keeps_all else given
         with open_state(environment) as state:
             collector = collector_of(self, environment, state)
             return collector.find(retention) if dry_run else collector.collect(retention)

@@ -168,6 +168,14 @@ class TraceLinkSettings(Located):
     )
 
 
+@record("the retention settings")
+class RetentionSettings(Located):
+    """Which runs `clew gc` keeps where it is not told otherwise; all where neither key is there."""
+
+    keep_days: int | None = key(Whole(0), "Days for which a run is kept after its end.", default=None)
+    keep_runs: int | None = key(Whole(0), "How many runs of each project are kept, the newest.", default=None)
+
+
 @record("a sink")
 class Sink(Located):
     """A place that postlude jobs of this environment may emit to."""
@@ -235,6 +243,9 @@ class Environment(Located):
         Record(RetrySettings), "How failing steps are tried again.", default_factory=RetrySettings
     )
     store_limits: StoreLimits = key(Record(StoreLimits), "Bounds on the history of runs.", default_factory=StoreLimits)
+    retention: RetentionSettings = key(
+        Record(RetentionSettings), "Which runs `clew gc` keeps.", default_factory=RetentionSettings
+    )
     tracelink: TraceLinkSettings = key(
         Record(TraceLinkSettings), "How runs keep the lineage of their rows.", default_factory=TraceLinkSettings
     )

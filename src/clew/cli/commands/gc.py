@@ -38,16 +38,18 @@ def gc(
 
     Runs that no rule keeps, versions of datasets that only they made, captures that have expired, and files that dead
     workers have left. A run stays as long as rows of it are in a version of a dataset that is the newest one, that a
-    project asks for, or that was read by a run which stays. Without rules no run is removed.
+    project asks for, or that was read by a run which stays. Without --keep the rules of the environment hold; where
+    it has none either, no run is removed.
     """
     from clew.app.running.collecting.journal import Journal
     from clew.app.running.collecting.opening import collector_of
-    from clew.app.running.collecting.retention import retention_of
+    from clew.app.running.collecting.retention import retention_of, usual_retention
     from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)
-    retention = retention_of(keep or [])
+    given = retention_of(keep or [])
     with open_site(session, workspace, environment) as site:
+        retention = given if keep else usual_retention(site.environment.settings.retention)
         if history:
             _tell_history(Journal(site.environment.storage_root).records(site.environment.name), session)
             return

@@ -86,16 +86,17 @@ class Collector:
         """What may go. Nothing is changed."""
         seen = survey(self._workspace, self._environment, self._state)
         old = retention.expired(seen.runs, self._clock())
-        old_ids = {run.run_id for run in old}
-        needs = needs_of(seen.versions, seen.pinned, seen.reads, {run.run_id for run in seen.runs} - old_ids)
-        going = [run for run in old if run.run_id not in needs.runs]
+        staying = ({run.run_id for run in seen.runs} - {run.run_id for run in old}) | seen.waited_for
+        needs = needs_of(seen.versions, seen.pinned, seen.reads, staying)
+        reasons = {**dict.fromkeys(seen.waited_for, "a capture of it is not finished"), **needs.runs}
+        going = [run for run in old if run.run_id not in reasons]
         things = [self._run(run, retention) for run in going]
         gone = {run.run_id for run in going}
         things += self._dataset_versions(seen, needs, gone)
         things += self._leftovers(seen, gone)
         for other in self._others:
             things += other.expired(self._clock(), gone)
-        kept = tuple(KeptRun(run.run_id, needs.runs[run.run_id]) for run in old if run.run_id in needs.runs)
+        kept = tuple(KeptRun(run.run_id, reasons[run.run_id]) for run in old if run.run_id in reasons)
         return Garbage(retention, tuple(things), kept)
 
     def collect(self, retention: Retention) -> Garbage:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
+from clew.model.settings import RetentionSettings
 from clew.runs.request import RunRecord
 
 _RULE = re.compile(r"(?P<number>\d{1,6})(?P<unit>d?)")
@@ -46,6 +47,11 @@ class Retention:
         if self.runs is not None:
             rules.append(f"{self.runs} of each project")
         return " and ".join(rules) or "all"
+
+
+def usual_retention(settings: RetentionSettings) -> Retention:
+    """The rules of an environment."""
+    return Retention(days=settings.keep_days, runs=settings.keep_runs)
 
 
 def retention_of(rules: Sequence[str]) -> Retention:

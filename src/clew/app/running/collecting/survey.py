@@ -29,6 +29,8 @@ class Survey:
     """By run, the versions that it has read or will read."""
     folders: Mapping[str, frozenset[str]]
     """By run, the folders of parts that its events name."""
+    waited_for: frozenset[str] = frozenset()
+    """Runs whose rows a capture or a job has still to read."""
 
 
 def survey(workspace: Workspace, environment: RunEnvironment, state: State) -> Survey:
@@ -44,6 +46,7 @@ def survey(workspace: Workspace, environment: RunEnvironment, state: State) -> S
         pinned=frozenset(pinned_versions(workspace, state, versions)),
         reads={run.run_id: _reads(environment, run, snapshots[run.run_id], every) for run in runs},
         folders={run_id: _folders(snapshot) for run_id, snapshot in snapshots.items()},
+        waited_for=frozenset(run.run_id for run in runs if _is_waited_for(state, run.run_id)),
     )
 
 
@@ -70,6 +73,10 @@ def _reads(
     except UserError:
         return every
     return frozenset(read)
+
+
+def _is_waited_for(state: State, run_id: str) -> bool:
+    return any(not record.status.is_over for record in state.captures.of_run(run_id))
 
 
 def _folders(snapshot: RunSnapshot) -> frozenset[str]:
