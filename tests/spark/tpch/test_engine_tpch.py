@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from engine_workspaces import SHOP, Shop
+from tpch_states import check_states, check_states_where
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -151,6 +152,23 @@ def test_discounts_taxes_and_totals_by_return_flag(tpch: Shop) -> None:
     same(written(tpch, "totals"), expected)
     deleted = sql(tpch, "SELECT count(*) FROM lineitem WHERE l_shipdate > DATE '1998-09-02'")[0][0]
     assert [step.counts["rows_deleted"] for step in view.snapshot.steps if step.step_id == "40"] == [deleted]
+    check_states_where(tpch, view, list(TABLES), pricing_states(), "l_linenumber = 2")
+
+
+def pricing_states() -> dict[int, str]:
+    """All lines after each step that changes rows."""
+    loaded = f"SELECT {names('lineitem')}, FALSE AS _deleted FROM lineitem"
+    priced = f"SELECT *, l_extendedprice * (1 - l_discount) AS disc_price FROM ({loaded})"
+    untaxed = f"""SELECT * REPLACE (CASE WHEN l_returnflag = 'R' THEN 0 ELSE l_tax END::DECIMAL(15,2) AS l_tax)
+                  FROM ({priced})"""
+    charged = f"""SELECT *, CASE WHEN l_tax > 0.02 THEN round(disc_price::DECIMAL(30,6) * (1 + l_tax), 2)
+                            END::DECIMAL(30,2) AS charge FROM ({untaxed})"""
+    dropped = f"SELECT * REPLACE (l_shipdate > DATE '1998-09-02' AS _deleted) FROM ({charged})"
+    return {0: loaded, 10: priced, 20: untaxed, 30: charged, 40: dropped}
+
+
+def names(table: str) -> str:
+    return ", ".join(text.split()[0] for text in TABLES[table].split(", "))
 
 
 def test_orders_with_the_nation_of_their_customers(tpch: Shop) -> None:
@@ -173,7 +191,9 @@ def test_orders_with_the_nation_of_their_customers(tpch: Shop) -> None:
         dataset="orders",
         selectors={"urgent": 'STARTSWITH(o_orderpriority, "1-")'},
     )
-    assert tpch.run("nations").failure is None
+    view = tpch.run("nations")
+    assert view.failure is None
+    check_states(tpch, view, list(TABLES), nation_states())
     rows = """
         WITH joined AS (
             SELECT o.*, n.n_name AS nation, c.c_mktsegment AS segment
@@ -191,6 +211,23 @@ def test_orders_with_the_nation_of_their_customers(tpch: Shop) -> None:
         written(tpch, "by-nation"),
         sql(tpch, f"{rows} SELECT nation, count(*), sum(o_totalprice) FROM priced GROUP BY ALL"),
     )
+
+
+def nation_states() -> dict[int, str]:
+    """All orders after each step, with the summary rows at the end."""
+    loaded = f"SELECT {names('orders')}, FALSE AS _deleted FROM orders"
+    joined = f"""SELECT o.*, n.n_name AS nation, c.c_mktsegment AS segment FROM ({loaded}) o
+                 LEFT JOIN customer c ON c.c_custkey = o.o_custkey AND o.o_totalprice > 1000
+                 LEFT JOIN nation n ON n.n_nationkey = c.c_nationkey AND n.n_name <> 'PERU'"""
+    dropped = f"""SELECT * REPLACE (coalesce(segment = 'MACHINERY' OR o_orderstatus = 'P', FALSE) AS _deleted)
+                  FROM ({joined})"""
+    raised = f"""SELECT * REPLACE (CASE WHEN o_orderpriority LIKE '1-%' AND nation IS NOT NULL AND NOT _deleted
+                                   THEN round(o_totalprice * 1.05, 2) ELSE o_totalprice END::DECIMAL(15,2)
+                                   AS o_totalprice) FROM ({dropped})"""
+    totals = f"""SELECT nation, FALSE AS _deleted, count(*) AS orders, sum(o_totalprice) AS worth
+                 FROM ({raised}) WHERE NOT _deleted GROUP BY nation"""
+    summed = f"SELECT *, NULL AS orders, NULL AS worth FROM ({raised}) UNION ALL BY NAME {totals}"
+    return {0: loaded, 10: joined, 20: dropped, 30: raised, 40: summed}
 
 
 def test_nations_with_the_balances_of_their_customers_appended(tpch: Shop) -> None:
@@ -226,7 +263,9 @@ def test_nations_with_the_balances_of_their_customers_appended(tpch: Shop) -> No
         output(60, "balances", None, "c_nationkey n_name r_name balance customers r_regionkey"),
         dataset="nation",
     )
-    assert tpch.run("balances").failure is None
+    view = tpch.run("balances")
+    assert view.failure is None
+    check_states(tpch, view, list(TABLES), balance_states())
     same(
         written(tpch, "balances"),
         sql(
@@ -237,3 +276,21 @@ def test_nations_with_the_balances_of_their_customers_appended(tpch: Shop) -> No
                UNION ALL SELECT NULL, NULL, r_name, NULL, NULL, r_regionkey FROM region WHERE r_name <> 'ASIA'""",
         ),
     )
+
+
+def balance_states() -> dict[int, str]:
+    """All nations after each step, with what was appended."""
+    loaded = f"SELECT {names('nation')}, FALSE AS _deleted FROM nation"
+    filled = f"""SELECT *, n_nationkey AS c_nationkey, 0::DECIMAL(18,2) AS balance, 0::BIGINT AS customers,
+                        '' AS r_name, n_regionkey AS r_regionkey FROM ({loaded})"""
+    summed = f"""FROM ({filled}) UNION ALL BY NAME
+                 SELECT c_nationkey, sum(c_acctbal) AS balance, count(*) AS customers, FALSE AS _deleted
+                 FROM customer WHERE c_acctbal > 0 GROUP BY c_nationkey"""
+    named = f"""SELECT f.* REPLACE (CASE WHEN f.n_name IS NULL THEN n.n_name ELSE f.n_name END AS n_name,
+                                    CASE WHEN f.n_name IS NULL THEN r.r_name ELSE f.r_name END AS r_name)
+                FROM ({summed}) f LEFT JOIN nation n ON n.n_nationkey = f.c_nationkey
+                LEFT JOIN region r ON r.r_regionkey = n.n_regionkey"""
+    appended = f"""FROM ({named}) UNION ALL BY NAME
+                   SELECT r_regionkey, r_name, FALSE AS _deleted FROM region WHERE r_name <> 'ASIA'"""
+    dropped = f"SELECT * REPLACE (n_nationkey IS NOT NULL AS _deleted) FROM ({appended})"
+    return {0: loaded, 10: filled, 20: summed, 30: named, 40: appended, 50: dropped}
