@@ -139,7 +139,7 @@ def _told(lines: Iterator[str]) -> Iterator[Told]:
 def _streaming(url: str, served: Served, run_id: str, **headers: str) -> Iterator[Iterator[Told]]:
     signed = {"Authorization": f"Bearer {served.token('viewer')}", **headers}
     with (
-        httpx.Client(base_url=url, headers=signed, timeout=20) as client,
+        httpx.Client(base_url=url, headers=signed, timeout=60) as client,
         client.stream("GET", f"/api/v1/runs/{run_id}/events/stream") as answer,
     ):
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -165,7 +165,7 @@ def test_a_stream_goes_on_behind_the_last_event_that_the_client_has(served: Serv
         with _streaming(url, served, served.run_id, **{"Last-Event-ID": "7"}) as stream:
             assert _seqs(list(stream)) == list(range(8, last + 1))
         signed = {"Authorization": f"Bearer {served.token('viewer')}", "Last-Event-ID": str(last)}
-        over = httpx.get(f"{url}/api/v1/runs/{served.run_id}/events/stream", headers=signed)
+        over = httpx.get(f"{url}/api/v1/runs/{served.run_id}/events/stream", headers=signed, timeout=60)
         assert over.status_code == 204
 
 
@@ -220,4 +220,4 @@ def test_a_client_that_leaves_is_not_waited_for(served: Served) -> None:
             next(stream)
             assert served.app.state.streams.listeners == 1
         while served.app.state.streams.listeners:
-            httpx.get(f"{url}/api/v1/health")
+            httpx.get(f"{url}/api/v1/health", timeout=60)

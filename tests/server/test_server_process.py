@@ -24,7 +24,7 @@ from clew.server.site import open_site
 
 def test_it_prints_a_link_that_works_and_ends_on_sigterm(ledger: Path) -> None:
     with served_by_a_process(ledger) as server:
-        with httpx.Client(base_url=server.url) as client:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
             assert client.get("/api/v1/ready").json() == {"status": "ready"}
             assert client.get("/api/v1/runs").status_code == 401
             assert client.get("/login/link", params={"key": server.key}).status_code == 303
@@ -41,7 +41,7 @@ def test_a_stream_does_not_keep_it_from_ending(ledger: Path) -> None:
         token = create_token(site.state, site.environment, name="t", role=AccessRole.OPERATOR, tenant=None, days=1).text
     signed = {"Authorization": f"Bearer {token}"}
     wish = {"project": "group-report", "period": "2026-01"}
-    with served_by_a_process(ledger) as server, httpx.Client(base_url=server.url, headers=signed) as client:
+    with served_by_a_process(ledger) as server, httpx.Client(base_url=server.url, headers=signed, timeout=60) as client:
         run_id = client.post("/api/v1/runs", json=wish).json()["run_id"]
         with client.stream("GET", f"/api/v1/runs/{run_id}/events/stream") as stream:
             lines = stream.iter_lines()
@@ -130,7 +130,7 @@ def test_what_a_server_refuses_is_told_as_if_it_had_happened_here(
 
 def _connected(url: str) -> socket.socket:
     host, _, port = url.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def test_a_client_that_never_finishes_its_headers_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def diff(
 @router.get(
     "/captures/{capture}/report",
     summary="A page about a capture, to keep",
-    response_class=HTMLResponse,
+    response_class=Response,
     responses={200: {"content": {"text/html": {}}}},
 )
 def report(capture: str, visit: CaptureVisit) -> Response:
