@@ -246,3 +246,29 @@ def test_lineage_as_data_has_runs_and_datasets(shared: Served) -> None:
     assert {"run", "source", "place"} <= kinds
     keys = {node["key"] for node in graph["nodes"]}
     assert all(edge["from"] in keys and edge["to"] in keys for edge in graph["edges"])
+
+
+def test_a_run_is_asked_for_on_the_page_of_its_project_once_however_often_it_is_sent(served: Served) -> None:
+    client = served.browser()
+    page = as_page(client, "/projects/gl-close").text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)"', page.partition("/runs")[2]))
+    own = {"Origin": "http://127.0.0.1:8765", "Accept": "text/html"}
+    sent = {**fields, "period": "2026-02"}
+    first = client.post("/projects/gl-close/runs", data=sent, headers=own)
+    assert first.status_code == 303
+    assert (
+        client.post("/projects/gl-close/runs", data=sent, headers=own).headers["location"] == first.headers["location"]
+    )
+    assert "pending" in as_page(client, first.headers["location"]).text
+    unknown = client.post("/projects/gl-close/runs", data={**sent, "period": "1066-10"}, headers=own)
+    assert "UnknownPeriod" in unknown.text
+    forged = client.post("/projects/gl-close/runs", data={**sent, "csrf_token": "x"}, headers=own)
+    assert forged.status_code == 403
+    assert "Run for period" not in as_page(served.client("viewer"), "/projects/gl-close").text
+
+
+def test_a_trace_that_nobody_knows_is_not_found(shared: Served) -> None:
+    answer = as_page(shared.client("auditor"), "/lineage", {"trace": 12345})
+    assert answer.status_code == 404
+    assert "TraceNotFound" in answer.text
+    assert as_page(shared.client("viewer"), "/lineage", {"trace": 12345}).status_code == 403

@@ -13,6 +13,9 @@ from clew.server.pages import addresses, words
 from clew.server.pages.definitions import operation_excerpt
 from clew.server.pages.substitution import with_values
 from clew.server.pages.timeline import AXIS, timeline
+from clew.server.pages.trace_graph import trace_graph
+from clew.tracelink import Direction, Lineage, TracePlace
+from clew.tracelink.lineage import LineageGraph, LineageNode
 
 START = datetime(2026, 2, 1, tzinfo=UTC)
 
@@ -103,3 +106,20 @@ def test_addresses_keep_whatever_names_have_in_them() -> None:
     assert addresses.explanation("r", "x", "a&b=c", at=0) == "/runs/r/explain?row=x&column=a%26b%3Dc&at=0"
     assert addresses.as_json("/runs/r/rows?at=1") == "/runs/r/rows.json?at=1"
     assert addresses.rows("r", where="", columns=["a", "b"]) == "/runs/r/rows?columns=a&columns=b"
+
+
+def test_a_trace_is_drawn_from_the_lines_of_files_to_the_row() -> None:
+    nodes = (LineageNode(7, 0, expanded=True), LineageNode(5, 1, expanded=True), LineageNode(6, 1, expanded=False))
+    total = TracePlace(
+        7, run_id="r", project="gl-close", period="2026-01", operation_seq=40, step_name="Totals", row_id="x"
+    )
+    loaded = TracePlace(
+        5, run_id="r", project="gl-close", period="2026-01", operation_seq=0, row_id="y", file="a.csv", line=1207
+    )
+    lineage = Lineage(LineageGraph(7, Direction.UP, nodes, ((7, 5), (7, 6))), {7: (total,), 5: (loaded,)}, {})
+    graph = trace_graph(lineage)
+    assert graph.edges == (("5", "7"), ("6", "7"))
+    root, source, rest = graph.nodes
+    assert (root.title, root.subtitle, root.is_here) == ("step 40 Totals", "gl-close, 2026-01", True)
+    assert (source.kind, source.title, source.address) == ("source", "a.csv line 1,207", "/runs/r/rows/y")
+    assert (rest.kind, rest.title) == ("rest", "6")

@@ -22,6 +22,8 @@ class LineagePage:
     whole_address: str | None
     back: tuple[tuple[str, str], ...]
     """Crumbs: names and addresses."""
+    turn: tuple[str, str] | None
+    """The graph in the other direction: in words, and its address."""
     project: str
     period: str
     projects: tuple[str, ...]
@@ -88,6 +90,7 @@ def lineage_page(
     lead: str,
     focus: str | None = None,
     back: tuple[tuple[str, str], ...] = (),
+    turn: tuple[str, str] | None = None,
     project: str = "",
     period: str = "",
     projects: tuple[str, ...] = (),
@@ -95,7 +98,7 @@ def lineage_page(
 ) -> LineagePage:
     """A graph, drawn."""
     whole = addresses.lineage() if focus else None
-    return LineagePage(drawn(graph), title, lead, focus, whole, back, project, period, projects, has_filter)
+    return LineagePage(drawn(graph), title, lead, focus, whole, back, turn, project, period, projects, has_filter)
 
 
 def run_key(run_id: str) -> str:

@@ -78,6 +78,8 @@ class ProjectPage:
     problems: tuple[Diagnostic, ...]
     """Why the file does not compile."""
     runs_address: str
+    periods: tuple[str, ...]
+    """The periods that a run can be asked for; none for who may not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def project_page(
     problems: Sequence[Diagnostic],
     versions: Sequence[ProjectVersion],
     compared: tuple[Definition, Definition] | None,
+    periods: Sequence[str] = (),
 ) -> ProjectPage:
     """The page of a project."""
     active = next((version.version for version in versions if version.status == "active"), None)
@@ -117,6 +120,7 @@ def project_page(
         else None,
         problems=tuple(problems),
         runs_address=addresses.runs(project=view.project),
+        periods=tuple(periods),
     )
 
 

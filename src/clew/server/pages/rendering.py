@@ -6,6 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Never
+from uuid import uuid4
 
 from jinja2 import Environment, FileSystemLoader, Undefined
 
@@ -50,7 +51,7 @@ class Templates:
             lstrip_blocks=True,
             undefined=_Strict,
         )
-        environment.globals |= {"addresses": addresses, "static": self.static}
+        environment.globals |= {"addresses": addresses, "new_id": lambda: str(uuid4()), "static": self.static}
         return environment
 
     @cached_property

@@ -64,6 +64,8 @@ class RowPage:
     period: str
     row_id: str
     label: str
+    trace_id: int | None
+    """What the row is called through all runs and projects."""
     address: str
     rows_address: str
     stepper: Stepper
@@ -90,6 +92,7 @@ def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
         period=trace.period,
         row_id=history.row_id,
         label=label or words.row_name(history.row_id),
+        trace_id=history.trace_id,
         address=addresses.row(trace.run_id, history.row_id, at=at),
         rows_address=addresses.rows(trace.run_id, at=at),
         stepper=stepper(trace, at),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clew.app.running.reading import RunView, sources_of
+from clew.debug.records import CaptureRecord
 from clew.diagnostics import Diagnostic
 from clew.runs.events.envelope import StoredEvent
 from clew.runs.signals import SignalType
@@ -39,6 +40,18 @@ class Published:
     place: str
     dataset: str | None
     dataset_address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A capture, or a job after the run."""
+
+    what: str
+    place: str
+    status: str
+    note: str
+    address: str | None
+    """None for jobs, and for who may not read captures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +90,7 @@ class RunPage:
     failed: Failed | None
     reads: tuple[ReadDataset, ...]
     outputs: tuple[Published, ...]
+    kept: tuple[Kept, ...]
     history: tuple[EventLine, ...]
     rows_address: str | None
     """None while the run goes on, since a trace can be read when it has ended, and for who may not see rows."""
@@ -90,6 +104,7 @@ class Around:
     now: datetime
     may_send: Callable[[SignalType], bool]
     may_read_rows: bool
+    may_read_captures: bool
     source_of: Callable[[str], str | None]
     """The text of a file, as it was when the run's version was made where that is known."""
 
@@ -122,6 +137,7 @@ def run_page(view: RunView, parts: Sequence[Part], events: Sequence[StoredEvent]
         failed=_failed(view, around),
         reads=tuple(_read(part) for part in parts if part.kind == "input"),
         outputs=tuple(_published(output) for output in view.outputs()),
+        kept=tuple(_kept(record, around) for record in view.captures),
         history=tuple(event_line(event) for event in events),
         rows_address=addresses.rows(record.run_id) if readable else None,
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
@@ -149,6 +165,20 @@ def _failed(view: RunView, around: Around) -> Failed | None:
 def _read(part: Part) -> ReadDataset:
     name = part.name.partition("@")[0]
     return ReadDataset(part.name, sum(file.rows for file in part.files), sources_of(part), addresses.dataset(name))
+
+
+def _kept(record: CaptureRecord, around: Around) -> Kept:
+    outcome = record.outcome
+    rows = outcome.manifest.rows if outcome.manifest else outcome.job.rows if outcome.job else None
+    note = outcome.drop_reason or (outcome.error.message if outcome.error else "")
+    is_open = record.kind == "capture" and around.may_read_captures
+    return Kept(
+        what="capture" if record.kind == "capture" else f"job {record.slot}",
+        place=record.breakpoint,
+        status=record.status.value,
+        note=note or (words.counted(rows, "row") if rows is not None else ""),
+        address=addresses.capture(record.capture_id) if is_open else None,
+    )
 
 
 def _published(output: dict[str, object]) -> Published:

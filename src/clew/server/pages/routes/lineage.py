@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from clew.app.lineage.reading import lineage_reader
 from clew.diagnostics import UserError
 from clew.runs.access.access_log import Subject
 from clew.runs.access.roles import Permission
@@ -15,11 +16,14 @@ from clew.server.pages.drawing.graph import Graph
 from clew.server.pages.explain_page import explain_page
 from clew.server.pages.lineage_page import lineage_page, run_graph, run_key, value_graph
 from clew.server.pages.routes.rows import title_of
+from clew.server.pages.trace_graph import trace_graph
+from clew.tracelink import Direction, ask_lineage
 
 router = APIRouter()
 
 _MOST_RUNS = 60
 _ROWS_BEHIND = 8
+_MOST_TRACES = 200
 
 
 @router.get("/lineage")
@@ -34,8 +38,12 @@ def lineage(
     row: str = "",
     column: str = "",
     at: Annotated[int | None, Query(ge=0)] = None,
+    trace: Annotated[int | None, Query(ge=1, lt=2**64)] = None,
+    direction: Direction = Direction.UP,
 ) -> Response:
-    """A graph: of the values behind a value where one is named, of runs and datasets otherwise."""
+    """A graph: of the values behind a value, or of a trace, where one is named; of runs and datasets otherwise."""
+    if trace is not None:
+        return _of_trace(visit, desk, trace, direction)
     if run and row and column:
         return _of_value(visit, desk, run, row, column, at)
     graph = _of_runs(visit, project.strip(), period.strip())
@@ -93,6 +101,35 @@ def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: i
         document=graph.to_json,
         scripts=("graph.js",),
     )
+
+
+def _of_trace(visit: Visit, desk: AtDesk, trace: int, direction: Direction) -> Response:
+    visit.caller.require(Permission.READ_ROWS)
+    visit.caller.require_tenant(visit.site.tenant)
+    visit.has_read(Subject.LINEAGE, str(trace), direction.value)
+    reader = lineage_reader(visit.site.state, visit.site.environment, visit.trace)
+    found = ask_lineage(reader, trace, direction, max_nodes=_MOST_TRACES)
+    graph = trace_graph(found)
+    upwards = direction is Direction.UP
+    rest = "" if found.is_complete else f" Only the nearest {len(graph.nodes)} are shown."
+    turned = Direction.DOWN if upwards else Direction.UP
+    return desk.page(
+        visit,
+        "lineage.html",
+        section="Lineage",
+        page=lambda: lineage_page(
+            graph,
+            title=f"Trace {trace}",
+            lead=("The rows that it came from." if upwards else "What was made from it.") + rest,
+            turn=("What was made from it" if upwards else "What it came from", _turned(trace, turned)),
+        ),
+        document=found.to_json,
+        scripts=("graph.js",),
+    )
+
+
+def _turned(trace: int, direction: Direction) -> str:
+    return addresses.lineage(trace=trace, direction=direction.value)
 
 
 def _projects(visit: Visit) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ def _around(visit: Visit, view: RunView) -> Around:
         now=utc_now(),
         may_send=may_send,
         may_read_rows=caller.may(Permission.READ_ROWS),
+        may_read_captures=caller.may(Permission.READ_CAPTURES),
         source_of=lambda file: _source(visit, view, file),
     )
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Form, Response
+from fastapi.responses import RedirectResponse
 
 from clew.app.checking import find_project
 from clew.app.running.datasets import DatasetView, find_dataset, list_datasets
@@ -12,8 +14,10 @@ from clew.app.workspace import Workspace
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.plan import plan_to_json
+from clew.runs.access.roles import Permission
 from clew.runs.registry import ProjectVersion
-from clew.server.access.visit import RunVisit, Visit
+from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.pages import addresses
 from clew.server.pages.answering import AtDesk
 from clew.server.pages.project_page import FILE, Definition, project_page
 
@@ -74,6 +78,7 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
             problems=problems,
             versions=versions,
             compared=compared,
+            periods=_periods(visit, workspace),
         ),
         document=lambda: {
             **view.to_json(),
@@ -82,6 +87,18 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
         },
         scripts=("plan.js",),
     )
+
+
+@router.post("/projects/{project}/runs")
+def start_run(
+    project: str,
+    period: Annotated[str, Form()],
+    request_id: Annotated[str, Form()],
+    visit: Annotated[Visit, may(Permission.START_RUNS)],
+) -> RedirectResponse:
+    """Ask for a run. The form carries a request id, so that sending it twice gives one run."""
+    run = visit.starter.submit(project, period.strip(), request_id)
+    return RedirectResponse(addresses.run(run.run_id), 303)
 
 
 @router.get("/datasets")
@@ -104,6 +121,12 @@ def one_dataset(dataset: str, visit: RunVisit, desk: AtDesk) -> Response:
     """A dataset."""
     found = find_dataset(visit.workspace, visit.site.state, dataset)
     return desk.page(visit, "dataset.html", section="Datasets", page=lambda: found, document=found.to_json)
+
+
+def _periods(visit: Visit, workspace: Workspace) -> list[str]:
+    if not visit.caller.may(Permission.START_RUNS) or visit.caller.csrf is None:
+        return []
+    return [period.identifier for period in workspace.loaded.workspace.periods.periods]
 
 
 def _compared(
