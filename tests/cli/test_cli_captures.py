@@ -31,6 +31,7 @@ GL_CLOSE = ("run", "gl-close", "--period", "2026-01")
         (["--capture", "cleaned=everything"], 1, "InvalidValue"),
         (["--capture", "cleaned=full_raw", "--env", "prod"], 1, "CaptureNotAllowed"),
         (["--captures", "nowhere.yaml"], 1, "UnreadableFile"),
+        (["--capture", "cleand", "--dry-run"], 3, "UnknownBreakpoint"),
     ],
 )
 def test_what_is_not_allowed_is_refused_before_there_is_a_run(
@@ -102,6 +103,25 @@ def test_in_prod_captures_wait_for_a_worker(clew: Callable, sample: Path, engine
         assert not postlude.work_once()
     listed = clew("captures", "--env", "prod", "--json", cwd=sample).json["captures"]
     assert [each["status"] for each in listed] == ["failed"]
+
+
+def test_what_finds_no_room_among_what_is_under_way_is_dropped_with_the_reason(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    settings = sample / "clew.yaml"
+    text = settings.read_text().replace("    approval: required\n", "    captures: {max_inflight_jobs: 2}\n")
+    settings.write_text(text)
+    engine.storage_root = sample / ".clew" / "prod" / "storage"
+    answer = clew(*GL_CLOSE, "--env", "prod", "--capture", "*", "--json", cwd=sample)
+    assert answer.code == 0
+    assert [(each["breakpoint"], each["status"], each["drop_reason"]) for each in answer.json["captures"]] == [
+        ("gl-close::fx::converted", "queued", None),
+        ("gl-close::main::cleaned", "queued", None),
+        ("gl-close::main::after_totals", "dropped", "INFLIGHT_JOBS"),
+    ]
+    assert [job["drop_reason"] for job in answer.json["postlude_jobs"]] == ["INFLIGHT_JOBS"]
+    modes = [step["mode"] for step in answer.json["captures"][2]["degradations"]]
+    assert modes == ["sample_raw", "stats"]
 
 
 def test_a_point_that_a_failed_run_did_not_reach_is_dropped_and_taken_up_when_the_run_goes_on(

@@ -500,9 +500,10 @@ id: greet
 status: active
 input_dataset: people
 operations:
-  - {seq: 1, name: Blow up, type: update, assign: kept, arguments: {assignments: [
-      {column: long, expression: 'REPLACE("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "x", city)'},
-      {column: longer, expression: 'REPLACE("xxxxxxxxxxxxxxx", "x", CONCAT(long, TO_STRING(id)))'}]}}
+  - {seq: 1, name: Blow up, type: update, arguments: {assignments: [
+      {column: long, expression: 'REPLACE("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "x", CONCAT(city, TO_STRING(id)))'}]}}
+  - {seq: 2, name: More, type: update, assign: kept, arguments: {assignments: [
+      {column: longer, expression: 'REPLACE("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "x", long)'}]}}
 """,
         people=30,
     )

@@ -2,11 +2,12 @@
 
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clew.app.captures.asking import capture_parameters
 from clew.app.running.engine import ENGINE_CAPABILITIES, Inputs, SparkExecutors, period_of
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.projects import choose
@@ -16,8 +17,9 @@ from clew.app.running.state import State, open_state
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
-from clew.model import Environment
+from clew.model import CaptureWish, Environment
 from clew.plan import Plan, require_capabilities
+from clew.runs.signals import Role
 from clew.spark.executor import datasets_of
 from clew.trace.layout import Part
 
@@ -55,7 +57,7 @@ class DryRun:
         }
 
 
-def dry_run(workspace: Workspace, project: str, period: str) -> DryRun:
+def dry_run(workspace: Workspace, project: str, period: str, captures: Sequence[CaptureWish] = ()) -> DryRun:
     """Do what a run does before its first step. UserError for whatever would stop it there."""
     environment = workspace.run_environment
     definitions = workspace.loaded.workspace
@@ -63,6 +65,7 @@ def dry_run(workspace: Workspace, project: str, period: str) -> DryRun:
         run_period = period_of(definitions, period)
         choice = choose(workspace, state, project)
         require_capabilities(choice.plan, ENGINE_CAPABILITIES)
+        capture_parameters(choice.plan, captures, environment, Role.ADMIN.label)
         elsewhere = _with(environment, replace(environment.settings, storage_root=folder))
         executors = SparkExecutors(
             definitions,

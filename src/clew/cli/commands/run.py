@@ -68,7 +68,8 @@ def run_project(
         asked = server_of(server, token_file)
         raise typer.Exit(run_remotely(asked, project, period, request_id, capture or [], session))
     if dry_run:
-        _dry_run(session.open(workspace, environment), project, period, session)
+        opened = session.open(workspace, environment)
+        _dry_run(opened, project, period, _wishes(opened.root, capture or [], captures), session)
         return
 
     from clew.cli.driving import drive
@@ -80,11 +81,13 @@ def run_project(
         raise typer.Exit(drive(site, run_id, session))
 
 
-def _dry_run(workspace: "Workspace", project: str, period: str, session: Session) -> None:
+def _dry_run(
+    workspace: "Workspace", project: str, period: str, wishes: "Sequence[CaptureWish]", session: Session
+) -> None:
     from clew.app.running.dry_run import dry_run
     from clew.cli.views.page import grid, plain, show
 
-    found = dry_run(workspace, project, period)
+    found = dry_run(workspace, project, period, wishes)
     if session.wants_json:
         write_json(found.to_json())
         return
