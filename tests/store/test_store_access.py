@@ -1,14 +1,17 @@
 """Tokens, browser sessions and the access log, on either database."""
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
-from clew.diagnostics import ClewError
+from clew.diagnostics import ClewError, TransientFailure
+from clew.diagnostics.codes.runs import STORE_FULL
 from clew.runs.access.access_log import AccessRecord, Subject
 from clew.runs.access.browser_sessions import BrowserSession
+from clew.runs.access.gathered_log import GatheredLog
 from clew.runs.access.roles import AccessRole, Permission
 from clew.runs.access.tokens import MintedToken, mint, verified
 from clew.runs.signals import Role
@@ -143,6 +146,42 @@ def test_the_access_log_is_read_the_newest_first_by_tenant_subject_and_reader(da
     newest, *_ = log.records("t", limit=1)
     assert [each.actor for each in log.records("t", before=newest.entry_id)] == ["b", "a"]
     assert SqlAccessLog(database, "prod").records("t") == ()
+
+
+def test_many_readers_at_once_are_all_on_record_with_few_writes(database: Database) -> None:
+    log, writes = SqlAccessLog(database, "dev"), list[int]()
+    together = threading.Barrier(20)
+
+    class Counted(SqlAccessLog):
+        def add(self, *records: AccessRecord) -> None:
+            writes.append(len(records))
+            super().add(*records)
+
+    gathered = GatheredLog(Counted(database, "dev"))
+
+    def read(number: int) -> None:
+        together.wait()
+        for turn in range(5):
+            gathered.add(record(f"{number}.{turn}", "1", "t"))
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {each.actor for each in log.records("t", limit=200)} == {f"{n}.{t}" for n in range(20) for t in range(5)}
+    assert sum(writes) == 100
+
+
+def test_whoever_cannot_be_put_on_record_is_told(database: Database) -> None:
+    class Broken(SqlAccessLog):
+        def add(self, *records: AccessRecord) -> None:
+            raise TransientFailure(STORE_FULL.anywhere(reason="no room"))
+
+    gathered = GatheredLog(Broken(database, "dev"))
+    for _ in range(2):
+        with pytest.raises(TransientFailure, match="StoreFull"):
+            gathered.add(record("a", "1"))
 
 
 @pytest.mark.parametrize("statement", ["UPDATE access_log SET actor = 'me'", "DELETE FROM access_log"])

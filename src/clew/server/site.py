@@ -13,6 +13,7 @@ from clew.app.running.reading import RunReader
 from clew.app.running.state import State, open_state
 from clew.app.running.tracing import open_trace
 from clew.app.workspace import Workspace
+from clew.runs.access.gathered_log import GatheredLog
 from clew.runs.request import RunRecord
 from clew.trace.reader import RunTrace
 
@@ -50,6 +51,10 @@ class Site:
     environment: RunEnvironment
     state: State
     traces: Traces = field(default_factory=Traces)
+    access_log: GatheredLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "access_log", GatheredLog(self.state.access_log))
 
     @property
     def workspace(self) -> Workspace:

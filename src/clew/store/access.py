@@ -125,22 +125,24 @@ class SqlAccessLog:
         self._database = database
         self._environment = environment_id
 
-    def add(self, record: AccessRecord) -> None:
-        """Keep a record."""
+    def add(self, *records: AccessRecord) -> None:
+        """Keep records, all or none."""
+        values = [
+            {
+                "environment_id": self._environment,
+                "tenant_id": record.tenant_id,
+                "actor": record.actor,
+                "role": record.role,
+                "token_id": record.token_id,
+                "subject": record.subject.value,
+                "subject_id": record.subject_id,
+                "detail": record.detail,
+                "read_at": record.read_at,
+            }
+            for record in records
+        ]
         with self._database.write() as connection:
-            connection.execute(
-                sa.insert(access_log).values(
-                    environment_id=self._environment,
-                    tenant_id=record.tenant_id,
-                    actor=record.actor,
-                    role=record.role,
-                    token_id=record.token_id,
-                    subject=record.subject.value,
-                    subject_id=record.subject_id,
-                    detail=record.detail,
-                    read_at=record.read_at,
-                )
-            )
+            connection.execute(sa.insert(access_log), values)
 
     def records(
         self,

@@ -49,8 +49,8 @@ class AccessRecord:
 class AccessLog(Protocol):
     """Keeps records. None is ever changed or removed."""
 
-    def add(self, record: AccessRecord) -> None:
-        """Keep a record."""
+    def add(self, *records: AccessRecord) -> None:
+        """Keep records, all or none."""
         ...
 
     def records(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from clew.app.running.explaining import upstream_runs
 from clew.app.running.reading import RunReader
@@ -76,7 +77,7 @@ class Visit:
 
     def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:
         """Keep on record that the caller reads values of rows. Belongs before the answer, not behind it."""
-        self.site.state.access_log.add(
+        self.site.access_log.add(
             AccessRecord(
                 tenant_id=self.caller.tenant_id,
                 actor=self.caller.name,
@@ -132,16 +133,12 @@ class May:
     def __init__(self, permission: Permission) -> None:
         self.permission = permission
 
-    async def __call__(
-        self,
-        request: Request,
-        caller: Annotated[Caller, Depends(caller_of)],
-        site: Annotated[Site, Depends(site_of)],
-    ) -> Visit:
+    async def __call__(self, request: Request) -> Visit:
         """The visit."""
+        caller = await run_in_threadpool(caller_of, request)
         await require_own_page(request, caller, settings_of(request))
         caller.require(self.permission)
-        return Visit(caller, site)
+        return Visit(caller, site_of(request))
 
 
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends gives
