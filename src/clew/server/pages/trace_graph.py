@@ -19,7 +19,7 @@ def _node(lineage: Lineage, trace_id: int, *, is_expanded: bool) -> GraphNode:
     row = next((place for place in reversed(places) if place.run_id and place.row_id), None)
     return GraphNode(
         key=str(trace_id),
-        kind="source" if source else "value" if is_expanded else "rest",
+        kind="source" if source else "value" if is_expanded or trace_id == lineage.trace_id else "rest",
         title=_title(source, row) or str(trace_id),
         subtitle=_subtitle(row) or lineage.describe(trace_id),
         address=addresses.row(row.run_id, row.row_id) if row and row.run_id and row.row_id else None,

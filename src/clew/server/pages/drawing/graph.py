@@ -7,7 +7,7 @@ from itertools import pairwise
 from clew.server.pages.drawing.layers import Box, Gaps, Line, layout
 
 _TITLE_CHARACTER, _SUBTITLE_CHARACTER = 7.1, 6.0
-_PADDING, _NARROWEST, _WIDEST, _HEIGHT = 22.0, 90.0, 230.0, 40.0
+_PADDING, _NARROWEST, _WIDEST, _HEIGHT = 22.0, 90.0, 260.0, 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
