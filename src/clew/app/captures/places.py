@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,11 +38,13 @@ class Places:
     def salt(self) -> str:
         """What digests of masked values are made with: known to this environment only, and always the same."""
         path = self.environment.storage_root / "captures" / "salt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return path.read_text(encoding="ascii")
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(16))
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = path.with_name(f"salt-{secrets.token_hex(8)}")
+            new.touch(mode=0o600)
+            new.write_text(secrets.token_hex(16), encoding="ascii")
+            # A link is made once and complete, whoever else is at it.
+            with suppress(FileExistsError):
+                path.hardlink_to(new)
+            new.unlink()
         return path.read_text(encoding="ascii")
