@@ -34,6 +34,7 @@ BODIES = {
     "/api/v1/runs": {"project": "gl-close", "period": "2026-01", "request_id": "access"},
     "/api/v1/runs/{run}/signals": {"signal": "PAUSE"},
 }
+FORMS = {"/projects/{project}/runs": {"period": "2026-01", "request_id": "access"}}
 
 Called = tuple[str, str]
 """A method and the pattern of an address."""
@@ -98,7 +99,7 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
     }
     path = re.sub(r"\{(\w+)(:\w+)?\}", lambda found: values.get(found[1], "x"), pattern)
     asked = EXPLAINED if "explain" in pattern else QUERIES
-    return client.request(method, path, params=asked, json=BODIES.get(pattern))
+    return client.request(method, path, params=asked, json=BODIES.get(pattern), data=FORMS.get(pattern))
 
 
 def test_every_route_asks_for_exactly_one_permission(shared: Served) -> None:
