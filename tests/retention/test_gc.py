@@ -222,6 +222,20 @@ def test_where_a_project_cannot_be_read_no_version_is_removed(shop: Shop) -> Non
     assert collected(shop, Retention(runs=1)).things == ()
 
 
+def test_a_run_whose_files_are_damaged_needs_every_version_and_stops_nobody(shop: Shop) -> None:
+    first, second = run_id(shop, "close"), run_id(shop, "close")
+    report = run_id(shop, "report")
+    (shop.storage / "runs" / report / "input" / "closed" / "part.json").write_text("{", encoding="utf-8")
+    for plan in (shop.storage / "plans").iterdir():
+        plan.unlink()
+    kept = collected(shop, Retention(runs=1))
+    assert kept.things == ()
+    assert [run.run_id for run in kept.kept] == [first]
+    gone = collected(shop, Retention(runs=0))
+    assert sorted(names(gone, "run")) == sorted([first, report])
+    assert [run.run_id for run in gone.kept] == [second]
+
+
 def test_age_counts_from_the_end_of_a_run(shop: Shop) -> None:
     run_id(shop, "close")
     report = run_id(shop, "report")

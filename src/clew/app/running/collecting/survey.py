@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.pins import VersionKey, pinned_versions, pins_of, versions_read
 from clew.app.running.plans import kept_plan
-from clew.app.running.reading import PART_KIND, RunReader, committed_parts
+from clew.app.running.reading import PART_KIND, committed_parts
 from clew.app.running.state import State
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
+from clew.runs.projector import Projector
 from clew.runs.registry import DatasetVersion
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.snapshot import RunSnapshot
@@ -35,10 +36,11 @@ class Survey:
 
 def survey(workspace: Workspace, environment: RunEnvironment, state: State) -> Survey:
     """Look at everything once."""
-    reader = RunReader(state, environment)
+    stores = state.stores
+    projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=environment.store_limits())
     runs = tuple(_runs(environment, state))
     versions = tuple(_versions(state))
-    snapshots = {run.run_id: reader.view(run.run_id).snapshot for run in runs}
+    snapshots = {run.run_id: projector.look(run.run_id).snapshot for run in runs}
     every = frozenset((version.dataset, version.version) for version in versions)
     return Survey(
         runs=runs,
