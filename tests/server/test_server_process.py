@@ -66,6 +66,21 @@ def test_a_port_that_is_taken_is_named(ledger: Path, capsys: pytest.CaptureFixtu
     assert f"error AddressTaken: cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--url", "clew.example.com"], "does not begin with http:// or https://"),
+        (["--certificate", "nowhere.pem"], "there is no file nowhere.pem"),
+        (["--certificate-key", "clew.yaml"], "--certificate-key needs --certificate"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    ledger: Path, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
+) -> None:
+    assert command(["serve", "--port", "0", "--no-worker", "--workspace", str(ledger), *options]) == 2
+    assert problem in capsys.readouterr().err
+
+
 def _token_file(served: Served, folder: Path, role: str) -> str:
     file = folder / "token"
     file.write_text(served.token(role) + "\n", encoding="utf-8")

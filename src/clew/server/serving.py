@@ -52,6 +52,10 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
         settings = replace(settings, port=listener.getsockname()[1])
         app = create_app(site, settings, on_link_used=lambda: announce_link(app, told, "another link"))
         told.line(f"serving {site.workspace.name} ({site.environment.name}) on {settings.address}; Ctrl-C stops it")
+        if not settings.is_loopback and not settings.is_secure:
+            told.line(
+                "note: tokens travel readably; --certificate, or a proxy with TLS and --url, keeps them to yourselves"
+            )
         if settings.is_loopback:
             announce_link(app, told, "open")
         web_server(app, settings).run(sockets=[listener])

@@ -1,5 +1,6 @@
 """`clew serve`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,6 +8,8 @@ import typer
 from clew.cli.options import EnvironmentOption, VerboseOption, WorkspaceOption
 from clew.cli.output import say
 from clew.cli.session import Session
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
 
 
 def serve(
@@ -27,10 +30,10 @@ def serve(
         typer.Option("--allow-host", metavar="NAME", help="Another name of this server. Can be repeated."),
     ] = None,
     certificate: Annotated[
-        str | None, typer.Option("--certificate", metavar="FILE", help="Serve HTTPS with this certificate.")
+        Path | None, typer.Option("--certificate", metavar="FILE", help="Serve HTTPS with this certificate.")
     ] = None,
     certificate_key: Annotated[
-        str | None, typer.Option("--certificate-key", metavar="FILE", help="The key of the certificate.")
+        Path | None, typer.Option("--certificate-key", metavar="FILE", help="The key of the certificate.")
     ] = None,
     environment: EnvironmentOption = None,
     workspace: WorkspaceOption = None,
@@ -47,15 +50,27 @@ def serve(
     from clew.server.settings import ServerSettings
 
     session = context.ensure_object(Session)
+    _check(url, certificate, certificate_key)
     settings = ServerSettings(
         host=host,
         port=port,
         has_worker=not no_worker,
         url=url,
         allowed_hosts=frozenset(allow_host or ()),
-        certificate=certificate,
-        certificate_key=certificate_key,
+        certificate=str(certificate) if certificate is not None else None,
+        certificate_key=str(certificate_key) if certificate_key is not None else None,
     )
     lines = WorkerLines(say=say)
     told = Told(say, lines.take, lines.done)
     serve_workspace(session.open(workspace, environment).root, environment, settings, told)
+
+
+def _check(url: str | None, certificate: Path | None, certificate_key: Path | None) -> None:
+    problems = list[str]()
+    if url is not None and not url.startswith(("http://", "https://")):
+        problems.append(f'--url "{url}" does not begin with http:// or https://')
+    if certificate is None and certificate_key is not None:
+        problems.append("--certificate-key needs --certificate")
+    problems += [f"there is no file {file}" for file in (certificate, certificate_key) if file and not file.is_file()]
+    if problems:
+        raise UserError(*(WRONG_USAGE.anywhere(problem=problem) for problem in problems))
