@@ -107,7 +107,7 @@ def wreak(url: str, folder: Path, plan: Plan) -> Outcome:
     processes = [start(number) for number in range(plan.processes)]
     kills = freezes = 0
     end = time.monotonic() + plan.seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end or not (kills and freezes and has_ids(folder)):
         time.sleep(chance.uniform(*ACTION_S))
         victim = chance.randrange(len(processes))
         if chance.random() < 0.5:
@@ -124,6 +124,10 @@ def wreak(url: str, folder: Path, plan: Plan) -> Outcome:
         process.kill()
         process.join()
     return count(url, folder, kills, freezes)
+
+
+def has_ids(folder: Path) -> bool:
+    return any(path.stat().st_size for path in folder.iterdir())
 
 
 def count(url: str, folder: Path, kills: int, freezes: int) -> Outcome:
