@@ -56,6 +56,13 @@ def test_over_tls_the_cookie_insists_on_it(serve_with: OpenSite) -> None:
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
+def test_browsers_are_not_told_to_use_tls_for_everything_on_this_machine() -> None:
+    assert not ServerSettings(certificate="c.pem").is_always_secure
+    assert ServerSettings(certificate="c.pem", host="10.0.0.1").is_always_secure
+    assert ServerSettings(url="https://clew.example.com").is_always_secure
+    assert not ServerSettings(url="http://clew.example.com").is_always_secure
+
+
 def test_the_form_signs_in_with_a_token_and_out_again(served: Served) -> None:
     client = served.client()
     answer = client.post("/login", data={"token": f" {served.token('auditor')} ", "next": "/runs?status=FAILED"})

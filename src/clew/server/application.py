@@ -59,7 +59,7 @@ def create_app(
     app.add_middleware(BoundedRequests, settings=settings)
     app.add_middleware(KnownHosts, hosts=settings.known_hosts)
     app.add_middleware(CountedRequests, metrics=app.state.metrics)
-    app.add_middleware(SecurityHeaders, is_secure=settings.is_secure)
+    app.add_middleware(SecurityHeaders, is_always_secure=settings.is_always_secure)
     return app
 
 

@@ -52,6 +52,11 @@ class ServerSettings:
         return self.certificate is not None or (self.url or "").startswith("https://")
 
     @property
+    def is_always_secure(self) -> bool:
+        """Whether browsers may be told to use nothing but TLS: not for localhost, where other programs serve, too."""
+        return self.is_secure and (self.url is not None or not self.is_loopback)
+
+    @property
     def address(self) -> str:
         """The beginning of every link."""
         if self.url is not None:

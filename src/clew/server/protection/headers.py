@@ -36,9 +36,9 @@ _TLS_ONLY = {"Strict-Transport-Security": "max-age=31536000"}
 class SecurityHeaders:
     """Adds the headers to every answer; one that a route has set itself stays."""
 
-    def __init__(self, app: ASGIApp, *, is_secure: bool) -> None:
+    def __init__(self, app: ASGIApp, *, is_always_secure: bool) -> None:
         self._app = app
-        self._headers = {**_HEADERS, **(_TLS_ONLY if is_secure else {})}
+        self._headers = {**_HEADERS, **(_TLS_ONLY if is_always_secure else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
