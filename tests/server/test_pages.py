@@ -75,7 +75,8 @@ def test_a_viewer_sees_runs_and_is_offered_no_rows(shared: Served) -> None:
     page = as_page(client, f"/runs/{shared.run_id}").text
     assert "/rows" not in page
     assert "data-signal" not in page
-    assert "Captures" not in page
+    assert 'href="/captures' not in page
+    assert "job converted-lines" in page
     refused = as_page(client, f"/runs/{shared.run_id}/rows")
     assert refused.status_code == 403
     assert "Not for this role" in refused.text

@@ -1,6 +1,6 @@
 """A run: its steps in time, what it read and wrote, what went wrong, and what may be done about it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -137,7 +137,7 @@ def run_page(view: RunView, parts: Sequence[Part], events: Sequence[StoredEvent]
         failed=_failed(view, around),
         reads=tuple(_read(part) for part in parts if part.kind == "input"),
         outputs=tuple(_published(output) for output in view.outputs()),
-        kept=tuple(_kept(record, around) for record in view.captures),
+        kept=tuple(_kept(record, _job_names(view), around) for record in view.captures),
         history=tuple(event_line(event) for event in events),
         rows_address=addresses.rows(record.run_id) if readable else None,
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
@@ -167,13 +167,18 @@ def _read(part: Part) -> ReadDataset:
     return ReadDataset(part.name, sum(file.rows for file in part.files), sources_of(part), addresses.dataset(name))
 
 
-def _kept(record: CaptureRecord, around: Around) -> Kept:
+def _job_names(view: RunView) -> dict[str, str]:
+    jobs = view.plan.extensions.postlude_jobs if view.plan else ()
+    return {job.id: job.name or job.id for job in jobs}
+
+
+def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> Kept:
     outcome = record.outcome
     rows = outcome.manifest.rows if outcome.manifest else outcome.job.rows if outcome.job else None
     note = outcome.drop_reason or (outcome.error.message if outcome.error else "")
     is_open = record.kind == "capture" and around.may_read_captures
     return Kept(
-        what="capture" if record.kind == "capture" else f"job {record.slot}",
+        what="capture" if record.kind == "capture" else f"job {jobs.get(record.slot, record.slot)}",
         place=record.breakpoint,
         status=record.status.value,
         note=note or (words.counted(rows, "row") if rows is not None else ""),

@@ -1,7 +1,7 @@
 """Graphs as pictures: boxes with two lines of text, and curves between them. Templates draw what stands here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from clew.server.pages.drawing.layers import Box, Gaps, Line, layout
@@ -35,7 +35,7 @@ class Graph:
         """What leads to a node, what it leads to, and the node itself."""
         kept = _reached(key, self.edges) | _reached(key, [(target, source) for source, target in self.edges])
         return Graph(
-            tuple(node for node in self.nodes if node.key in kept),
+            tuple(replace(node, is_here=node.key == key) for node in self.nodes if node.key in kept),
             tuple(edge for edge in self.edges if edge[0] in kept and edge[1] in kept),
         )
 
