@@ -114,7 +114,14 @@ def test_a_trace_is_drawn_from_the_lines_of_files_to_the_row() -> None:
         trace_id=7, run_id="r", project="gl-close", period="2026-01", operation_seq=40, step_name="Totals", row_id="x"
     )
     loaded = TracePlace(
-        trace_id=5, run_id="r", project="gl-close", period="2026-01", operation_seq=0, row_id="y", file="a.csv", line=1207
+        trace_id=5,
+        run_id="r",
+        project="gl-close",
+        period="2026-01",
+        operation_seq=0,
+        row_id="y",
+        file="a.csv",
+        line=1207,
     )
     lineage = Lineage(LineageGraph(7, Direction.UP, nodes, ((7, 5), (7, 6))), {7: (total,), 5: (loaded,)}, {})
     graph = trace_graph(lineage)
