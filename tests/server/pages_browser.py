@@ -25,6 +25,23 @@ PATIENCE_MS = 30_000
 WIDE: ViewportSize = {"width": 1280, "height": 860}
 
 
+UNFIT = """() => {
+  const found = [];
+  for (const field of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
+    if (!field.labels?.length && !field.getAttribute("aria-label")) found.push(`no label: ${field.outerHTML}`);
+  for (const control of document.querySelectorAll("button, a, summary"))
+    if (!(control.textContent.trim() || control.getAttribute("aria-label"))) found.push(control.outerHTML);
+  const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
+  found.push(...ids.filter((id, index) => ids.indexOf(id) !== index).map((id) => `twice: ${id}`));
+  const levels = [...document.querySelectorAll("h1, h2, h3")].map((each) => Number(each.tagName[1]));
+  levels.forEach((level, index) => { if (level > (levels[index - 1] ?? 0) + 1) found.push(`heading ${level}`); });
+  const room = document.documentElement;
+  if (room.scrollWidth > room.clientWidth) found.push(`${room.scrollWidth} wide`);
+  return found;
+}"""
+"""What would be in the way of a screen reader, or of a narrow screen."""
+
+
 def find_chromium() -> str | None:
     """A browser of the machine: the one that CHROMIUM names, or what usually lies on the path."""
     names = (os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")

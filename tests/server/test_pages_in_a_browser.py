@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pages_browser import Enter, Visitor, auditor, chromium, enter
+from pages_browser import UNFIT, WIDE, Enter, Visitor, auditor, chromium, enter
 from playwright.sync_api import Page, Route, expect
 from server_fixtures import MONTH, Served, serving, write_ledger
 
@@ -78,6 +78,26 @@ def test_rows_move_with_the_slider_and_arrow_keys_and_one_row_tells_its_history(
     page.wait_for_url("**at=10**")
     expect(page.get_by_role("row", name="account_code")).to_contain_text("5210")
     assert auditor.complaints == []
+
+
+def test_pages_fit_a_telephone_and_name_everything_for_screen_readers(
+    finished_ledger: tuple[Path, str], auditor: Visitor
+) -> None:
+    run = f"/runs/{finished_ledger[1]}"
+    auditor.page.set_viewport_size({"width": 390, "height": 844})
+    paths = [
+        "/runs",
+        run,
+        f"{run}/rows?at=10",
+        f"{run}/why-not",
+        "/lineage",
+        "/projects/gl-close",
+        "/datasets",
+        "/operations",
+    ]
+    unfit = {path: auditor.open(path).evaluate(UNFIT) for path in paths}
+    assert {path: found for path, found in unfit.items() if found} == {}
+    auditor.page.set_viewport_size(WIDE)
 
 
 def test_a_newcomer_is_told_what_to_do(tmp_path: Path, enter: Enter) -> None:
