@@ -5,7 +5,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports format bench lock docs golden clean java
+.PHONY: help setup demo test lint types imports format bench lock docs golden clean java jars
+
+# What Spark 4.3 itself does not bring along, and the tests of tables and formats want. There is no Iceberg for it yet.
+JARS         ?= $(HOME)/.cache/clew/jars
+CONNECTORS   := org.postgresql:postgresql:42.7.14 io.delta:delta-spark_4.2_2.13:4.4.0 io.delta:delta-storage:4.4.0
+MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -51,6 +56,13 @@ format: $(STAMP) ## rewrite the code in the house style
 
 bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks
+
+jars: ## drivers and formats for Spark that some tests use, into ~/.cache/clew/jars
+	@command -v mvn >/dev/null 2>&1 || { echo "Maven is missing: install it (Debian and Ubuntu: apt-get install maven; macOS: brew install maven)"; exit 1; }
+	@mkdir -p $(JARS)
+	@for artifact in $(CONNECTORS); do \
+		file=$$(echo $$artifact | sed -E 's/.*:(.*):(.*)/\1-\2.jar/'); test -s $(JARS)/$$file && continue; \
+		echo "Fetching $$file ..."; mvn -q -B $(MAVEN_COPIES) -Dartifact=$$artifact -DoutputDirectory=$(JARS) || exit 1; done
 
 docs: $(STAMP) ## write the reference pages anew from the declarations
 	@$(BIN)/python -m tools.reference_pages

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from engine_runs import RUN_ID, TODAY
+from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 
 from clew.diagnostics import UserError
@@ -170,3 +171,24 @@ def test_an_output_that_is_discarded_leaves_nothing(rows: DataFrame, tmp_path: P
     publisher = FilePublisher(RUN_ID, lambda _step: Target(tmp_path / "o", "o"))
     publisher.prepare(rows, output_step("parquet"), EXPRESSING).discard()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_other_formats_of_spark_are_replaced_as_a_whole_too(publish: Callable[..., int], tmp_path: Path) -> None:
+    publish("o", output_step("orc"), at_most=1)
+    assert publish("o", output_step("orc"), "another run") == 3
+    found = [row for path in (tmp_path / "o").glob("part-*") for row in orc.read_table(path).to_pylist()]
+    assert sorted((row["k"], row["a,b"]) for row in found) == EXPECTED
+
+
+def test_a_format_without_its_connector_is_told_by_name(publish: Callable[..., int], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot write o as delta: ") as refused:
+        publish("o", output_step("delta"))
+    assert refused.value.code == "OutputConflict"
+    assert "spark.jars" in (refused.value.diagnostic.hint or "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_format_that_cannot_tell_a_retry_is_not_added_to(publish: Callable[..., int], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="in the format iceberg a retry could double its rows") as refused:
+        publish("o", output_step("iceberg", "append"))
+    assert refused.value.code == "OutputConflict"

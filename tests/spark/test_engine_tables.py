@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from engine_workspaces import Shop, make_shop
+from pyspark.sql import SparkSession
 from store_postgres import PostgresServer, postgres_server
 
 from clew.app.running.reading import RunView
@@ -168,3 +169,20 @@ def test_a_table_that_lacks_a_column_is_left_as_it_was(shop: Shop, server: Postg
     assert view.failure is not None
     assert 'column "currency" of relation "report" does not exist' in view.failure.message
     assert ask(server, "SELECT * FROM books.report") == [(7,)]
+
+
+def test_other_databases_are_overwritten_through_jdbc_and_not_added_to(shop: Shop, spark: SparkSession) -> None:
+    log = str(shop.root / "derby.log")
+    spark.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", log)  # type: ignore[union-attr]
+    options = {"url": "jdbc:derby:memory:outputs;create=true", "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
+    shop.write({"datasources/derby.yaml": {"id": "derby", "type": "database", "options": options}})
+    shop.project("p", ENRICH, output(20, "derby", "report"))
+    shop.project("q", ENRICH, output(20, "derby", "report", "append"))
+    assert told(shop.run("p")) == ("COMPLETED", None)
+    assert told(shop.run("p")) == ("COMPLETED", None)
+    refused = shop.run("q")
+    assert told(refused) == ("FAILED", "OutputConflict")
+    assert refused.failure is not None
+    assert "through JDBC a retry could double its rows" in refused.failure.message
+    rows = spark.read.format("jdbc").options(url=options["url"], driver=options["driver"], dbtable="report").load()
+    assert sorted((row["id"], row["goal"]) for row in rows.collect()) == [(1, 1), (2, 3)]

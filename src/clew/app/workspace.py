@@ -239,15 +239,23 @@ class Workspace:
 
     def test(self, *paths: str | Path) -> "TestReport":
         """Run scenarios: those of these files and folders, all of the workspace where none are given."""
-        return self.scenario_tests([self.root / path for path in paths]).run()
-
-    def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
-        """The scenarios of these files and folders, all of the workspace where none are given, ready to be run."""
         from clew.app.running.session import session_of
         from clew.app.scenarios.testing import ScenarioTests
 
         environment = self.run_environment
-        return ScenarioTests(self.loaded, paths, lambda: session_of(environment))
+        files = [self.root / path for path in paths]
+        return ScenarioTests(self.loaded, files, lambda: session_of(environment)).run()
+
+    def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
+        """The scenarios of these files and folders, all of the workspace where none are given, ready to be run.
+
+        Spark is started as suits a process that ends with them.
+        """
+        from clew.app.running.session import brief_session_of
+        from clew.app.scenarios.testing import ScenarioTests
+
+        environment = self.run_environment
+        return ScenarioTests(self.loaded, paths, lambda: brief_session_of(environment))
 
     def source_of(self, file: str) -> str | None:
         """The text of a file of the workspace, for excerpts in messages."""

@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.plan.steps import OutputStep
+from clew.spark.output_connectors import write_through
 
-_SPARK_FORMATS = {"csv": "csv", "jsonl": "json", "json": "json", "parquet": "parquet"}
+_TEXTS = {"csv": "csv", "jsonl": "json", "json": "json"}
+_SPARK_FORMATS = {**_TEXTS, "orc": "orc", "parquet": "parquet"}
 """Formats that are published by renaming, with Spark's name for them."""
 
 _CSV_OPTIONS = {"delimiter": "sep", "null_value": "nullValue"}
@@ -70,7 +72,8 @@ def _staged(rows: DataFrame, destination: Destination) -> Callable[[], None]:
     format_ = step.destination.format or "parquet"
     spark_format = _SPARK_FORMATS.get(format_)
     if spark_format is None:
-        return lambda: rows.write.format(format_).options(**options).mode(step.mode).save(str(destination.path))
+        path, shown, owner = str(destination.path), destination.shown, destination.owner
+        return write_through(rows, step, format_, options, path=path, shown=shown, owner=owner)
     if spark_format == "csv":
         options = {"header": "true", **{_CSV_OPTIONS.get(key, key): value for key, value in options.items()}}
     _require_room(destination, spark_format)
@@ -91,9 +94,10 @@ def _require_room(destination: Destination, spark_format: str) -> None:
     if not destination.is_one_file and path.exists() and not path.is_dir():
         raise destination.conflict(f"cannot write {destination.shown}: it is a file, and the output is a folder")
     adds = destination.is_one_file and destination.step.mode == "append"
-    if adds and spark_format == "parquet" and Appended(path, destination.owner).has_others():
+    if adds and spark_format not in _TEXTS.values() and Appended(path, destination.owner).has_others():
         hint = "write to a folder, which takes further files"
-        raise destination.conflict(f"cannot add to {destination.shown}: a Parquet file cannot grow", hint)
+        name = spark_format.capitalize()
+        raise destination.conflict(f"cannot add to {destination.shown}: a {name} file cannot grow", hint)
 
 
 @contextmanager
@@ -112,7 +116,7 @@ def _stage_file(
 ) -> Callable[[], None]:
     """Texts are written in parallel and joined; what cannot be joined byte by byte has one writer."""
     names_columns = spark_format == "csv" and options.get("header", "true") == "true"
-    is_plain = spark_format != "parquet" and not {"compression", "encoding"} & options.keys()
+    is_plain = spark_format in _TEXTS.values() and not {"compression", "encoding"} & options.keys()
     adds = destination.step.mode == "append" and Appended(destination.path, destination.owner).has_others()
     written = {**options, "header": "false"} if names_columns and (is_plain or adds) else dict(options)
     pieces = rows if is_plain else rows.coalesce(1)

@@ -20,7 +20,7 @@ from clew.lang.types import Type
 from clew.plan.steps import OutputStep
 from clew.plan.tables import TableAddress, TableSink
 from clew.spark.failures import SPARK_ERRORS
-from clew.spark.loading.databases import driver_says, hidden
+from clew.spark.loading.databases import driver_of, driver_says, hidden
 from clew.spark.loading.files import reason_of
 
 if TYPE_CHECKING:
@@ -109,8 +109,9 @@ class TableOutputs:
     def _through_jdbc(self, rows: DataFrame, target: TableTarget, step: OutputStep, files: Sequence[Path]) -> None:
         del files
         options = {"url": target.address.url, "dbtable": target.shown, "truncate": "true", "numPartitions": "1"}
-        if target.driver is not None:
-            options["driver"] = target.driver
+        driver = target.driver or driver_of(target.address.url)
+        if driver is not None:
+            options["driver"] = driver
         if target.address.password is not None:
             options["password"] = target.address.password
         staged = rows.sparkSession.read.schema(rows.schema).parquet(str(self.folder / f"{step.seq}.staging"))

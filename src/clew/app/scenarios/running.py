@@ -1,9 +1,13 @@
 """Running scenarios: pinned inputs from their rows, the project on Spark, outputs compared."""
 
+import os
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,10 +29,13 @@ from clew.spark.engine import EngineRun
 from clew.spark.executor import datasets_of, pinned_rows
 from clew.spark.narrow import Expressing
 from clew.spark.publishing import Pending, Published, output_columns, output_rows
+from clew.spark.session import tuned_for_few_rows
 from clew.spark.types import DataFrame, SparkSession
 from clew.spark.working import Storage
 from clew.trace.layout import Part
 from clew.trace.reader import RunTrace
+
+_AT_A_TIME = max(2, min(8, os.cpu_count() or 2))
 
 Status = Literal["pass", "fail", "error"]
 
@@ -93,19 +100,51 @@ class NoRegistration:
         return lambda: None
 
 
+class SharedSession:
+    """One Spark session for several threads, started by the first that needs it, tuned until it is closed."""
+
+    def __init__(self, spark: Callable[[], SparkSession]) -> None:
+        self._spark = spark
+        self._lock = threading.Lock()
+        self._started: SparkSession | None = None
+        self._tuned = ExitStack()
+
+    def get(self) -> SparkSession:
+        """The session."""
+        with self._lock:
+            if self._started is None:
+                session = self._spark()
+                self._tuned.enter_context(tuned_for_few_rows(session))
+                self._started = session
+            return self._started
+
+    def close(self) -> None:
+        """Give the session back as it was."""
+        with self._lock:
+            self._tuned.close()
+            self._started = None
+
+
 class ScenarioRunner:
     """Runs the scenarios of a workspace in one Spark session and one temporary folder."""
 
     def __init__(self, workspace: Workspace, spark: Callable[[], SparkSession]) -> None:
         self._workspace = workspace
         self._compiler = WorkspaceCompiler(workspace)
-        self._spark = spark
+        self._compiling = threading.Lock()
+        self._session = SharedSession(spark)
 
     def run(self, scenarios: Sequence[Scenario]) -> Iterator[ScenarioResult]:
-        """Results as they come."""
-        with tempfile.TemporaryDirectory(prefix="clew-scenarios-") as folder:
-            for scenario in scenarios:
-                yield self._one(scenario, Path(folder))
+        """Results in the order of the scenarios, a few of which run at a time: most of each is waiting for Spark."""
+        with tempfile.TemporaryDirectory(prefix="clew-scenarios-") as folder, ExitStack() as stack:
+            stack.callback(self._session.close)
+            threads = stack.enter_context(ThreadPoolExecutor(_AT_A_TIME, "scenario"))
+            running = [threads.submit(self._one, scenario, Path(folder)) for scenario in scenarios]
+            try:
+                for result in running:
+                    yield result.result()
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
 
     def _one(self, scenario: Scenario, root: Path) -> ScenarioResult:
         started = time.perf_counter()
@@ -137,7 +176,7 @@ class ScenarioRunner:
         run_id = f"scenario-{uuid.uuid4().hex[:12]}"
         writer = InputWriter(root, self._workspace.root, period, periods)
         parts = self._inputs(scenario, datasets_of(plan), writer, run_id)
-        spark = self._spark()
+        spark = self._session.get()
         expressing = Expressing(run_id, plan.input.table, datetime.now(UTC).date())
         publisher = CollectingPublisher(run_id)
         by_key = {part.name: part for part in parts}
@@ -160,6 +199,10 @@ class ScenarioRunner:
         return period
 
     def _plan(self, scenario: Scenario) -> Plan:
+        with self._compiling:
+            return self._compiled(scenario)
+
+    def _compiled(self, scenario: Scenario) -> Plan:
         project = self._compiler.scenario_project(scenario)
         if project is None:
             raise UserError(SOURCE_UNAVAILABLE.at(scenario.place("project"), problem="its project has errors"))

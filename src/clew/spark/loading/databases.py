@@ -25,6 +25,13 @@ from clew.spark.sql.literals import text_literal
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 
 _DRIVER_SAYS = re.compile(r"(?:java\.sql|org\.postgresql)\.[\w.]*Exception: (.*)")
+_DRIVERS = {
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "oracle": "oracle.jdbc.OracleDriver",
+    "postgresql": "org.postgresql.Driver",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+}
 _FETCH_SIZE = "10000"
 """Rows that a JDBC driver takes from the server at a time; PostgreSQL's takes all where nothing is said."""
 
@@ -42,15 +49,16 @@ def jdbc_rows(
     settings = {"url": options.url, "dbtable": f"{options.schema}.{table}" if options.schema else table}
     settings["fetchsize"] = _FETCH_SIZE
     settings["preferTimestampNTZ"] = "true"
-    if options.driver:
-        settings["driver"] = options.driver
+    driver = options.driver or driver_of(options.url)
+    if driver is not None:
+        settings["driver"] = driver
     if password is not None:
         settings["password"] = password
     try:
         rows = spark.read.format("jdbc").options(**settings).load()
         fields = fields_of_schema(rows.schema)
     except SPARK_ERRORS as error:
-        reason = hidden(reason_of(error), password)
+        reason = hidden(driver_says(error) or reason_of(error), password)
         raise unavailable(f'cannot read the table {table} of "{datasource.id}": {reason}') from None
     own_period = [name for name, _ in fields if name.casefold() == PERIOD_COLUMN]
     if request.use.temporal_mode == "period" and len(own_period) == 1:
@@ -97,6 +105,11 @@ def _store(batches: Iterator[pa.RecordBatch], columns: list[str], folder: Path) 
     with pq.ParquetWriter(folder / "rows.parquet", schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
+
+
+def driver_of(url: str) -> str | None:
+    """The class of the driver for an address, where it is well known: in a jar of its own Spark would not find it."""
+    return _DRIVERS.get(url.split(":")[1]) if url.count(":") > 1 else None
 
 
 def driver_says(error: Exception) -> str | None:

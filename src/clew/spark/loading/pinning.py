@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -27,9 +28,12 @@ from clew.spark.loading.raw import RawRows
 from clew.spark.loading.request import Pinned, PinRequest
 from clew.spark.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
 from clew.spark.parts import write_part
+from clew.spark.session import tuned_for_few_rows
 from clew.spark.sql import quoted, spark_type
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE, Part
 
+_SMALL = 1024 * 1024
+"""Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
 _TEXT_FORMATS = frozenset({"csv", "jsonl", "json"})
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException")
 _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
@@ -63,8 +67,10 @@ class _Reading:
 
 def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
     found = _found_files(spark, request)
-    part, findings, unit = _written(spark, request, folder, found)
-    require_unique_key(spark, request.use, request.storage_root, part, unit)
+    is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
+    with tuned_for_few_rows(spark) if is_small else nullcontext():
+        part, findings, unit = _written(spark, request, folder, found)
+        require_unique_key(spark, request.use, request.storage_root, part, unit)
     loaded = sum(file.rows for file in part.files)
     return Pinned(
         part=part,

@@ -1,0 +1,39 @@
+"""Outputs in formats that Spark has a connector for, such as `delta`: the connector makes them visible, all at once."""
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+
+from clew.diagnostics import TransientFailure, UserError
+from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.plan.steps import OutputStep
+from clew.spark.failures import SPARK_ERRORS, is_value_error, translated
+from clew.spark.loading.files import reason_of
+
+DELTA = "delta"
+
+
+def write_through(
+    rows: DataFrame, step: OutputStep, format_: str, options: Mapping[str, str], *, path: str, shown: str, owner: str
+) -> Callable[[], None]:
+    """What writes the rows when it is called.
+
+    Delta remembers who has written, so a retry adds nothing twice. Of other formats nobody knows that, so they are
+    overwritten only, which a retry repeats from the start.
+    """
+    if step.mode == "append" and format_ != DELTA:
+        problem = f"cannot add to {shown}: in the format {format_} a retry could double its rows"
+        raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
+    once = {"txnAppId": owner, "txnVersion": "1"} if format_ == DELTA else {}
+
+    def write() -> None:
+        try:
+            rows.write.format(format_).options(**options, **once).mode(step.mode).save(path)
+        except SPARK_ERRORS as error:
+            if is_value_error(error) or isinstance(translated(error, step), TransientFailure):
+                raise
+            problem = f"cannot write {shown} as {format_}: {reason_of(error)}"
+            hint = "formats of others need their jars under `spark.jars` in clew.yaml, and often settings in its config"
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint)) from error
+
+    return write
