@@ -3,6 +3,8 @@
 import json
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -33,7 +35,20 @@ def test_it_prints_a_link_that_works_and_ends_on_sigterm(ledger: Path) -> None:
         assert server.process.stdout.readline().startswith(f"another link: {server.url}/login/link?key=")
         server.process.send_signal(signal.SIGTERM)
         out, err = server.process.communicate()
-        assert (server.process.returncode, out, err) == (0, "stopping\n", "")
+        assert (server.process.returncode, out, err) == (0, "", "")
+
+
+def test_with_json_it_prints_one_document_and_nothing_else(ledger: Path) -> None:
+    command_line = [sys.executable, "-m", "clew.cli", "serve", "--port", "0", "--no-worker", "--json"]
+    with subprocess.Popen(command_line, cwd=ledger, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = list(iter(process.stdout.readline, "}\n"))
+        started = json.loads("".join([*lines, "}"]))
+        assert httpx.get(started["link"], timeout=60).status_code == 303
+        process.send_signal(signal.SIGTERM)
+        rest, _ = process.communicate()
+    assert started["link"].startswith(f"{started['url']}/login/link?key=")
+    assert (started["workspace"], started["environment"], rest) == ("general-ledger", "dev", "")
 
 
 def test_a_stream_does_not_keep_it_from_ending(ledger: Path) -> None:

@@ -34,11 +34,30 @@ _GRACE_S = 5
 class Told:
     """Whom the server tells what it does."""
 
-    line: Callable[[str], None]
+    started: Callable[["Started"], None]
+    link: Callable[[str], None] = lambda _link: None
+    """Another link, since the one before was used."""
     event: Callable[[StoredEvent], None] = lambda _event: None
     """What the hosted worker writes, from its threads."""
     capture: Callable[[CaptureRecord], None] = lambda _record: None
     """What it has done after runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A server that listens."""
+
+    workspace: str
+    environment: str
+    url: str
+    link: str | None
+    """Signs in whoever started it, once; None where others can reach the server."""
+    is_readable: bool
+    """Whether tokens travel readably to somebody on the way."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew serve --json`."""
+        return {"workspace": self.workspace, "environment": self.environment, "url": self.url, "link": self.link}
 
 
 def serve(root: Path, environment: str | None, settings: ServerSettings, told: Told) -> None:
@@ -50,16 +69,17 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
         _worker(site, settings, told),
     ):
         settings = replace(settings, port=listener.getsockname()[1])
-        app = create_app(site, settings, on_link_used=lambda: announce_link(app, told, "another link"))
-        told.line(f"serving {site.workspace.name} ({site.environment.name}) on {settings.address}; Ctrl-C stops it")
-        if not settings.is_loopback and not settings.is_secure:
-            told.line(
-                "note: tokens travel readably; --certificate, or a proxy with TLS and --url, keeps them to yourselves"
+        app = create_app(site, settings, on_link_used=lambda: told.link(_link(app)))
+        told.started(
+            Started(
+                workspace=site.workspace.name,
+                environment=site.environment.name,
+                url=settings.address,
+                link=_link(app) if settings.is_loopback else None,
+                is_readable=not settings.is_loopback and not settings.is_secure,
             )
-        if settings.is_loopback:
-            announce_link(app, told, "open")
+        )
         web_server(app, settings).run(sockets=[listener])
-        told.line("stopping")
 
 
 def require_tokens(site: Site, settings: ServerSettings) -> None:
@@ -69,10 +89,10 @@ def require_tokens(site: Site, settings: ServerSettings) -> None:
         raise UserError(TOKENS_NEEDED.anywhere(host=settings.host))
 
 
-def announce_link(app: FastAPI, told: Told, word: str) -> None:
-    """Tell the link that signs in whoever started the server, once."""
+def _link(app: FastAPI) -> str:
+    """A link that signs in whoever started the server, once."""
     doorman: Doorman = app.state.doorman
-    told.line(f"{word}: {doorman.settings.address}{LINK}?key={doorman.links.new_key()}")
+    return f"{doorman.settings.address}{LINK}?key={doorman.links.new_key()}"
 
 
 @contextmanager

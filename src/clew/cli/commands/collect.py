@@ -29,7 +29,7 @@ def collect(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """Collect frames and links that processes outside of runs send, until told to stop.
+    """Collect frames and links that other programs send.
 
     Takes FrameDescriptor and TraceLinkSet messages in UDP datagrams and writes them to the state store in batches.
     Best effort: while the store is away a good deal waits, then messages are dropped. SIGTERM and Ctrl-C write what has

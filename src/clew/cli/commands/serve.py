@@ -1,15 +1,18 @@
 """`clew serve`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
+
+if TYPE_CHECKING:
+    from clew.server.serving import Started, Told
 
 
 def serve(
@@ -37,15 +40,15 @@ def serve(
     ] = None,
     environment: EnvironmentOption = None,
     workspace: WorkspaceOption = None,
+    _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
     """Serve the web pages and the HTTP API, until told to stop.
 
     On this machine alone it prints a link that signs you in once. Any other address needs tokens, which
-    `clew token create` makes. A worker with a warm Spark session runs what pages and programs ask for.
+    `clew token create` makes. A worker with a warm Spark session runs what pages and programs ask for. With --json the
+    address and the link are printed when it listens.
     """
-    from clew.cli.views.worker_lines import WorkerLines
-    from clew.server.serving import Told
     from clew.server.serving import serve as serve_workspace
     from clew.server.settings import ServerSettings
 
@@ -60,9 +63,26 @@ def serve(
         certificate=str(certificate) if certificate is not None else None,
         certificate_key=str(certificate_key) if certificate_key is not None else None,
     )
+    root = session.open(workspace, environment).root
+    serve_workspace(root, environment, settings, _told(session))
+
+
+def _told(session: Session) -> "Told":
+    from clew.cli.views.worker_lines import WorkerLines
+    from clew.server.serving import Told
+
+    if session.wants_json:
+        return Told(lambda started: write_json(started.to_json()))
     lines = WorkerLines(say=say)
-    told = Told(say, lines.take, lines.done)
-    serve_workspace(session.open(workspace, environment).root, environment, settings, told)
+    return Told(_say_started, lambda link: say(f"another link: {link}"), lines.take, lines.done)
+
+
+def _say_started(started: "Started") -> None:
+    say(f"serving {started.workspace} ({started.environment}) on {started.url}; Ctrl-C stops it")
+    if started.is_readable:
+        say("note: tokens travel readably; --certificate, or a proxy with TLS and --url, keeps them to yourselves")
+    if started.link is not None:
+        say(f"open: {started.link}")
 
 
 def _check(url: str | None, certificate: Path | None, certificate_key: Path | None) -> None:

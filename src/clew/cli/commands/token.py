@@ -38,9 +38,9 @@ def token(
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
-    """Make, list and revoke the tokens that open the HTTP API and the pages.
+    """Make, list and revoke tokens for the server.
 
-    A token is shown once, when it is made; only a digest of it is kept.
+    They open the HTTP API and the web pages. A token is shown once, when it is made; only a digest of it is kept.
     """
     from clew.cli.run_site import open_site
 
