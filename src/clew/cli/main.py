@@ -15,8 +15,8 @@ from clew.cli.commands.datasets import datasets
 from clew.cli.commands.dlq import dlq
 from clew.cli.commands.events import events
 from clew.cli.commands.explain import explain
-from clew.cli.commands.init import init
 from clew.cli.commands.gc import gc
+from clew.cli.commands.init import init
 from clew.cli.commands.lineage import lineage
 from clew.cli.commands.plan import plan
 from clew.cli.commands.projects import activate, deactivate, projects
