@@ -406,7 +406,8 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
     environment = workspace.run_environment
     with open_state(environment) as state:
         starter = RunStarter(workspace, environment, state)
-        wishes = capture_wishes_of_data(["kept=sample_view", {"breakpoint": "kept", "mode": "stats"}], "captures")
+        hashed = {"breakpoint": "kept", "mode": "sample_view", "mask": {"city": "hash"}}
+        wishes = capture_wishes_of_data([hashed, "kept=stats"], "captures")
         run = starter.submit("greet", "2026-01", captures=wishes)
         assert {record.status.value for record in state.captures.of_run(run.run_id)} == {"queued"}
         starter.drive(run.run_id, threading.Event())
@@ -444,8 +445,11 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
     assert {row["pin"] for row in rows} == {"[masked]"}
     assert all(row["name"] == "*" * (len(f"Person {row['id']}") - 1) + str(row["id"])[-1] for row in rows)
     assert all(row["greeting"].startswith("*****") for row in rows)
+    cities = {row["city"]: row["id"] % 7 for row in rows}
+    assert len(cities) == len(set(cities.values())) == 7
+    assert all(len(city) == 16 and "City" not in city for city in cities)
     masked = {column.name: column.mask for column in sample.manifest.columns if column.mask}
-    assert masked == {"name": "keep_last(1)", "pin": "redact", "greeting": "keep_last(1)"}
+    assert masked == {"name": "keep_last(1)", "pin": "redact", "greeting": "keep_last(1)", "city": "hash"}
 
 
 def test_a_capture_that_always_loses_its_worker_is_given_up(
