@@ -93,4 +93,7 @@ def test_the_description_names_every_route_with_its_errors(shared: Served) -> No
                 "ErrorDocument"
             )
     assert "/login" not in document["paths"]
+    assert document["security"] == [{"token": []}]
+    assert document["components"]["securitySchemes"]["token"] == {"type": "http", "scheme": "bearer"}
+    assert document["paths"]["/api/v1/health"]["get"]["security"] == []
     assert json.dumps(document).count("HTTPValidationError") == 0
