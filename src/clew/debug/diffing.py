@@ -155,7 +155,9 @@ _CONDITIONS = {"added": "in_a AND NOT in_b", "removed": "in_b AND NOT in_a", "ch
 
 def _counts(shared: Sequence[str]) -> str:
     kinds = ", ".join(f"count(*) FILTER (WHERE {condition}) AS {which}" for which, condition in _CONDITIONS.items())
-    differing = "".join(f", count(*) FILTER (WHERE in_a AND in_b AND d{index}) AS d{index}" for index in range(len(shared)))
+    differing = "".join(
+        f", count(*) FILTER (WHERE in_a AND in_b AND d{index}) AS d{index}" for index in range(len(shared))
+    )
     return (
         f"SELECT count(*) FILTER (WHERE in_b) AS before, count(*) FILTER (WHERE in_a) AS after, "
         f"count(*) FILTER (WHERE in_a AND in_b) AS in_both, {kinds}{differing} FROM pairs"

@@ -15,7 +15,8 @@ h1{font-size:1.3rem;margin:0 0 .2rem}p.sub{color:#5b6675;margin:.1rem 0 1.2rem}
 table{border-collapse:collapse;margin:.4rem 0 1.6rem}
 th,td{text-align:left;padding:.2rem .9rem .2rem 0;vertical-align:top}
 th{font-weight:600;color:#5b6675}section{border-top:1px solid #dfe4ea;padding:.9rem 0}
-h2{font-size:1rem;margin:0 0 .3rem}h2 small{color:#5b6675;font-weight:400}.two{display:flex;flex-wrap:wrap;gap:2rem;align-items:flex-start}
+h2{font-size:1rem;margin:0 0 .3rem}h2 small{color:#5b6675;font-weight:400}
+.two{display:flex;flex-wrap:wrap;gap:2rem;align-items:flex-start}
 svg rect{fill:#3b6ea8}svg text{font:10px system-ui,sans-serif;fill:#5b6675}.num{text-align:right}
 @media (prefers-color-scheme:dark){body{background:#12161c;color:#dfe4ea}section{border-color:#2a323d}
 svg rect{fill:#7fb0e8}th,p.sub,h2 small,svg text{color:#93a0b0;fill:#93a0b0}}
