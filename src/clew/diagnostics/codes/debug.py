@@ -12,8 +12,8 @@ UNKNOWN_BREAKPOINT = Code(
 CAPTURE_NOT_ALLOWED = Code(
     "CaptureNotAllowed",
     "{problem}",
-    "The environment does not allow what a capture or a postlude job asks for: its mode, its store, its time to live, or "
-    "a column that is personal or secret. The run is not started.",
+    "The environment does not allow what a capture or a postlude job asks for: its mode, its store, its time to live, "
+    "or a column that is personal or secret. The run is not started.",
     "ask for what the environment's `captures` and `sinks` in clew.yaml allow, or change them",
 )
 NO_MATCHING_COLUMN = Code(
