@@ -11,6 +11,13 @@ from clew.spark.failures import SPARK_ERRORS, is_value_error, translated
 from clew.spark.loading.files import reason_of
 
 DELTA = "delta"
+_BUILT_FOR_ANOTHER = (
+    "AbstractMethodError",
+    "IncompatibleClassChangeError",
+    "NoClassDefFoundError",
+    "NoSuchMethodError",
+)
+"""What Java says where a library does not fit the one it calls."""
 
 
 def write_through(
@@ -24,7 +31,7 @@ def write_through(
     if step.mode == "append" and format_ != DELTA:
         problem = f"cannot add to {shown}: in the format {format_} a retry could double its rows"
         raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
-    once = {"txnAppId": owner, "txnVersion": "1"} if format_ == DELTA else {}
+    once = {"txnAppId": owner, "txnVersion": "1"} if step.mode == "append" else {}
 
     def write() -> None:
         try:
@@ -32,7 +39,9 @@ def write_through(
         except SPARK_ERRORS as error:
             if is_value_error(error) or isinstance(translated(error, step), TransientFailure):
                 raise
-            problem = f"cannot write {shown} as {format_}: {reason_of(error)}"
+            is_foreign = any(name in str(error) for name in _BUILT_FOR_ANOTHER)
+            reason = "its connector is built for another version of Spark" if is_foreign else reason_of(error)
+            problem = f"cannot write {shown} as {format_}: {reason}"
             hint = "formats of others need their jars under `spark.jars` in clew.yaml, and often settings in its config"
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint)) from error
 
