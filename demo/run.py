@@ -8,8 +8,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from pathlib import Path
 
 CLEW = Path(sys.executable).with_name("clew")
@@ -67,21 +65,9 @@ def show_pages(ledger: Path) -> None:
             for line in server.stdout or ():
                 say(line.rstrip("\n"))
                 if line.startswith("open: ") and not sys.stdout.isatty():
-                    wait_for_answer(line.removeprefix("open: ").partition("/login")[0])
                     server.terminate()
         except KeyboardInterrupt:
             server.wait()
-
-
-def wait_for_answer(address: str) -> None:
-    """Return when a server answers that has said that it is about to."""
-    for _ in range(100):
-        try:
-            urllib.request.urlopen(f"{address}/api/v1/health", timeout=5).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
 
 
 def latest_run(ledger: Path, project: str) -> str:

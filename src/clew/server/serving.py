@@ -1,6 +1,7 @@
 """Starts the server: the site, the application, uvicorn on an address, and the worker beside it."""
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -65,7 +66,7 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
     with (
         _open(root, environment, settings) as site,
         listening(settings) as listener,
-        stop_on_signals(),
+        stop_on_signals() as stop,
         _worker(site, settings, told),
     ):
         settings = replace(settings, port=listener.getsockname()[1])
@@ -79,7 +80,7 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
                 is_readable=not settings.is_loopback and not settings.is_secure,
             )
         )
-        web_server(app, settings).run(sockets=[listener])
+        web_server(app, settings, stop).run(sockets=[listener])
 
 
 def require_tokens(site: Site, settings: ServerSettings) -> None:
@@ -140,17 +141,25 @@ def _taken(settings: ServerSettings, error: OSError) -> UserError:
     return UserError(ADDRESS_TAKEN.anywhere(host=settings.host, port=settings.port, reason=reason))
 
 
-def web_server(app: FastAPI, settings: ServerSettings) -> uvicorn.Server:
-    """Uvicorn for an application; `run(sockets=...)` serves until it is told to exit."""
-    return _Server(_configuration(app, settings), app.state.streams)
+def web_server(app: FastAPI, settings: ServerSettings, stop: threading.Event | None = None) -> uvicorn.Server:
+    """Uvicorn for an application; `run(sockets=...)` serves until it is told to exit, if need be at once."""
+    return _Server(_configuration(app, settings), app.state.streams, stop or threading.Event())
 
 
 class _Server(uvicorn.Server):
     """Ends streams of events as soon as it is told to stop, instead of waiting for clients to leave."""
 
-    def __init__(self, config: uvicorn.Config, streams: EventStreams) -> None:
+    def __init__(self, config: uvicorn.Config, streams: EventStreams, stop: threading.Event) -> None:
         super().__init__(config)
         self._streams = streams
+        self._stop = stop
+
+    async def on_tick(self, counter: int) -> bool:
+        """A signal that came before uvicorn listened to signals ends it too."""
+        if self._stop.is_set():
+            self._streams.close()
+            self.should_exit = True
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal has come."""
