@@ -25,19 +25,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files with what the tests see")
 
 
-class _SparkInOneWorker(LoadScopeScheduling):
-    """Tests go to whichever worker is free, but those of tests/spark all to the same: a session is expensive.
+_LONG_RUNS = ("captures", "engine_connectors", "engine_crashes", "engine_lineage", "engine_masters")
+"""Files of tests/spark that take about half of its time."""
+
+
+class _FewSessions(LoadScopeScheduling):
+    """Tests go to whichever worker is free, but those of tests/spark in two bundles: a session of Spark is expensive.
 
     The mark `xdist_group` is meant for this, but xdist 3.8 loses it under pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith("tests/spark/") else nodeid
+        if not nodeid.startswith("tests/spark/"):
+            return nodeid
+        return "long runs" if nodeid.startswith(tuple(f"tests/spark/test_{name}" for name in _LONG_RUNS)) else "spark"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    return _SparkInOneWorker(config, log)
+    return _FewSessions(config, log)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, in the one worker that runs them."""
+"""One Spark session for all tests of a worker that need one."""
 
 import sys
 from collections.abc import Iterator

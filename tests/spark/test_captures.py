@@ -234,7 +234,7 @@ def test_a_wrong_rate_shows_in_the_difference_of_two_captures(ledger: Ledger) ->
     assert {pair.name for pair in found.columns if pair.changed} == {"amount_usd"}
 
 
-@settings(max_examples=5, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 @given(project=rich_projects(), data=rich_tables())
 def test_every_point_of_random_projects_is_what_the_trace_rebuilds(
     spark: SparkSession, project: dict[str, Any], data: dict[str, list[dict[str, Any]]]
@@ -381,7 +381,7 @@ operations:
   - {seq: 1, name: Drop, type: delete, selector: amount < 0, assign: kept, after_request: [
       {name: slow, budget: {timeout_seconds: 1}, tasks: [{describe: {}}]}]}
 """
-    root = write_people(tmp_path, project, people=20)
+    root = write_people(tmp_path, project, people=2)
 
     def slow(rows: Any, folder: Path) -> object:
         return write_rows(rows.selectExpr("*", "java_method('java.lang.Thread', 'sleep', 3000L) AS waited"), folder)

@@ -18,7 +18,7 @@ from recorded_interpretation import Recorded
 from clew.diagnostics import ClewError
 from clew.trace.identity import RowIds, ordinal_of
 
-EXAMPLES = settings(max_examples=24, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=12, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 
 
 @EXAMPLES
