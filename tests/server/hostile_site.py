@@ -28,7 +28,7 @@ from clew.server.site import open_site
 from clew.trace.layout import Part
 from clew.trace.parts_json import part_to_json
 
-HOSTILE = """'"><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&lt;{{7*7}}"""
+HOSTILE = """'"><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&lt;{{7919*7907}}"""
 COLUMN = HOSTILE.replace("`", "")
 DATASETS = {
     "main": {

@@ -63,7 +63,7 @@ def test_no_page_runs_what_a_user_wrote(hostile: tuple[Served, str]) -> None:
         assert answer.headers["content-type"].startswith("text/html"), path
         assert answer.status_code in {200, 404}, (path, answer.text)
         assert alive_in(answer.text) == [], path
-        assert "{{7*7}}" in answer.text or "49" not in answer.text, path
+        assert "62615533" not in answer.text, path
         shown += html.escape("<script>window.hacked") in answer.text
     assert shown > 12
 
