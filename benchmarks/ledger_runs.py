@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from benchmarks.ledger import HAND, write_workspace
@@ -72,8 +73,8 @@ class LedgerRuns:
         """Bytes of the changes of a run, and how many there are."""
         folder = self.environment.storage_root / "runs" / run_id / "changes"
         size = sum(path.stat().st_size for path in folder.glob("**/*.parquet"))
-        steps = RunReader(self.starter.state, self.environment).view(run_id).snapshot.steps
-        return size, sum((step.rows_updated or 0) + (step.rows_deleted or 0) for step in steps)
+        steps: Any = RunReader(self.starter.state, self.environment).view(run_id).to_json()["steps"]
+        return size, sum((step["rows_updated"] or 0) + (step["rows_deleted"] or 0) for step in steps)
 
 
 @contextmanager
