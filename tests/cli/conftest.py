@@ -1,6 +1,7 @@
 """A sample workspace to work on, and the command line as a function."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,9 @@ from cli_fake_engine import FakeEngine
 
 from clew.app.sample_workspace import write_sample
 from clew.cli.main import run
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "runs"))
+"""The receiver of what buses send."""
 
 
 @dataclass(frozen=True)

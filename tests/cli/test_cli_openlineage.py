@@ -1,17 +1,14 @@
 """Runs as OpenLineage events, through the outbox to a receiver on loopback and to a file."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import attr
 import pytest
 from cli_fake_engine import FakeEngine
+from http_receiver import Receiver, listening
 from openlineage.client import event_v2, facet_v2
 from openlineage.client.serde import Serde
 
@@ -27,50 +24,9 @@ from clew.runs.stores import OutboxEntry
 Document = dict[str, Any]
 
 
-@dataclass
-class Receiver:
-    """A real HTTP server on loopback that takes OpenLineage events as Marquez does."""
-
-    url: str = ""
-    answers: list[int] = field(default_factory=list)
-    requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
-
-    @property
-    def events(self) -> list[Document]:
-        return [json.loads(body) for _, _, body in self.requests]
-
-
-@contextmanager
-def listening() -> Iterator[Receiver]:
-    receiver = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            receiver.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-            self.send_response(receiver.answers.pop(0) if receiver.answers else 201)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    receiver.url = f"http://127.0.0.1:{server.server_address[1]}/api/v1/lineage"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield receiver
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with listening() as running:
+    with listening("/api/v1/lineage", 201) as running:
         yield running
 
 
@@ -126,7 +82,7 @@ def test_a_run_is_told_from_start_to_completion_with_schemas_and_column_lineage(
 ) -> None:
     with_bus(sample, f'{{id: marquez, type: openlineage, url: "{receiver.url}"}}')
     run_id = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json["run_id"]
-    events = receiver.events
+    events = receiver.documents()
     assert [event["eventType"] for event in events] == ["START", "RUNNING", "RUNNING", "COMPLETE"]
     for document in events:
         event = accepted_by_the_client(document)
@@ -149,9 +105,9 @@ def test_an_output_of_one_project_is_the_input_of_the_next_by_name(
 ) -> None:
     with_bus(sample, f'{{id: marquez, type: openlineage, url: "{receiver.url}", namespace: ledger}}')
     clew("run", "gl-close", "--period", "2026-01", cwd=sample)
-    closing = receiver.events[-1]
+    closing = receiver.documents()[-1]
     clew("run", "group-report", "--period", "2026-01", cwd=sample)
-    reporting = receiver.events[-1]
+    reporting = receiver.documents()[-1]
     assert {("ledger", "gl-closed")} <= {(each["namespace"], each["name"]) for each in closing["outputs"]}
     assert {("ledger", "gl-closed")} <= {(each["namespace"], each["name"]) for each in reporting["inputs"]}
 
@@ -162,7 +118,7 @@ def test_a_failed_run_says_why_and_a_resumed_one_goes_on(
     with_bus(sample, f'{{id: marquez, type: openlineage, url: "{receiver.url}"}}')
     engine.failing["20"] = UserError(JOIN_NOT_UNIQUE.anywhere(**dict.fromkeys(_parameters(), "x")))
     clew("run", "gl-close", "--period", "2026-01", cwd=sample)
-    failed = receiver.events[-1]
+    failed = receiver.documents()[-1]
     assert failed["eventType"] == "FAIL"
     assert failed["run"]["facets"]["errorMessage"]["message"].startswith("JoinNotUnique: ")
     accepted_by_the_client(failed)
@@ -184,8 +140,8 @@ def test_a_cancelled_run_is_aborted(clew: Callable, sample: Path, engine: FakeEn
 
     engine.during["20"] = cancel
     clew("run", "gl-close", "--period", "2026-01", cwd=sample)
-    assert receiver.events[-1]["eventType"] == "ABORT"
-    accepted_by_the_client(receiver.events[-1])
+    assert receiver.documents()[-1]["eventType"] == "ABORT"
+    accepted_by_the_client(receiver.documents()[-1])
 
 
 def test_events_go_to_a_file_where_one_is_named(clew: Callable, sample: Path, engine: FakeEngine) -> None:
@@ -247,7 +203,7 @@ def test_the_same_event_sent_twice_is_the_same_to_the_byte(
     for entry in entries:
         sink(receiver, sample).deliver(entry)
     assert [body for _, _, body in receiver.requests] == first
-    tags = [tag for event in receiver.events for tag in event["run"]["facets"]["tags"]["tags"]]
+    tags = [tag for event in receiver.documents() for tag in event["run"]["facets"]["tags"]["tags"]]
     ids = [tag["value"] for tag in tags if tag["key"] == "clew.event_id"]
     assert len(ids) == len(set(ids)) == len(first)
 
@@ -271,6 +227,6 @@ def test_events_of_a_run_whose_plan_is_gone_go_out_without_datasets(
     bare = OpenLineageSink("m", target, namespace="ledger", plan_of=lambda _run: None)
     for entry in entries:
         bare.deliver(entry)
-    assert [event["eventType"] for event in receiver.events] == ["START", "COMPLETE"]
-    for document in receiver.events:
+    assert [event["eventType"] for event in receiver.documents()] == ["START", "COMPLETE"]
+    for document in receiver.documents():
         assert accepted_by_the_client(document).inputs == []

@@ -3,12 +3,10 @@ import hmac
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from http_receiver import Receiver, listening
 from runs_workers import FakeExecutors, SetClock, Site
 from store_fixtures import OpenStores
 
@@ -21,49 +19,9 @@ from clew.runs.status import RunStatus
 from clew.runs.stores import OutboxEntry, RunStores
 
 
-@dataclass
-class Receiver:
-    """A real HTTP server on loopback that remembers what it got."""
-
-    url: str = ""
-    answers: list[int] = field(default_factory=list)
-    requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
-
-    def documents(self) -> list[dict[str, object]]:
-        return [json.loads(body) for _, _, body in self.requests]
-
-
-@contextmanager
-def listening() -> Iterator[Receiver]:
-    receiver = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            receiver.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-            self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    receiver.url = f"http://127.0.0.1:{server.server_address[1]}/hooks/clew?team=gl"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield receiver
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with listening() as running:
+    with listening("/hooks/clew?team=gl") as running:
         yield running
 
 
@@ -207,7 +165,7 @@ def test_a_sink_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
     assert len(lines.read_text().splitlines()) == len(site.types())
     assert site.stores.outbox.dead_letters() == ()
 
-    with listening() as receiver:
+    with listening("/hooks/clew?team=gl") as receiver:
         recovered = Site(site.stores, site.executors, clock=clock, sinks={"hook": WebhookSink("hook", receiver.url)})
         clock.forward(1000)
         while recovered.dispatcher.deliver_due().attempted:
@@ -228,7 +186,7 @@ def test_a_sink_that_breaks_does_not_keep_events_from_the_others(
 def test_an_address_that_does_not_answer_is_a_failed_delivery(
     sqlite_url: str, open_stores: OpenStores, clock: SetClock
 ) -> None:
-    with listening() as gone:
+    with listening("/hooks/clew?team=gl") as gone:
         address = gone.url
     site = site_with(sqlite_url, open_stores, clock, {"hook": WebhookSink("hook", address, timeout_s=1)})
     site.submit()
