@@ -1,5 +1,6 @@
 """The trace ids of the runs of a process, over the leases of a real state store."""
 
+import os
 import threading
 from collections.abc import Iterator
 from itertools import pairwise
@@ -52,6 +53,26 @@ def test_after_a_lost_lease_another_node_id_is_leased(stores: TraceLinkStores) -
     stores.node_leases.revoke(first.node_id)
     second = reserved(ids, 10)
     assert second.node_id != first.node_id
+
+
+def test_a_configured_node_id_is_used_by_one_process_after_the_other_without_a_rest(stores: TraceLinkStores) -> None:
+    blocks = []
+    for _ in range(3):
+        ids, done = ProcessTraceIds(stores, node_id=700), threading.Event()
+        blocks.append(reserved(ids, 5_000))
+        done.set()
+        ids.run(done)
+    assert [lease.node_id for lease in stores.node_leases.record()] == [700] * 3
+    assert all(one.end_tick <= other.first_tick for one, other in pairwise(blocks))
+
+
+def test_a_second_process_with_the_same_configured_node_id_mints_nothing_and_says_who_has_it(
+    stores: TraceLinkStores, caplog: pytest.LogCaptureFixture
+) -> None:
+    reserved(ProcessTraceIds(stores, node_id=700), 10)
+    assert ProcessTraceIds(stores, node_id=700).reserve(10) is None
+    assert f"10 rows go without trace ids: NodeIdTaken: node id 700 is held by process {os.getpid()} on" in caplog.text
+    assert [lease.node_id for lease in stores.node_leases.record()] == [700]
 
 
 def test_nothing_that_a_store_does_reaches_the_run(stores: TraceLinkStores, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from clew.model import Delete, FilterTask, LoadedWorkspace, OtherTask
+from clew.model.settings import LARGEST_NODE_ID
+from clew.tracelink import MAX_NODE_ID
 
 WorkspaceOf = Callable[[Mapping[str, str | bytes]], LoadedWorkspace]
 
@@ -325,3 +327,11 @@ def test_rows_of_a_scenario_stand_in_one_place_and_hold_single_values(workspace_
 def test_a_list_of_many_mistakes_is_not_reported_without_end(workspace_of: WorkspaceOf) -> None:
     content = "id: d\nmain_table:\n  name: t\n  columns:\n" + "    - {nam: a, type: strng}\n" * 5000
     assert 100 < len(workspace_of({"datasets/d.yaml": content}).diagnostics) < 1000
+
+
+def test_a_node_id_fits_into_a_trace_id(workspace_of: WorkspaceOf) -> None:
+    assert LARGEST_NODE_ID == MAX_NODE_ID
+    content = "name: w\nenvironments:\n  dev:\n    tracelink: {node_id: 1024}\n"
+    assert problems(workspace_of, "clew.yaml", content) == [
+        ("InvalidValue", "expected a whole number from 0 to 1023, found the number 1024", 4, 26)
+    ]

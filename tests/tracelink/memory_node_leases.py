@@ -1,7 +1,7 @@
 """Node leases in memory: the reference for what a store has to do."""
 
 from clew.tracelink import ClockMs, LeasePolicy, NodeHolder, NodeLease
-from clew.tracelink.node_lease import choose_node_id, grant, lost, release, renew, revoke
+from clew.tracelink.node_lease import ConfiguredNode, choose_node_id, grant, lost, number_of, release, renew, revoke
 
 
 class MemoryNodeLeases:
@@ -11,13 +11,15 @@ class MemoryNodeLeases:
         self._granted: dict[tuple[int, int], NodeLease] = {}
         self._latest: dict[int, NodeLease] = {}
 
-    def acquire(self, holder: NodeHolder, *, reserve_until_ms: int, node_id: int | None = None) -> NodeLease:
+    def acquire(
+        self, holder: NodeHolder, *, reserve_until_ms: int, node_id: int | ConfiguredNode | None = None
+    ) -> NodeLease:
         now_ms = self._clock_ms()
         if node_id is None:
             node_id = choose_node_id(self._latest.values(), now_ms=now_ms, policy=self._policy)
         return self._keep(
             grant(
-                self._latest.get(node_id),
+                self._latest.get(number_of(node_id)),
                 node_id=node_id,
                 holder=holder,
                 now_ms=now_ms,

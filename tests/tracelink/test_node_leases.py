@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from memory_node_leases import MemoryNodeLeases
 
 from clew.diagnostics import ClewError, TransientFailure, UserError
-from clew.tracelink import LeasedTraceIds, LeaseEnd, LeasePolicy, NodeHolder, NodeLeases, decompose, this_process
+from clew.tracelink import (
+    ConfiguredNode,
+    LeasedTraceIds,
+    LeaseEnd,
+    LeasePolicy,
+    NodeHolder,
+    NodeLeases,
+    decompose,
+    this_process,
+)
 
 NOON = 1_767_960_000_000
 POLICY = LeasePolicy(duration_ms=30_000, cooldown_ms=60_000)
@@ -35,7 +44,9 @@ def leases(clock: Clock) -> NodeLeases:
     return MemoryNodeLeases(POLICY, clock)
 
 
-def ids(leases: NodeLeases, clock: Clock, process_id: int = 1, node_id: int | None = None) -> LeasedTraceIds:
+def ids(
+    leases: NodeLeases, clock: Clock, process_id: int = 1, node_id: int | ConfiguredNode | None = None
+) -> LeasedTraceIds:
     return LeasedTraceIds(leases, policy=POLICY, holder=holder(process_id), node_id=node_id, clock_ms=clock)
 
 
@@ -134,6 +145,32 @@ def test_a_node_id_is_given_out_again_only_after_the_cooldown(leases: NodeLeases
         ids(leases, clock, 2, node_id=5)
     clock.now_ms += 1
     assert ids(leases, clock, 2, node_id=5).lease.term == 2
+
+
+def test_a_configured_node_id_is_free_as_soon_as_nobody_holds_it(leases: NodeLeases, clock: Clock) -> None:
+    first = ids(leases, clock, node_id=ConfiguredNode(5))
+    last = first.next_id()
+    with pytest.raises(UserError, match=f"is held by process 1 on a; it is free in {POLICY.duration_ms} ms"):
+        ids(leases, clock, 2, node_id=ConfiguredNode(5))
+    first.close()
+    assert ids(leases, clock, 2, node_id=ConfiguredNode(5)).next_id() > last
+
+
+def test_a_configured_node_id_whose_holder_died_mints_beyond_all_that_was_reserved(
+    leases: NodeLeases, clock: Clock
+) -> None:
+    dead = ids(leases, clock, node_id=ConfiguredNode(5))
+    block = dead.reserve_block(10_000_000)
+    clock.now_ms = dead.lease.expires_at_ms
+    successor = ids(leases, clock, 2, node_id=ConfiguredNode(5))
+    assert successor.reserve_block(10).first_tick >= block.end_tick
+
+
+def test_a_revoked_node_id_rests_though_it_is_configured(leases: NodeLeases, clock: Clock) -> None:
+    ids(leases, clock, node_id=ConfiguredNode(5))
+    leases.revoke(5)
+    with pytest.raises(UserError, match="not cooled down"):
+        ids(leases, clock, node_id=ConfiguredNode(5))
 
 
 def test_the_cooldown_starts_only_when_blocks_reserved_ahead_have_come_to_pass(

@@ -27,6 +27,9 @@ from clew.model.shapes import (
     record,
 )
 
+LARGEST_NODE_ID = 1023
+"""A trace id has 10 bits for its node."""
+
 
 class EnvironmentMode(StrEnum):
     """How careful an environment is."""
@@ -165,6 +168,12 @@ class TraceLinkSettings(Located):
         Whole(0),
         "Rows up to which a step that sums up writes the links of its summaries; above, they are derived when asked.",
         default=100_000,
+    )
+    node_id: int | None = key(
+        Whole(0, LARGEST_NODE_ID),
+        "The node id under which a process mints the trace ids of runs, one process at a time; any free one is leased "
+        "where left out.",
+        default=None,
     )
 
 

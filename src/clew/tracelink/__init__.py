@@ -17,7 +17,7 @@ from clew.tracelink.lineage_reader import LineageReader, UnitedLineage
 from clew.tracelink.lineage_tree import render_tree
 from clew.tracelink.link_set import LinkSetFields, LinkSetView, TraceLinkSet, read_link_set, write_link_set
 from clew.tracelink.links import Link, LinkReader, UnitedLinks
-from clew.tracelink.node_lease import LeaseEnd, LeasePolicy, NodeHolder, NodeLease, NodeLeases
+from clew.tracelink.node_lease import ConfiguredNode, LeaseEnd, LeasePolicy, NodeHolder, NodeLease, NodeLeases
 from clew.tracelink.places import TracedFrame, TracePlace
 from clew.tracelink.records import ArtifactRange, Bounds, FrameRow, TraceBatch, TraceWindow, TraceWriter
 from clew.tracelink.sbe import CodecError
@@ -38,6 +38,7 @@ __all__ = [
     "Collector",
     "CollectorCounts",
     "CollectorSettings",
+    "ConfiguredNode",
     "Direction",
     "Emitter",
     "EmitterCounts",

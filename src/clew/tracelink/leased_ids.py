@@ -11,7 +11,7 @@ from clew.tracelink.blocks import TraceIdBlock
 from clew.tracelink.clock import ClockMs, monotonic_epoch_clock
 from clew.tracelink.ids import TraceIdGenerator
 from clew.tracelink.layout import MAX_SEQUENCE
-from clew.tracelink.node_lease import LeasePolicy, NodeHolder, NodeLease, NodeLeases
+from clew.tracelink.node_lease import ConfiguredNode, LeasePolicy, NodeHolder, NodeLease, NodeLeases
 
 _WINDOWS_AHEAD = 2
 """How many lease durations the window reaches ahead, so that a late keepalive stops nobody whose lease is good."""
@@ -34,7 +34,7 @@ class LeasedTraceIds:
         *,
         policy: LeasePolicy,
         holder: NodeHolder | None = None,
-        node_id: int | None = None,
+        node_id: int | ConfiguredNode | None = None,
         clock_ms: ClockMs | None = None,
     ) -> None:
         self._leases = leases

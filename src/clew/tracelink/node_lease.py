@@ -7,8 +7,9 @@ reaches ahead of it. The next holder's window begins where the last one ended. S
 process that was thought dead mints on, or clocks of machines disagree or are set back.
 
 A node id is free for another process once its lease has ended, everything reserved ahead has come to pass, and a
-cooldown after that is over. Transitions are pure functions from lease to lease; a store runs them inside a transaction,
-and keeps every lease ever granted: that is the record of (node_id, process_id, start_time).
+cooldown after that is over. One that is configured for a process needs no rest: whoever is configured with it may have
+it as soon as nobody holds it, and is refused before. Transitions are pure functions from lease to lease; a store runs
+them inside a transaction, and keeps every lease ever granted: that is the record of (node_id, process_id, start_time).
 """
 
 from collections.abc import Iterable
@@ -32,6 +33,13 @@ class LeasePolicy:
     def keepalive_every_ms(self) -> int:
         """Often enough that two keepalives in a row may be lost."""
         return self.duration_ms // 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredNode:
+    """A node id that is set for a process, which therefore has it again and again: it does not rest in between."""
+
+    node_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,24 +84,32 @@ class NodeLease:
         """When another process may get the node id."""
         return max(self.over_at_ms(), self.reserved_until_ms) + policy.cooldown_ms
 
+    def free_as_configured_from_ms(self, policy: LeasePolicy) -> int:
+        """When a process that is configured with the node id may get it. Revoking it makes it rest all the same."""
+        return self.free_from_ms(policy) if self.end is LeaseEnd.REVOKED else self.over_at_ms()
+
 
 def grant(
     previous: NodeLease | None,
     *,
-    node_id: int,
+    node_id: int | ConfiguredNode,
     holder: NodeHolder,
     now_ms: int,
     reserve_until_ms: int,
     policy: LeasePolicy,
 ) -> NodeLease:
     """A new lease of a node id, whose last lease (if it ever had one) was `previous`."""
-    if not 0 <= node_id <= MAX_NODE_ID:
-        raise UserError(INVALID_NODE_ID.anywhere(node_id=node_id, largest=MAX_NODE_ID))
-    if previous is not None and now_ms < previous.free_from_ms(policy):
-        raise _taken(previous, now_ms, policy)
+    number = number_of(node_id)
+    if not 0 <= number <= MAX_NODE_ID:
+        raise UserError(INVALID_NODE_ID.anywhere(node_id=number, largest=MAX_NODE_ID))
+    if previous is not None:
+        is_configured = isinstance(node_id, ConfiguredNode)
+        free = previous.free_as_configured_from_ms(policy) if is_configured else previous.free_from_ms(policy)
+        if now_ms < free:
+            raise _taken(previous, now_ms, free)
     first_ms = 0 if previous is None else previous.reserved_until_ms
     return NodeLease(
-        node_id=node_id,
+        node_id=number,
         term=1 if previous is None else previous.term + 1,
         holder=holder,
         granted_at_ms=now_ms,
@@ -101,6 +117,11 @@ def grant(
         first_ms=first_ms,
         reserved_until_ms=_within_time(max(first_ms + policy.duration_ms, reserve_until_ms)),
     )
+
+
+def number_of(node_id: int | ConfiguredNode) -> int:
+    """The node id itself."""
+    return node_id.node_id if isinstance(node_id, ConfiguredNode) else node_id
 
 
 def renew(lease: NodeLease, *, now_ms: int, reserve_until_ms: int, policy: LeasePolicy) -> NodeLease:
@@ -148,7 +169,9 @@ def lost(node_id: int, reason: str) -> TransientFailure:
 class NodeLeases(Protocol):
     """The authority on node ids. All times are those of its own clock, except the windows, which holders ask for."""
 
-    def acquire(self, holder: NodeHolder, *, reserve_until_ms: int, node_id: int | None = None) -> NodeLease:
+    def acquire(
+        self, holder: NodeHolder, *, reserve_until_ms: int, node_id: int | ConfiguredNode | None = None
+    ) -> NodeLease:
         """Lease this node id, or any free one; `NodeIdTaken` if there is none."""
         ...
 
@@ -176,13 +199,13 @@ def _refuse_lost(lease: NodeLease, now_ms: int) -> None:
         raise lost(lease.node_id, "no keepalive came in time")
 
 
-def _taken(previous: NodeLease, now_ms: int, policy: LeasePolicy) -> UserError:
+def _taken(previous: NodeLease, now_ms: int, free_from_ms: int) -> UserError:
     holder = previous.holder
     state = "is held by" if previous.is_live(now_ms) else "has not cooled down since it was held by"
     return UserError(
         NODE_ID_TAKEN.anywhere(
             problem=f"node id {previous.node_id} {state} process {holder.process_id} on {holder.host}; "
-            f"it is free in {previous.free_from_ms(policy) - now_ms} ms at the earliest"
+            f"it is free in {free_from_ms - now_ms} ms at the earliest"
         )
     )
 

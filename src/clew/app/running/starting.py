@@ -135,7 +135,7 @@ class RunStarter:
         stores = self.state.stores
         if on_event is not None:
             stores = replace(stores, writer=ReportingWriter(stores.writer, on_event))
-        trace_ids = ProcessTraceIds(self.state.tracelink)
+        trace_ids = ProcessTraceIds(self.state.tracelink, node_id=self.environment.settings.tracelink.node_id)
         executors = FreshExecutors(
             lambda workspace: SparkExecutors(
                 workspace.loaded.workspace,

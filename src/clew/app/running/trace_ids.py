@@ -1,4 +1,4 @@
-"""The trace ids of the runs that a process drives: minted under a node id that it leases for as long as it does."""
+"""The trace ids of the runs that a process drives: minted under a node id that it holds for as long as it does."""
 
 import logging
 import threading
@@ -6,20 +6,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from clew.diagnostics import ClewError
-from clew.tracelink import LeasedTraceIds, PublishedBlock, TraceIdBlock
+from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock, TraceIdBlock
 from clew.tracelink.stores import TraceLinkStores
 
 _log = logging.getLogger(__name__)
 
 
 class ProcessTraceIds:
-    """Leases a node id when the first ids are needed, keeps it alive, and gives it back at the end.
+    """Takes a node id when the first ids are needed, keeps it alive, and gives it back at the end.
+
+    The node id is the configured one, or any that is free where none is. A configured one is held like any other, so
+    that a second process with the same configuration is refused instead of minting the same ids. It takes no other one
+    then: who configures node ids may have given the others to programs that the store knows nothing of.
 
     Nothing here fails a run: without ids its rows are untraced, and the log says so.
     """
 
-    def __init__(self, stores: TraceLinkStores) -> None:
+    def __init__(self, stores: TraceLinkStores, *, node_id: int | None = None) -> None:
         self._stores = stores
+        self._node = None if node_id is None else ConfiguredNode(node_id)
         self._lock = threading.Lock()
         self._minting: LeasedTraceIds | None = None
 
@@ -37,8 +42,8 @@ class ProcessTraceIds:
             try:
                 return self._minting.reserve_block(count)
             except ClewError as error:
-                _log.warning("leasing another node id: %s", error)
-        self._minting = LeasedTraceIds(self._stores.node_leases, policy=self._stores.lease_policy)
+                _log.warning("taking a node id anew: %s", error)
+        self._minting = LeasedTraceIds(self._stores.node_leases, policy=self._stores.lease_policy, node_id=self._node)
         return self._minting.reserve_block(count)
 
     def publish(self, blocks: Sequence[PublishedBlock]) -> None:

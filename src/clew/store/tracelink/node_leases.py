@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from clew.store.database import Database
 from clew.store.tracelink.tables import node_leases
 from clew.tracelink.node_lease import (
+    ConfiguredNode,
     LeaseEnd,
     LeasePolicy,
     NodeHolder,
@@ -15,6 +16,7 @@ from clew.tracelink.node_lease import (
     choose_node_id,
     grant,
     lost,
+    number_of,
     release,
     renew,
     revoke,
@@ -31,7 +33,9 @@ class SqlNodeLeases:
         self._database = database
         self._policy = policy
 
-    def acquire(self, holder: NodeHolder, *, reserve_until_ms: int, node_id: int | None = None) -> NodeLease:
+    def acquire(
+        self, holder: NodeHolder, *, reserve_until_ms: int, node_id: int | ConfiguredNode | None = None
+    ) -> NodeLease:
         """Lease this node id, or any free one; `NodeIdTaken` if there is none."""
         with self._database.write(lock=_LOCK) as connection:
             now_ms = self._now_ms(connection)
@@ -39,7 +43,7 @@ class SqlNodeLeases:
                 latest = map(_lease_of, connection.execute(_latest()))
                 node_id = choose_node_id(latest, now_ms=now_ms, policy=self._policy)
             lease = grant(
-                _latest_of(connection, node_id),
+                _latest_of(connection, number_of(node_id)),
                 node_id=node_id,
                 holder=holder,
                 now_ms=now_ms,
