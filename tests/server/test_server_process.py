@@ -51,6 +51,34 @@ def test_with_json_it_prints_one_document_and_nothing_else(ledger: Path) -> None
     assert (started["workspace"], started["environment"], rest) == ("general-ledger", "dev", "")
 
 
+_UNTIL_THE_WORKER_STARTS = """
+import signal, sys
+from clew.cli.main import run
+from clew.server.hosted_worker import HostedWorker
+
+def started(worker):
+    print("loaded:", *sorted(name for name in sys.modules if name in sys.argv))
+    signal.raise_signal(signal.SIGTERM)
+
+HostedWorker.start = started
+sys.exit(run(["serve", "--port", "0"]))
+"""
+
+
+@pytest.mark.parametrize("pages", [["/login"], []], ids=["somebody", "nobody"])
+def test_a_page_comes_before_the_worker_and_the_libraries_of_spark(ledger: Path, pages: list[str]) -> None:
+    heavy = ["pyspark", "py4j", "pyarrow", "pandas", "numpy", "duckdb", "openlineage", "psycopg", "rich", "clew.spark"]
+    command_line = [sys.executable, "-c", _UNTIL_THE_WORKER_STARTS, *heavy, "jinja2"]
+    with subprocess.Popen(command_line, cwd=ledger, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        printed = process.stdout.readline()
+        url = printed.partition(" on ")[2].partition(";")[0]
+        for page in pages:
+            assert "<title>" in httpx.get(f"{url}{page}", headers={"Accept": "text/html"}, timeout=60).text
+        rest, _ = process.communicate()
+    assert (process.returncode, rest.splitlines()[-1]) == (0, "loaded: jinja2")
+
+
 def test_a_stream_does_not_keep_it_from_ending(ledger: Path) -> None:
     with open_site(ledger) as site:
         token = create_token(site.state, site.environment, name="t", role=AccessRole.OPERATOR, tenant=None, days=1).text

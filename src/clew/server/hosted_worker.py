@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from clew.debug.records import CaptureRecord
 from clew.runs.events.envelope import StoredEvent
@@ -11,18 +12,25 @@ from clew.server.site import Site
 _log = logging.getLogger(__name__)
 
 
-class HostedWorker:
-    """Takes runs of the site's environment from the queue, in threads of this process."""
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Whom the worker tells what it does, from its threads."""
 
-    def __init__(
-        self,
-        site: Site,
-        on_event: Callable[[StoredEvent], None] = lambda _event: None,
-        on_capture: Callable[[CaptureRecord], None] = lambda _record: None,
-    ) -> None:
+    event: Callable[[StoredEvent], None] = lambda _event: None
+    """What it writes."""
+    capture: Callable[[CaptureRecord], None] = lambda _record: None
+    """What it has done after runs."""
+
+
+class HostedWorker:
+    """Takes runs of the site's environment from the queue, in threads of this process.
+
+    Nothing that it needs is loaded before it starts, its listener included.
+    """
+
+    def __init__(self, site: Site, listener: Callable[[], Listener] = Listener) -> None:
         self._site = site
-        self._on_event = on_event
-        self._on_capture = on_capture
+        self._listener = listener
         self._stop = threading.Event()
         self._is_warm = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hosted worker")
@@ -39,18 +47,19 @@ class HostedWorker:
     def stop(self) -> None:
         """End cleanly: the present step comes to its end, and the run is given back."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         from clew.app.captures.postlude import after_runs  # noqa: PLC0415 - these bring the libraries of Spark
         from clew.app.running.starting import RunStarter  # noqa: PLC0415
 
-        site = self._site
+        site, told = self._site, self._listener()
         try:
             starter = RunStarter(site.workspace, site.environment, site.state, current=site.live.current)
             starter.prepare()
             self._is_warm.set()
-            with after_runs(site.environment, site.state, starter.session, on_done=self._on_capture, stop=self._stop):
-                starter.worker(on_event=self._on_event).run(self._stop)
+            with after_runs(site.environment, site.state, starter.session, on_done=told.capture, stop=self._stop):
+                starter.worker(on_event=told.event).run(self._stop)
         except Exception:  # noqa: BLE001 - the server goes on without its worker, and says so
             _log.exception("the worker of the server has ended; runs wait for another one")

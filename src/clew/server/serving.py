@@ -11,15 +11,13 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from clew.debug.records import CaptureRecord
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import ADDRESS_TAKEN, TOKENS_NEEDED
 from clew.runs.clock import utc_now
-from clew.runs.events.envelope import StoredEvent
 from clew.runs.worker import stop_on_signals
 from clew.server.access.doorman import Doorman
 from clew.server.application import create_app
-from clew.server.hosted_worker import HostedWorker
+from clew.server.hosted_worker import HostedWorker, Listener
 from clew.server.protection.slow_headers import PunctualH11Protocol
 from clew.server.settings import ServerSettings
 from clew.server.signing_in import LINK
@@ -29,6 +27,8 @@ from clew.server.streams import EventStreams
 _BACKLOG = 512
 _MOST_REQUESTS_AT_ONCE = 1000
 _GRACE_S = 5
+_TICKS_WITHOUT_REQUESTS = 10
+"""How long the worker waits for somebody to come and see a page: a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,8 @@ class Told:
     started: Callable[["Started"], None]
     link: Callable[[str], None] = lambda _link: None
     """Another link, since the one before was used."""
-    event: Callable[[StoredEvent], None] = lambda _event: None
-    """What the hosted worker writes, from its threads."""
-    capture: Callable[[CaptureRecord], None] = lambda _record: None
-    """What it has done after runs."""
+    worker: Callable[[], Listener] = Listener
+    """Made when the hosted worker starts, which is when somebody has seen a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
         _open(root, environment, settings) as site,
         listening(settings) as listener,
         stop_on_signals() as stop,
-        _worker(site, settings, told),
+        _worker(site, settings, told) as start_worker,
     ):
         settings = replace(settings, port=listener.getsockname()[1])
         app = create_app(site, settings, on_link_used=lambda: told.link(_link(app)))
@@ -80,7 +78,7 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
                 is_readable=not settings.is_loopback and not settings.is_secure,
             )
         )
-        web_server(app, settings, stop).run(sockets=[listener])
+        web_server(app, settings, stop, beside=start_worker).run(sockets=[listener])
 
 
 def require_tokens(site: Site, settings: ServerSettings) -> None:
@@ -104,14 +102,14 @@ def _open(root: Path, environment: str | None, settings: ServerSettings) -> Iter
 
 
 @contextmanager
-def _worker(site: Site, settings: ServerSettings, told: Told) -> Iterator[None]:
+def _worker(site: Site, settings: ServerSettings, told: Told) -> Iterator[Callable[[], None]]:
+    """What starts the worker, if there is to be one; it is stopped at the end."""
     if not settings.has_worker:
-        yield
+        yield lambda: None
         return
-    worker = HostedWorker(site, told.event, told.capture)
-    worker.start()
+    worker = HostedWorker(site, told.worker)
     try:
-        yield
+        yield worker.start
     finally:
         worker.stop()
 
@@ -141,24 +139,40 @@ def _taken(settings: ServerSettings, error: OSError) -> UserError:
     return UserError(ADDRESS_TAKEN.anywhere(host=settings.host, port=settings.port, reason=reason))
 
 
-def web_server(app: FastAPI, settings: ServerSettings, stop: threading.Event | None = None) -> uvicorn.Server:
-    """Uvicorn for an application; `run(sockets=...)` serves until it is told to exit, if need be at once."""
-    return _Server(_configuration(app, settings), app.state.streams, stop or threading.Event())
+def web_server(
+    app: FastAPI,
+    settings: ServerSettings,
+    stop: threading.Event | None = None,
+    *,
+    beside: Callable[[], None] = lambda: None,
+) -> uvicorn.Server:
+    """Uvicorn for an application; `run(sockets=...)` serves until it is told to exit, if need be at once.
+
+    `beside` is called once, when the first request has been answered or nobody has come for a moment: what it starts
+    takes processor time that the first page would wait for.
+    """
+    return _Server(_configuration(app, settings), app.state.streams, stop or threading.Event(), beside)
 
 
 class _Server(uvicorn.Server):
     """Ends streams of events as soon as it is told to stop, instead of waiting for clients to leave."""
 
-    def __init__(self, config: uvicorn.Config, streams: EventStreams, stop: threading.Event) -> None:
+    def __init__(
+        self, config: uvicorn.Config, streams: EventStreams, stop: threading.Event, beside: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._streams = streams
         self._stop = stop
+        self._beside: Callable[[], None] | None = beside
 
     async def on_tick(self, counter: int) -> bool:
         """A signal that came before uvicorn listened to signals ends it too."""
         if self._stop.is_set():
             self._streams.close()
             self.should_exit = True
+        elif self._beside is not None and (self.server_state.total_requests or counter >= _TICKS_WITHOUT_REQUESTS):
+            self._beside()
+            self._beside = None
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -12,6 +12,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
+    from clew.server.hosted_worker import Listener
     from clew.server.serving import Started, Told
 
 
@@ -68,13 +69,19 @@ def serve(
 
 
 def _told(session: Session) -> "Told":
-    from clew.cli.views.worker_lines import WorkerLines
     from clew.server.serving import Told
 
     if session.wants_json:
         return Told(lambda started: write_json(started.to_json()))
+    return Told(_say_started, lambda link: say(f"another link: {link}"), _worker_lines)
+
+
+def _worker_lines() -> "Listener":
+    from clew.cli.views.worker_lines import WorkerLines
+    from clew.server.hosted_worker import Listener
+
     lines = WorkerLines(say=say)
-    return Told(_say_started, lambda link: say(f"another link: {link}"), lines.take, lines.done)
+    return Listener(lines.take, lines.done)
 
 
 def _say_started(started: "Started") -> None:
