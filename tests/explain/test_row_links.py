@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from random_projects import PERIOD, compiled, projects, tables
 from recorded_interpretation import Recorded
 from trace_writer import TODAY, Style, Writer
 
+from clew.explain.explaining import explain
 from clew.explain.row_links import RowLinks
+from clew.explain.tree import Summarised
 from clew.plan.steps import AggregateStep, AppendStep, Step
 from clew.trace.layout import IdBlock, Part
 from clew.trace.reader import RunTrace
@@ -121,3 +124,40 @@ def links_of(grouping: Grouping, writer: Writer, trace: RunTrace) -> Iterator[Li
             source = list(ids_of(trace.run.pinned(step.source)).values())
             for child, indexes in zip(children, grouping.of_source[part.seq], strict=True):
                 yield from ((child, source[index]) for index in indexes)
+
+
+def test_groups_whose_keys_become_equal_keep_their_own_rows(tmp_path: Path) -> None:
+    """1.231 and 1.234 are two groups, and both are 1.23 in the working dataset."""
+    totals = [{"column": "k", "expression": "SUM(k)"}]
+    arguments = {"source": {"dataset_id": "finer"}, "aggregation": {"group_by": ["f.amount"], "aggregations": totals}}
+    operations = [{"seq": 10, "name": "sum up", "type": "append", "arguments": arguments}]
+    project = {"id": "p", "name": "p", "input_dataset": "main", "status": "active", "operations": operations}
+    plan = compiled(tmp_path / "workspace", project)
+    assert plan is not None
+    rows = [("1.231", 1), ("1.234", 10), ("1.231", 100), (None, 1000)]
+    finer = [
+        {"amount": amount and Decimal(amount), "k": Decimal(k), "share": None, "currency": None} for amount, k in rows
+    ]
+    grouping = Grouping(plan, {"main": [], "finer": finer, "extra": [], "dim": []}, PERIOD, TODAY)
+    grouping.run()
+    writer = Writer(tmp_path / "storage", grouping)
+    writer.write()
+    writer.parts = list(with_ids(writer.parts))
+    trace = writer.trace()
+    found = trace.search(None).rows
+    assert [(row.state["amount"], row.state["k"]) for row in found] == [
+        (Decimal("1.23"), 101),
+        (Decimal("1.23"), 10),
+        (None, 1000),
+    ]
+    behind = [[parent for _, parent in RowLinks(trace).parents([trace.trace_id(row.row_id) or 0])] for row in found]
+    source = list(ids_of(trace.run.pinned(plan.steps[0].source)).values())  # type: ignore[union-attr]
+    assert behind == [[source[0], source[2]], [source[1]], [source[3]]]
+    causes = [explain(trace, row.row_id, column).cause for row in found for column in ("k", "amount")]
+    assert all(isinstance(cause, Summarised) and cause.recomputed.outcome == "equal" for cause in causes)
+    assert [cause.group["amount"] for cause in causes[::2] if isinstance(cause, Summarised)] == [
+        Decimal("1.231000"),
+        Decimal("1.234000"),
+        None,
+    ]
+    trace.close()

@@ -27,6 +27,7 @@ from clew.app.workspace import Workspace
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.tracelink import NODE_LEASE_LOST
 from clew.explain.explaining import explain
+from clew.explain.tree import Summarised
 from clew.runs.request import RunFilter
 from clew.spark import registering
 from clew.spark.expansion import batches
@@ -247,6 +248,39 @@ def test_windows_give_the_answers_of_links_before_and_after_they_are_worked_out(
     with lineage(shop) as (_, reader):
         assert graph_up(reader, trace_ids(registered_rows(shop, view))) == derived
     assert by_row(shop, view) == by_row(linked, with_links)
+
+
+def test_groups_whose_keys_become_equal_keep_their_own_rows_with_links_and_with_windows(tmp_path: Path) -> None:
+    """1.231 and 1.234 are two groups, and both are 1.23 in the working dataset."""
+    columns = [{"name": "amount", "type": "decimal(12,4)"}, {"name": "id", "type": "integer"}]
+    shop = make_shop(tmp_path).write(
+        {
+            "datasets/fine.yaml": {"id": "fine", "main_table": {"name": "fine", "columns": columns}},
+            "data/fine.csv": "amount,id\n1.231,1\n1.234,10\n1.231,100\n",
+        }
+    )
+    sums = {"group_by": ["amount"], "aggregations": [{"column": "id", "expression": "SUM(id)"}]}
+    arguments = {"source": {"dataset_id": "fine"}, "aggregation": sums}
+    step = {"seq": 10, "name": "sum up", "type": "append", "arguments": arguments}
+    shop.project("fine", step, delete(20, "amount <> 1.23"), register(30, "closed"))
+    expected = Counter(
+        {
+            (str((101, None, Decimal("1.23"))), frozenset({("fine", 2), ("fine", 4)})): 1,
+            (str((10, None, Decimal("1.23"))), frozenset({("fine", 3)})): 1,
+        }
+    )
+    assert by_row(shop, completed(shop, "fine")) == expected
+    view = completed(windowed(shop), "fine")
+    assert by_row(shop, view) == expected
+    with shop.starter() as starter:
+        trace = open_trace(view, starter.environment)
+        for row in trace.search("amount = 1.23 AND currency IS NULL").rows:
+            cause = explain(trace, row.row_id, "id").cause
+            assert isinstance(cause, Summarised)
+            assert cause.recomputed.outcome == "equal"
+        trace.close()
+    assert expanded(shop) == {("fine", 10): 3}
+    assert by_row(shop, view) == expected
 
 
 def test_batches_of_an_expansion_cover_every_summary_once() -> None:

@@ -32,6 +32,11 @@ DATASETS: dict[str, dict[str, Any]] = {
         "mode": "none",
         "table": "x",
     },
+    "finer": {
+        "columns": {"k": "decimal(12,2)", "amount": "decimal(18,6)", "share": "decimal(18,6)", "currency": "string"},
+        "mode": "none",
+        "table": "f",
+    },
 }
 
 _CONDITIONS = [
@@ -65,6 +70,12 @@ _ASSIGNMENTS = [
     ("note", 'COALESCE(currency, "none")'),
     ("today", "TODAY()"),
 ]
+_FINER = [
+    {"group_by": ["f.k", "f.currency"], "aggregations": [{"column": "amount", "expression": "SUM(amount)"}]},
+    {"group_by": ["f.amount"], "aggregations": [{"column": "k", "expression": "COUNT_ALL()"}]},
+    {"group_by": ["f.share", "f.k"], "aggregations": [{"column": "amount", "expression": "SUM(amount)"}]},
+]
+"""Summaries whose keys may become equal in the working dataset."""
 _JOINED_ASSIGNMENTS = [
     ("rate", "dim.rate"),
     ("amount", "ROUND(amount * COALESCE(dim.rate, 1), 2)"),
@@ -114,6 +125,8 @@ def _operations(draw: st.DrawFn) -> dict[str, Any]:
             if draw(st.booleans()):
                 totals = [{"column": "amount", "expression": "SUM(amount)"}]
                 arguments["aggregation"] = {"group_by": ["x.currency"], "aggregations": totals}
+            elif draw(st.booleans()):
+                arguments = {"source": {"dataset_id": "finer"}, "aggregation": draw(st.sampled_from(_FINER))}
             return {"type": "append", "arguments": arguments}
         case _:
             location = {"format": "parquet", "path": "out"}
@@ -129,7 +142,7 @@ def _cells(type_: str) -> st.SearchStrategy[Any]:
     values: dict[str, st.SearchStrategy[Any]] = {
         "integer": st.integers(-3, 9),
         "decimal(12,2)": st.sampled_from(_NUMBERS),
-        "decimal(18,6)": st.sampled_from([Decimal("1.092000"), Decimal("0.500000")]),
+        "decimal(18,6)": st.sampled_from([Decimal("1.092000"), Decimal("1.094000"), Decimal("0.500000")]),
         "string": st.sampled_from(_WORDS),
         "boolean": st.booleans(),
         "date": st.dates(date(2025, 12, 1), date(2026, 2, 28)),
@@ -147,7 +160,7 @@ def tables(draw: st.DrawFn, most_rows: int = 12) -> dict[str, list[dict[str, Any
     main = [{**row, "_period": PERIOD} for row in rows(COLUMNS)]
     codes = draw(st.lists(st.sampled_from(_WORDS), unique=True))
     dim = [{**row, "code": code} for row, code in zip(rows(DATASETS["dim"]["columns"]), codes, strict=False)]
-    return {"main": main, "dim": dim, "extra": rows(DATASETS["extra"]["columns"])}
+    return {"main": main, "dim": dim, **{name: rows(DATASETS[name]["columns"]) for name in ("extra", "finer")}}
 
 
 def write_workspace(folder: Path, project: dict[str, Any], datasets: dict[str, dict[str, Any]] = DATASETS) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from plan_interpreter import Cells, Interpretation
+from plan_interpreter import Cells, Interpretation, _grouped
 
 from clew.lang.evaluation import evaluator
 from clew.plan.datasets import DatasetUse
@@ -17,6 +17,8 @@ class Recorded(Interpretation):
     states: dict[int, list[Cells]] = field(default_factory=dict)
     source_lines: dict[int, list[int]] = field(default_factory=dict)
     """For raw appends, by seq: where in its dataset each new row stands."""
+    groups: dict[int, list[Cells]] = field(default_factory=dict)
+    """For appends that sum up, by seq: the keys of each new row as its group had them."""
 
     def run(self) -> "Recorded":
         self.rows = [
@@ -40,6 +42,9 @@ class Recorded(Interpretation):
             self.source_lines[step.seq] = [
                 line for line, row in enumerate(rows) if condition(self._seen(row, {}, step.source.table)) is True
             ]
+        else:
+            chosen = self._matching(step.source_selector, self._load(step.source), step.source.table)
+            self.groups[step.seq] = [keys for keys, _ in _grouped(chosen, step.group_by)]
         Interpretation._append(self, step)
 
     def _load(self, use: DatasetUse) -> list[Cells]:

@@ -113,6 +113,11 @@ class Writer:
             table = table.append_column("__source_file", file).append_column(
                 "__source_line", pa.array(lines, pa.int64())
             )
+        if isinstance(step, AppendStep):
+            source = {column.name: column.type for column in step.source.columns}
+            for position, name in step.narrowed_keys:
+                values = pa.array([group[name] for group in self.recorded.groups[step.seq]], stored_type(source[name]))
+                table = table.append_column(f"__key{position}", values)
         files = self._files(f"created/{step.seq}", table, numbered=True)
         self.ordinals += _ordinals(files)
         names = tuple((column.name, str(column.type)) for column in self.recorded.plan.columns_after(step.seq))

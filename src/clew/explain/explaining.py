@@ -12,7 +12,7 @@ from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, ROW_NOT_FOUND
 from clew.explain.conditions import all_of, equals, with_values
 from clew.explain.labels import key_label, row_label
-from clew.explain.parents import Contribution, contributing_call, group_key, look_at, parents_of
+from clew.explain.parents import Contribution, contributing_call, keys_of_group, look_at, parents_of
 from clew.explain.pinned import DatasetRow, dataset_row, dataset_rows
 from clew.explain.recompute import compared
 from clew.explain.selection import deleted_by
@@ -149,9 +149,9 @@ class _Explainer:
             case DeleteStep():
                 return self._deleted(row_id, step, entries)
             case AggregateStep():
-                return self._summarised(column, step, step.aggregations, entry, depth)
+                return self._summarised(row_id, column, step, step.aggregations, entry, depth)
             case AppendStep() if step.group_by is not None:
-                return self._summarised(column, step, step.columns, entry, depth)
+                return self._summarised(row_id, column, step, step.columns, entry, depth)
             case AppendStep():
                 return self._appended(column, step, entry, depth)
             case _:
@@ -213,6 +213,7 @@ class _Explainer:
 
     def _summarised(
         self,
+        row_id: str,
         column: str,
         step: AggregateStep | AppendStep,
         aggregations: tuple[Assignment, ...],
@@ -225,7 +226,8 @@ class _Explainer:
             planned = PlannedExpression(column, ColumnValue(self.trace.plan.input.table, column, type_))
         if planned is None:
             return self._not_filled(column, step)
-        parents = parents_of(self.trace, step, entry.full_state, planned.tree)
+        keys = keys_of_group(self.trace, row_id, entry.full_state)
+        parents = parents_of(self.trace, step, keys, planned.tree)
         group = look_at(parents, planned.tree, entry.full_state[column], self.top)
         argument = contributing_call(planned.tree)
         contributors = tuple(
@@ -235,7 +237,7 @@ class _Explainer:
             step=StepRef.of(step),
             expression=planned.text,
             of=self.trace.plan.input.table if isinstance(step, AggregateStep) else step.source.name,
-            group=group_key(step, entry.full_state),
+            group={key.name: value for key, value in keys.items()},
             parents=Parents(group.count, contributors),
             recomputed=group.recomputed,
         )

@@ -1,7 +1,7 @@
 """The rows behind a summary row, derived: those that were visible, selected and in its group."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from heapq import nsmallest
@@ -13,8 +13,9 @@ from clew.explain.recompute import compared
 from clew.explain.tree import Recomputed
 from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction
-from clew.lang.typed import Apply, ColumnValue, Expression, Value, columns_of, walk
+from clew.lang.typed import Apply, Expression, Value, columns_of, walk
 from clew.plan.steps import AggregateStep, AppendStep
+from clew.trace.group_keys import GroupKey
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source, State
 
@@ -53,23 +54,34 @@ class Group:
     recomputed: Recomputed
 
 
-def group_key(step: AggregateStep | AppendStep, state: State) -> dict[str, Value]:
-    """The keys of the group that a summary row stands for."""
-    return {name: state[name] for name in step.group_by or ()}
+Keys = Mapping[GroupKey, Value]
+"""The group that a summary row stands for."""
 
 
-def parents_of(trace: RunTrace, step: AggregateStep | AppendStep, state: State, needed: Expression) -> Iterator[Parent]:
-    """The rows behind a summary row, with the columns that an expression needs. `state` is as it was created."""
+def keys_of_group(trace: RunTrace, row_id: str, state: State) -> Keys:
+    """The keys that the group of a summary row had, which may be finer than those that the row was created with."""
+    ordinal = trace.row_ids.ordinal(row_id)
+    place = None if ordinal is None else trace.run.place(ordinal)
+    assert ordinal is not None  # noqa: S101 - the history of the row was read
+    assert place is not None  # noqa: S101 - so it has a place
+    keys = trace.group_keys(place[0])
+    if all(key.column in state for key in keys):
+        return {key: state[key.column] for key in keys}
+    [(_, cells)] = trace.created(place[0]).values([ordinal], [key.column for key in keys])
+    return {key: cells[key.column] for key in keys}
+
+
+def parents_of(trace: RunTrace, step: AggregateStep | AppendStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
+    """The rows behind a summary row, with the columns that an expression needs."""
     if isinstance(step, AggregateStep):
-        return _working_parents(trace, step, state, needed)
-    return _source_parents(trace, step, state)
+        return _working_parents(trace, step, keys, needed)
+    return _source_parents(trace, step, keys)
 
 
-def _working_parents(trace: RunTrace, step: AggregateStep, state: State, needed: Expression) -> Iterator[Parent]:
+def _working_parents(trace: RunTrace, step: AggregateStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
     table, before = trace.plan.input.table, trace.run.before(step.seq)
     types = dict(trace.run.columns(before))
-    keys = [equals(ColumnValue(table, name, types[name]), state[name]) for name in step.group_by]
-    condition = all_of([*keys, is_not_deleted(table), step.selector.tree if step.selector else None])
+    condition = all_of([*_in_group(keys), is_not_deleted(table), step.selector.tree if step.selector else None])
     natural_key = [name for name in trace.plan.input.natural_key if name in types]
     columns = sorted({column for _, column in columns_of(needed) if column in types} | set(natural_key))
     for ordinal, cells in trace.working(before).matching(condition, columns, trace.see):
@@ -77,14 +89,16 @@ def _working_parents(trace: RunTrace, step: AggregateStep, state: State, needed:
         yield Parent(ordinal, label or trace.row_ids.row_id(ordinal), trace.see(ordinal, cells))
 
 
-def _source_parents(trace: RunTrace, step: AppendStep, state: State) -> Iterator[Parent]:
+def _source_parents(trace: RunTrace, step: AppendStep, keys: Keys) -> Iterator[Parent]:
     source = step.source
-    values = {each.column: each.value.tree for each in step.columns}
-    keys = [equals(values[name], state[name]) for name in step.group_by or ()]
-    condition = all_of([*keys, step.source_selector.tree if step.source_selector else None])
+    condition = all_of([*_in_group(keys), step.source_selector.tree if step.source_selector else None])
     for row in dataset_rows(trace, source, condition, source.table):
         label = row_label(row.cells, source.natural_key, None) or f"row {row.ordinal}"
         yield Parent(None, label, Row({source.table: row.cells}, trace.today), row.source)
+
+
+def _in_group(keys: Keys) -> list[Expression]:
+    return [equals(key.value, value) for key, value in keys.items()]
 
 
 def look_at(parents: Iterable[Parent], expression: Expression, stored: Value, top: int | None) -> Group:

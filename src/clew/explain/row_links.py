@@ -12,6 +12,7 @@ from clew.explain.conditions import all_of, equals, is_not_deleted
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of
 from clew.plan.steps import AggregateStep, AppendStep
+from clew.trace.group_keys import GroupKey
 from clew.trace.layout import LINEAGE, TRACE_ID, Part
 from clew.trace.reader import RunTrace
 from clew.trace.row_sets import Cells, RowSet
@@ -94,10 +95,10 @@ class RowLinks:
     def _derived_parents(self, step: SummaryStep, part: Part, rows: Sequence[tuple[int, int]]) -> Iterator[Link]:
         """The rows of a group are looked up by its keys, or all rows are looked at once where that takes less."""
         ids = {ordinal: trace_id for trace_id, ordinal in rows}
-        names = step.group_by or ()
+        group = _Group.of(self.trace, step, part)
+        names = [key.column for key in group.keys]
         summaries = self.trace.created(part).values(list(ids), names)
         by_key = {_key(cells[name] for name in names): ids[ordinal] for ordinal, cells in summaries}
-        group = _Group.of(self.trace, step)
         looks_up = len(summaries) == 1 or len(summaries) * _LOOKUP_IN_ROWS <= group.size
         members = list[tuple[int, int]]()
         for only in [cells for _, cells in summaries] if looks_up else [None]:
@@ -109,7 +110,7 @@ class RowLinks:
         yield from sorted({(child, parents[ordinal]) for child, ordinal in members if ordinal in parents})
 
     def _derived_children(self, step: SummaryStep, part: Part, trace_ids: Collection[int]) -> Iterator[Link]:
-        group = _Group.of(self.trace, step)
+        group = _Group.of(self.trace, step, part)
         rows = dict[int, int]()
         for source in group.parts:
             rows |= {ordinal: trace_id for trace_id, ordinal in self.trace.ids.rows_of(source, trace_ids)}
@@ -127,18 +128,18 @@ class RowLinks:
     def _by_key(self, step: SummaryStep, part: Part, wanted: Collection[Values]) -> dict[Key, int]:
         """The trace ids of a step's summary rows, by their keys: of those with a few keys, or of all."""
         if len(wanted) > _FEW_KEYS and step.seq not in self._keys:
-            self._keys[step.seq] = self._summaries_with(step, part, None)
+            self._keys[step.seq] = self._summaries_with(part, None)
         if step.seq in self._keys:
             return self._keys[step.seq]
         found = dict[Key, int]()
         for values in wanted:
-            found |= self._summaries_with(step, part, values)
+            found |= self._summaries_with(part, values)
         return found
 
-    def _summaries_with(self, step: SummaryStep, part: Part, values: Values | None) -> dict[Key, int]:
-        names = step.group_by or ()
-        types = dict(self.trace.run.columns(step.seq))
-        columns = [ColumnValue(self.trace.plan.input.table, name, types[name]) for name in names]
+    def _summaries_with(self, part: Part, values: Values | None) -> dict[Key, int]:
+        group_keys, table = self.trace.group_keys(part), self.trace.plan.input.table
+        names = [key.column for key in group_keys]
+        columns = [ColumnValue(table, key.column, key.value.type) for key in group_keys]
         keys = [equals(column, value) for column, value in zip(columns, values or (), strict=False) if _narrows(value)]
         rows = [
             (ordinal, _key(cells[name] for name in names))
@@ -157,25 +158,22 @@ class _Group:
     parts: tuple[Part, ...]
     """Where those rows have their trace ids from."""
     table: str
-    keys: tuple[tuple[str, Expression], ...]
+    keys: tuple[GroupKey, ...]
     filters: tuple[Expression | None, ...]
 
     @classmethod
-    def of(cls, trace: RunTrace, step: SummaryStep) -> "_Group":
+    def of(cls, trace: RunTrace, step: SummaryStep, part: Part) -> "_Group":
+        keys = trace.group_keys(part)
         if isinstance(step, AggregateStep):
-            return cls._of_working(trace, step)
+            return cls._of_working(trace, step, keys)
         source = step.source
-        values: dict[str, Expression] = {each.column: each.value.tree for each in step.columns}
-        keys = tuple((name, values[name]) for name in step.group_by or ())
         filters = (step.source_selector.tree if step.source_selector else None,)
         return cls(trace, trace.pinned(source), (trace.run.pinned(source),), source.table, keys, filters)
 
     @classmethod
-    def _of_working(cls, trace: RunTrace, step: AggregateStep) -> "_Group":
+    def _of_working(cls, trace: RunTrace, step: AggregateStep, keys: tuple[GroupKey, ...]) -> "_Group":
         table, before = trace.plan.input.table, trace.run.before(step.seq)
-        types = dict(trace.run.columns(before))
         parts = (trace.run.loaded, *(part for part in trace.run.created if part.seq < step.seq))
-        keys = tuple((name, ColumnValue(table, name, types[name])) for name in step.group_by)
         filters = (is_not_deleted(table), step.selector.tree if step.selector else None)
         return cls(trace, trace.working(before), parts, table, keys, filters)
 
@@ -187,7 +185,7 @@ class _Group:
     @property
     def columns(self) -> list[str]:
         """The columns that keys are made from."""
-        return sorted({name for _, tree in self.keys for _, name in columns_of(tree)})
+        return sorted({name for key in self.keys for _, name in columns_of(key.value)})
 
     @property
     def needed(self) -> set[str]:
@@ -197,9 +195,9 @@ class _Group:
 
     def condition(self, only: Cells | None) -> Expression | None:
         """What rows of the step, or of one group of it, must fulfil. Keys narrow down what is read, `key` decides."""
-        narrowing = (
-            [] if only is None else [equals(tree, only[name]) for name, tree in self.keys if _narrows(only[name])]
-        )
+        cells = {} if only is None else only
+        chosen = [key for key in self.keys if key.column in cells and _narrows(cells[key.column])]
+        narrowing = [equals(key.value, cells[key.column]) for key in chosen]
         return all_of([*narrowing, *self.filters])
 
     def key(self, ordinal: int, cells: Cells) -> Key:
@@ -207,7 +205,7 @@ class _Group:
 
     def values(self, ordinal: int, cells: Cells) -> Values:
         seen = self.see(ordinal, cells)
-        return tuple(evaluator(tree)(seen) for _, tree in self.keys)
+        return tuple(evaluator(key.value)(seen) for key in self.keys)
 
     def see(self, ordinal: int, cells: Cells) -> Row:
         return Row({self.table: {**cells, "_row_id": self.trace.row_ids.row_id(ordinal)}}, self.trace.today)

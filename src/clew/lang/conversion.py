@@ -34,6 +34,19 @@ def assignable(source: Type, target: Type) -> bool:
     return converts_unasked(source, target) or (source.is_numeric and target.is_numeric)
 
 
+def keeps_apart(source: Type, target: Type) -> bool:
+    """Whether different values are different still when they are converted, be it that one of them does not fit."""
+    match source.kind, target.kind:
+        case (Kind.DECIMAL, Kind.DECIMAL):
+            return source.scale <= target.scale
+        case (Kind.DECIMAL, Kind.INTEGER):
+            return source.scale == 0
+        case (Kind.INTEGER, Kind.DECIMAL) | (Kind.DATE, Kind.TIMESTAMP) | (Kind.NULL, _):
+            return True
+        case _:
+            return source == target
+
+
 def converter(source: Type, target: Type) -> Callable[[Value], Value]:
     """What a `Convert` node does to a value that is not NULL."""
     if source == target or source.kind is Kind.NULL:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from clew.diagnostics import Span
-from clew.lang.typed import Expression
+from clew.lang.conversion import keeps_apart
+from clew.lang.typed import Convert, Expression
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
 
@@ -92,6 +93,16 @@ class AppendStep(StepBase):
     """None for raw rows."""
     columns: tuple[Assignment, ...]
     """The columns that the new rows fill: from the source's columns, or from aggregations over them."""
+
+    @property
+    def narrowed_keys(self) -> tuple[tuple[int, str], ...]:
+        """The keys, with their positions, that conversion may make equal though groups differ in them."""
+        trees = {each.column: each.value.tree for each in self.columns}
+        return tuple(
+            (position, name)
+            for position, name in enumerate(self.group_by or ())
+            if isinstance(tree := trees[name], Convert) and not keeps_apart(tree.operand.type, tree.type)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

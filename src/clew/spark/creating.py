@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -12,7 +13,7 @@ from clew.plan.steps import AggregateStep, AppendStep, Assignment
 from clew.spark.names import own_columns
 from clew.spark.narrow import Expressing
 from clew.spark.sql import quoted, spark_type, sql_of
-from clew.trace.layout import PARENTS, SOURCE_FILE, SOURCE_LINE, TRACE_ID
+from clew.trace.layout import PARENTS, SOURCE_FILE, SOURCE_LINE, TRACE_ID, group_key_column
 
 _GROUP_SIZE = "__group_size"
 
@@ -52,7 +53,9 @@ def appended_rows(
         return _as_working_rows(chosen, columns, filled, period, (SOURCE_FILE, SOURCE_LINE, TRACE_ID))
     grouped = aggregated(chosen, step.group_by, step.columns, sql, with_links=with_links)
     filled = {column.column: quoted(_out(index)) for index, column in enumerate(step.columns)}
-    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, _links(with_links))
+    keys = [F.col(quoted(name)).alias(group_key_column(position)) for position, name in step.narrowed_keys]
+    kept = (*_links(with_links), *keys)
+    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, kept)
 
 
 def source_sql(tree: Expression, expressing: Expressing) -> str:
@@ -94,7 +97,7 @@ def _as_working_rows(
     columns: tuple[Column, ...],
     filled: Mapping[str, str],
     period: str,
-    kept: tuple[str, ...] = (),
+    kept: tuple[str | SparkColumn, ...] = (),
 ) -> DataFrame:
     """All columns of the working dataset; NULL where the new rows say nothing. `_period` is the run's unless given.
 

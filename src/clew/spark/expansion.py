@@ -5,7 +5,7 @@ description is written, behind the last batch; so an expansion that breaks off i
 repeated adds nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,8 +19,11 @@ from clew.spark.parts import describe_part, described_part, write_part
 from clew.spark.sql import quoted, spark_type
 from clew.spark.trace_ids import read_traced
 from clew.spark.working import Progress, rebuild
+from clew.trace.files import TraceFiles
+from clew.trace.group_keys import GroupKey, group_keys
 from clew.trace.identity import ordinal_of
 from clew.trace.layout import LINEAGE, ORDINAL, TRACE_ID, Part
+from clew.trace.run_parts import RunParts
 from clew.trace.trace_ids import PARENT
 
 BATCH_ROWS = 100_000
@@ -78,36 +81,34 @@ def batches(part: Part, batch_rows: int) -> Iterator[Bounds]:
 
 def _links(run: EngineRun, progress: Progress, step: AggregateStep | AppendStep, part: Part) -> DataFrame:
     """Every row that the step looked at, beside the summary that has its keys."""
-    types = {column.name: spark_type(column.type) for column in run.plan.columns_after(step.seq)}
-    types |= {"_period": "STRING", "_labels": "STRING"}
-    names = list(step.group_by or ())
-    summaries = read_traced(run.storage.spark, run.storage.root, part, [(name, types[name]) for name in names])
-    keys = [F.col(quoted(name)).alias(f"__key{index}") for index, name in enumerate(names)]
-    rows = _members(run, progress, step, [(name, types[name]) for name in names])
-    same = [F.col(f"__key{index}").eqNullSafe(F.col(f"__own{index}")) for index in range(len(names))]
-    return summaries.select(ORDINAL, TRACE_ID, *keys).join(rows, same or F.lit(True))
+    keys = group_keys(RunParts(run.plan, tuple(progress.parts)), TraceFiles(run.storage.root), step, part)
+    columns = [(key.column, spark_type(key.value.type)) for key in keys]
+    summaries = read_traced(run.storage.spark, run.storage.root, part, columns)
+    of_summary = [F.col(quoted(key.column)).alias(f"__group{index}") for index, key in enumerate(keys)]
+    rows = _members(run, progress, step, keys)
+    same = [F.col(f"__group{index}").eqNullSafe(F.col(f"__own{index}")) for index in range(len(keys))]
+    return summaries.select(ORDINAL, TRACE_ID, *of_summary).join(rows, same or F.lit(True))
 
 
 def _members(
-    run: EngineRun, progress: Progress, step: AggregateStep | AppendStep, keys: list[tuple[str, str]]
+    run: EngineRun, progress: Progress, step: AggregateStep | AppendStep, keys: Sequence[GroupKey]
 ) -> DataFrame:
     """The rows that a step looked at: their keys and their trace ids."""
     if isinstance(step, AggregateStep):
         before = max((each.seq for each in run.plan.steps if each.seq < step.seq), default=0)
         working = rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=before)
         chosen = working.rows.where(run.expressing.filter(step.selector))
-        values = [quoted(name) for name, _ in keys]
+        values = [quoted(key.name) for key in keys]
     else:
         sql = partial(source_sql, expressing=run.expressing)
         source = run.storage.pinned(step.source)
         chosen = source.where(sql(step.source_selector.tree)) if step.source_selector else source
-        trees = {each.column: each.value.tree for each in step.columns}
-        values = [sql(trees[name]) for name, _ in keys]
+        values = [sql(key.value) for key in keys]
     return chosen.where(f"{TRACE_ID} IS NOT NULL").select(F.col(TRACE_ID).alias(PARENT), *_own(values, keys))
 
 
-def _own(values: list[str], keys: list[tuple[str, str]]) -> list[Column]:
+def _own(values: list[str], keys: Sequence[GroupKey]) -> list[Column]:
     return [
-        F.expr(f"CAST({value} AS {type_})").alias(f"__own{index}")
-        for index, (value, (_, type_)) in enumerate(zip(values, keys, strict=True))
+        F.expr(f"CAST({value} AS {spark_type(key.value.type)})").alias(f"__own{index}")
+        for index, (value, key) in enumerate(zip(values, keys, strict=True))
     ]

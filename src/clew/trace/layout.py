@@ -29,6 +29,7 @@ TRACE_ID = "_trace_id"
 """The trace id of a row where a file holds it: in registered datasets, and of rows that were appended as they were."""
 PARENTS = "__parents"
 """In the files of summary rows that were written with their links: the trace ids of the rows behind each, ascending."""
+_GROUP_KEY = "__key"
 DELETED_MASK = 1
 """The mask of a deleting step."""
 
@@ -43,6 +44,14 @@ def mask_column(seq: int, word: int = 0) -> str:
 def after_column(seq: int, position: int) -> str:
     """The column with the value that an assignment gave, by its position in the step."""
     return f"__s{seq}_a{position}"
+
+
+def group_key_column(position: int) -> str:
+    """In the files of rows summed up from another dataset: a key as groups had it, by its place among the keys.
+
+    Only for keys that lose something by the type of the column that they go to.
+    """
+    return f"{_GROUP_KEY}{position}"
 
 
 def mask_words(assignments: int) -> int:

@@ -19,6 +19,7 @@ from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.trace.database import Database
 from clew.trace.files import TraceFiles
+from clew.trace.group_keys import GroupKey
 from clew.trace.history import Histories
 from clew.trace.identity import RowIds
 from clew.trace.layout import Part
@@ -30,7 +31,7 @@ from clew.trace.row_sets import Cells, RowSet
 from clew.trace.run_parts import RunParts
 from clew.trace.step_records import Page, read_records, summaries
 from clew.trace.trace_ids import RowTraceIds
-from clew.trace.working_rows import created_rows, pinned_rows, rows_of_all_periods, working_rows
+from clew.trace.working_rows import created_rows, keys_of, pinned_rows, rows_of_all_periods, working_rows
 
 _MOST_ROWS = 100
 
@@ -194,8 +195,12 @@ class RunTrace:
         return rows_of_all_periods(self._reading, use)
 
     def created(self, part: Part) -> RowSet:
-        """The rows that a step created, as it created them."""
+        """The rows that a step created, as it created them, with the keys of their groups."""
         return created_rows(self._reading, part)
+
+    def group_keys(self, part: Part) -> tuple[GroupKey, ...]:
+        """The keys of the groups that the created rows of a part stand for."""
+        return keys_of(self._reading, part)
 
     def trace_id(self, row_id: str) -> int | None:
         """The trace id of a row, None where it has none."""

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from clew.lang.types import INTEGER, STRING
 from clew.plan.datasets import DatasetUse
+from clew.plan.steps import AggregateStep, AppendStep
+from clew.trace.group_keys import GroupKey, group_keys
 from clew.trace.layout import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part
 from clew.trace.reading import Reading
 from clew.trace.row_sets import RowSet
@@ -42,11 +44,20 @@ def working_rows(reading: Reading, at: int) -> RowSet:
 
 
 def created_rows(reading: Reading, part: Part) -> RowSet:
-    """The rows that a step created, as it created them."""
+    """The rows that a step created, as it created them, with the keys of their groups."""
     system = (("_deleted", Sql("FALSE")),)
     origins = [FileRows(file, reading.files.columns(file), system) for file in part.files]
-    types = reading.run.columns(part.seq)
+    keys = [(key.column, key.value.type) for key in keys_of(reading, part) if key.column != key.name]
+    types = (*reading.run.columns(part.seq), *keys)
     return RowSet(files=reading.files, database=reading.database, types=types, origins=origins)
+
+
+def keys_of(reading: Reading, part: Part) -> tuple[GroupKey, ...]:
+    """The keys of the groups that the rows of a part stand for; none where they are no summaries."""
+    step = reading.run.step(part.seq)
+    if not isinstance(step, AggregateStep | AppendStep):
+        return ()
+    return group_keys(reading.run, reading.files, step, part)
 
 
 def pinned_rows(reading: Reading, use: DatasetUse) -> RowSet:
