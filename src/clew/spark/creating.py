@@ -53,9 +53,9 @@ def appended_rows(
         return _as_working_rows(chosen, columns, filled, period, (SOURCE_FILE, SOURCE_LINE, TRACE_ID))
     grouped = aggregated(chosen, step.group_by, step.columns, sql, with_links=with_links)
     filled = {column.column: quoted(_out(index)) for index, column in enumerate(step.columns)}
-    keys = [F.col(quoted(name)).alias(group_key_column(position)) for position, name in step.narrowed_keys]
-    kept = (*_links(with_links), *keys)
-    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, kept)
+    kept: list[str | SparkColumn] = [*_links(with_links)]
+    kept += [F.col(quoted(name)).alias(group_key_column(position)) for position, name in step.narrowed_keys]
+    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, tuple(kept))
 
 
 def source_sql(tree: Expression, expressing: Expressing) -> str:

@@ -36,6 +36,8 @@ def group_keys(run: RunParts, files: TraceFiles, step: AggregateStep | AppendSte
     found = list[GroupKey]()
     for position, name in enumerate(step.group_by or ()):
         own, value = group_key_column(position), values[name]
-        has_own = own in stored and isinstance(value, Convert)
-        found.append(GroupKey(name, own, value.operand) if has_own else GroupKey(name, name, value))
+        if own in stored and isinstance(value, Convert):
+            found.append(GroupKey(name, own, value.operand))
+        else:
+            found.append(GroupKey(name, name, value))
     return tuple(found)
