@@ -33,8 +33,8 @@ def as_data(node: Node | None) -> object:
 def test_without_a_kind_all_kinds_are_listed(clew: Callable) -> None:
     answer = clew("schema")
     assert answer.code == 0
-    assert [line.split()[0] for line in answer.out.splitlines()[:-1]] == list(KINDS)
-    assert [each["kind"] for each in clew("schema", "--json").json["kinds"]] == list(KINDS)
+    assert [line.split()[0] for line in answer.out.splitlines()[:-1]] == [*KINDS, "captures"]
+    assert [each["kind"] for each in clew("schema", "--json").json["kinds"]] == [*KINDS, "captures"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,10 +51,31 @@ def test_the_schema_of_a_kind_accepts_the_sample_files_of_that_kind(clew: Callab
         assert [error.message for error in validator.iter_errors(content)] == [], path.name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "captures"])
 def test_the_schema_of_a_kind_refuses_an_unknown_key(clew: Callable, kind: str) -> None:
     schema = clew("schema", kind).json
     assert not Draft202012Validator(schema).is_valid({"id": "x", "name": "x", "no_such_key": 1})
+
+
+def test_the_schema_of_captures_is_that_of_what_a_run_takes(clew: Callable) -> None:
+    answer = clew("schema", "captures")
+    assert answer.json["title"] == "Clew captures (the file of `clew run --captures`)"
+    validator = Draft202012Validator(answer.json)
+    validator.check_schema(answer.json)
+    wish = {
+        "breakpoint": "cleaned",
+        "mode": "sample_view",
+        "limits": {"max_rows": 10},
+        "sample": {"rows": 5},
+        "include_columns": "ALL",
+        "exclude_columns": ["memo_*"],
+        "mask": {"name": {"keep_last": 2}, "city": "hash"},
+        "ttl_days": 2,
+        "store": "close-review",
+    }
+    assert validator.is_valid({"captures": [wish, {"breakpoint": "*"}]})
+    for wrong in ({"mode": "all"}, {"sample": 5}, {"breakpoint": 1.5}, {"mask": {"name": "blur"}}):
+        assert not validator.is_valid({"captures": [wish | wrong]}), wrong
 
 
 def test_json_makes_no_difference_to_a_schema(clew: Callable) -> None:

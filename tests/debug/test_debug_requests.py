@@ -1,5 +1,6 @@
 """Asking for captures: names, modes, limits, columns, and what an environment does not allow."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,23 @@ def test_a_file_of_captures_is_read_with_places(plan: Plan, tmp_path: Path) -> N
     span = error.value.diagnostic.span
     assert span is not None
     assert (span.file, span.line) == ("captures.yaml", 7)
+
+
+def test_a_capture_that_was_read_can_be_sent_and_read_again(plan: Plan) -> None:
+    detailed = {
+        "breakpoint": "kept",
+        "mode": "sample_raw",
+        "limits": {"max_bytes": 9000, "max_rows": 90, "max_columns": 3},
+        "sample": {"rows": 5},
+        "exclude_columns": ["cit*"],
+        "mask": {"name": {"keep_last": 2}, "amount": "hash"},
+        "ttl_days": 2,
+    }
+    wishes = capture_wishes_of_data([detailed, "kept"], "captures")
+    sent = json.loads(json.dumps([wish.to_data() for wish in wishes]))
+    again = capture_wishes_of_data(sent, "captures")
+    assert requests_of(plan, again, DEV) == requests_of(plan, wishes, DEV)
+    assert [wish.to_data() for wish in again] == [wish.to_data() for wish in wishes]
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,47 @@ def test_a_run_on_a_server_is_followed_from_the_command_line(
     assert (document["status"], document["requested_by"]) == ("COMPLETED", "the operator")
 
 
+CAPTURES = """
+captures:
+  - {breakpoint: cleaned, mode: sample_view, sample: {rows: 5}, mask: {journal_id: {keep_last: 2}}}
+"""
+
+
+def test_captures_of_a_file_and_of_words_go_to_the_server_with_the_run(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token, file = _token_file(served, tmp_path, "engineer"), tmp_path / "captures.yaml"
+    file.write_text(CAPTURES, encoding="utf-8")
+    worker = HostedWorker(served.site)
+    worker.start()
+    try:
+        with listening_in_a_thread(served, ServerSettings(event_poll_s=0.02)) as url:
+            base = ["run", "gl-close", "--period", "2026-01", "--server", url, "--token-file", token, "--json"]
+            assert command([*base, "--captures", str(file), "--capture", "converted=stats"]) == 0
+            captures = json.loads(capsys.readouterr().out)["captures"]
+            file.write_text(CAPTURES.replace("rows: 5", "rows: few"), encoding="utf-8")
+            assert command([*base, "--captures", str(file)]) == 1
+            error = json.loads(capsys.readouterr().out)["error"]
+            assert command([*base, "--dry-run"]) == 2
+            refused = json.loads(capsys.readouterr().out)["error"]
+    finally:
+        worker.stop()
+    asked = {each["breakpoint"].rpartition("::")[2]: each["asked_mode"] for each in captures}
+    assert asked == {"cleaned": "sample_view", "converted": "stats"}
+    records = served.site.state.captures.of_run(captures[0]["run_id"])
+    [request] = [each.request for each in records if each.request and each.request.mode.value == "sample_view"]
+    assert request.sample_rows == 5
+    assert {column.name: str(column.mask) for column in request.columns if column.mask} == {
+        "journal_id": "keep_last(2)"
+    }
+    assert (error["code"], error["line"]) == ("InvalidValue", 3)
+    assert (refused["code"], refused["message"]) == (
+        "WrongUsage",
+        "--dry-run reads data from here, not on a server",
+    )
+    assert refused["hint"].startswith("leave out --server")
+
+
 def test_a_run_that_fails_on_a_server_fails_here_too(
     served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from clew.diagnostics import ClewError, Diagnostic, TransientFailure, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.server import SERVER_UNREACHABLE
+from clew.model import CaptureWish
 from clew.plan import Plan, plan_from_json
 from clew.runs.events.codec import decode
 from clew.runs.events.envelope import RawEvent, StoredEvent
@@ -39,9 +40,12 @@ class RemoteServer:
     url: str
     token: str = field(repr=False)
 
-    def submit(self, project: str, period: str, request_id: str | None, captures: Sequence[str] = ()) -> dict[str, Any]:
-        """Ask for a run, with captures in the words of `--capture`; the run as it stands."""
-        wish = {"project": project, "period": period, "request_id": request_id, "captures": list(captures)}
+    def submit(
+        self, project: str, period: str, request_id: str | None, captures: Sequence[CaptureWish] = ()
+    ) -> dict[str, Any]:
+        """Ask for a run with captures; the run as it stands."""
+        listed = [capture.to_data() for capture in captures]
+        wish = {"project": project, "period": period, "request_id": request_id, "captures": listed}
         return self._document("POST", "/runs", {name: value for name, value in wish.items() if value is not None})
 
     def run(self, run_id: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from clew.cli.views.run_progress import LiveWatch, PlainWatch, RunProgress, watc
 from clew.cli.views.run_steps import StepLines
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
+from clew.model import CaptureWish
 from clew.runs.signals import SignalType
 
 TOKEN_VARIABLE = "CLEW_TOKEN"  # noqa: S105 - the name of a variable
@@ -45,7 +46,7 @@ def run_remotely(
     project: str,
     period: str,
     request_id: str | None,
-    captures: Sequence[str],
+    captures: Sequence[CaptureWish],
     session: Session,
 ) -> int:
     """Ask a server for a run and follow it to its end; the exit code is 0 where it has completed."""

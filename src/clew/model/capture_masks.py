@@ -29,6 +29,10 @@ class Mask:
     def __str__(self) -> str:
         return f"{self.kind}({self.characters})" if self.kind is MaskKind.KEEP_LAST else str(self.kind)
 
+    def to_data(self) -> str | dict[str, int]:
+        """As it is written."""
+        return {self.kind.value: self.characters} if self.kind is MaskKind.KEEP_LAST else self.kind.value
+
 
 class _MaskShape(Shape[Mask]):
     """`hash`, `redact`, or `{keep_last: 4}`."""

@@ -58,12 +58,20 @@ class WishedLimits(Located):
     max_rows: int | None = key(Whole(1), "The most rows.", default=None)
     max_columns: int | None = key(Whole(1), "The most columns.", default=None)
 
+    def to_data(self) -> dict[str, object]:
+        """As they are written."""
+        return {"max_bytes": self.max_bytes, "max_rows": self.max_rows, "max_columns": self.max_columns}
+
 
 @record("the sample of a capture")
 class WishedSample(Located):
     """How many rows a sample has."""
 
     rows: int = key(Whole(1), "How many rows to keep.", default=200)
+
+    def to_data(self) -> dict[str, object]:
+        """As it is written."""
+        return {"rows": self.rows}
 
 
 @record("a capture")
@@ -81,6 +89,20 @@ class CaptureWish(Located):
     mask: Mapping[str, Mask] = key(MapOf(MASK, "masks by column"), "Columns to mask.", default_factory=dict)
     ttl_days: int | None = key(Whole(1), "Days until it is removed; as the environment says if left out.", default=None)
     store: str | None = key(NAME, "A capture_store of the environment; its own storage if left out.", default=None)
+
+    def to_data(self) -> dict[str, object]:
+        """What `capture_wishes_of_data` reads as the same wish, in values that JSON has."""
+        return {
+            "breakpoint": self.breakpoint,
+            "mode": self.mode.value if self.mode is not None else None,
+            "limits": self.limits.to_data(),
+            "sample": self.sample.to_data(),
+            "include_columns": list(self.include_columns),
+            "exclude_columns": list(self.exclude_columns),
+            "mask": {column: mask.to_data() for column, mask in self.mask.items()},
+            "ttl_days": self.ttl_days,
+            "store": self.store,
+        }
 
 
 @record("a file of captures")

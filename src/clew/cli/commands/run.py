@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from clew.model import CaptureWish
 
 
+_HERE = "leave out --server, where the workspace and its data can be reached from here"
+
+
 def run_project(
     context: typer.Context,
     project: Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")],
@@ -63,10 +66,11 @@ def run_project(
     if server is not None:
         from clew.cli.remote_run import run_remotely, server_of
 
-        if captures is not None or dry_run:
-            raise UserError(WRONG_USAGE.anywhere(problem="--server takes neither --captures nor --dry-run"))
+        if dry_run:
+            raise UserError(WRONG_USAGE.anywhere(problem="--dry-run reads data from here, not on a server", hint=_HERE))
         asked = server_of(server, token_file)
-        raise typer.Exit(run_remotely(asked, project, period, request_id, capture or [], session))
+        wishes = _wishes(Path.cwd(), capture or [], captures)
+        raise typer.Exit(run_remotely(asked, project, period, request_id, wishes, session))
     if dry_run:
         opened = session.open(workspace, environment)
         _dry_run(opened, project, period, _wishes(opened.root, capture or [], captures), session)

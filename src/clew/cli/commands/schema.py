@@ -22,17 +22,15 @@ def schema(
 
     Editors use it to complete keys and to check while you type.
     """
-    from clew.model import schema_of
-    from clew.model.kinds import FILE_KINDS, WORKSPACE_FILE
+    from clew.model.schemas import SCHEMA_PLACES, schema_of
 
     session = context.ensure_object(Session)
     if kind is not None:
         write_json(schema_of(kind))
         return
-    places = {name: f"{file.folder}/*.yaml" if file.folder else WORKSPACE_FILE for name, file in FILE_KINDS.items()}
     if session.wants_json:
-        write_json({"kinds": [{"kind": name, "files": place} for name, place in places.items()]})
+        write_json({"kinds": [{"kind": name, "files": place} for name, place in SCHEMA_PLACES.items()]})
         return
-    for name, place in places.items():
+    for name, place in SCHEMA_PLACES.items():
         say(f"{name:<12}{place}")
     say("`clew schema KIND` prints the JSON Schema of one of them")
