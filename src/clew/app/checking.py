@@ -1,16 +1,26 @@
 """Checking a workspace, or one project of it: everything that is wrong, in one go."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.app.concern import Concern, concern_of, unread_files
+from clew.app.recorded_state import Conflicts
 from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order
 from clew.diagnostics.codes.workspace import UNKNOWN_PROJECT
 from clew.model import LoadedWorkspace, Project
-from clew.plan import WorkspaceCompiler, compile_workspace
+from clew.plan import Plan, WorkspaceCompiler, compile_workspace
 
 _COUNTED = ("projects", "datasets", "datasources", "resolvers", "calendars", "fragments", "scenarios")
 """The folders whose files a check counts, in the order in which it says so."""
+
+
+Compare = Callable[[Sequence[tuple[Project, Plan]]], Conflicts]
+"""Compares projects that have plans with what runs have left."""
+
+
+def nothing_to_compare(_projects: Sequence[tuple[Project, Plan]]) -> Conflicts:
+    """For a check of the files alone."""
+    return Conflicts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,8 @@ class Check:
     diagnostics: tuple[Diagnostic, ...]
     counts: Mapping[str, int]
     """The number of files by folder, without those that are empty."""
+    notes: tuple[str, ...] = ()
+    """What could not be looked at."""
 
     @property
     def is_ok(self) -> bool:
@@ -32,17 +44,26 @@ class Check:
             "ok": self.is_ok,
             "counts": {"errors": len(self.diagnostics), **self.counts},
             "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
+            "notes": list(self.notes),
         }
 
+    def with_conflicts(self, conflicts: Conflicts) -> "Check":
+        """The check with what the state store has against it."""
+        diagnostics = in_order([*self.diagnostics, *conflicts.diagnostics])
+        return Check(diagnostics, self.counts, (*self.notes, *conflicts.notes))
 
-def check_workspace(loaded: LoadedWorkspace) -> Check:
-    """Compile everything."""
-    diagnostics = in_order([*loaded.diagnostics, *compile_workspace(loaded.workspace).diagnostics])
+
+def check_workspace(loaded: LoadedWorkspace, compare: Compare = nothing_to_compare) -> Check:
+    """Compile everything, and have what has a plan compared."""
+    compiled = compile_workspace(loaded.workspace)
+    diagnostics = in_order([*loaded.diagnostics, *compiled.diagnostics])
     files = {*loaded.sources, *(diagnostic.span.file for diagnostic in diagnostics if diagnostic.span)}
-    return Check(diagnostics, _counts(files))
+    planned = {each.id: each for each in loaded.workspace.projects if each.id in compiled.plans}
+    conflicts = compare([(project, compiled.plans[name]) for name, project in planned.items()])
+    return Check(diagnostics, _counts(files)).with_conflicts(conflicts)
 
 
-def check_project(loaded: LoadedWorkspace, name: str) -> Check:
+def check_project(loaded: LoadedWorkspace, name: str, compare: Compare = nothing_to_compare) -> Check:
     """Compile one project, and look at nothing that has no say in it."""
     project = find_project(loaded, name)
     if project is None:
@@ -54,7 +75,9 @@ def check_project(loaded: LoadedWorkspace, name: str) -> Check:
         *(each for each in loaded.diagnostics if each.span and each.span.file in concern.scenario_files),
         *(each for scenario in concern.scenarios for each in compiler.scenario(scenario)),
     ]
-    return Check(in_order(found), _counts(concern.files | concern.scenario_files))
+    plan = compiler.project(project).plan
+    conflicts = compare([] if plan is None else [(project, plan)])
+    return Check(in_order(found), _counts(concern.files | concern.scenario_files)).with_conflicts(conflicts)
 
 
 def obstacles(concern: Concern, loaded: LoadedWorkspace, compiler: WorkspaceCompiler) -> tuple[Diagnostic, ...]:

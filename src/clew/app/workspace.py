@@ -3,12 +3,13 @@
 # ruff: noqa: PLC0415 - runs need databases and Spark, which a check should not wait for
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.app.checking import Check, check_project, check_workspace
 from clew.app.planning import plan_definition, plan_project
+from clew.app.recorded_state import Conflicts, conflicts_of
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
 from clew.model import (
@@ -77,6 +78,11 @@ class Workspace:
             raise UserError(UNKNOWN_ENVIRONMENT.anywhere(name=self.environment_name, hint=hint))
         return known[self.environment_name]
 
+    def require_environment(self) -> None:
+        """UserError where an environment was asked for that does not exist. The usual one is a matter of checking."""
+        if self._environment is not None:
+            _ = self.environment
+
     @property
     def run_environment(self) -> "RunEnvironment":
         """The environment as runs take it: paths, addresses, policies."""
@@ -85,8 +91,18 @@ class Workspace:
         return RunEnvironment(self.environment_name, self.environment, self.root)
 
     def check(self, project: str | None = None) -> Check:
-        """Everything that is wrong with the workspace, or with what has a say in one project."""
-        return check_workspace(self.loaded) if project is None else check_project(self.loaded, project)
+        """Everything that is wrong with the workspace, or with what has a say in one project.
+
+        Where the environment has a state store, projects are compared with the versions of datasets in it.
+        """
+        compare = partial(conflicts_of, self)
+        return (
+            check_workspace(self.loaded, compare) if project is None else check_project(self.loaded, project, compare)
+        )
+
+    def conflicts(self, plan: Plan) -> Conflicts:
+        """What versions of datasets and active projects have against the plan of a project of this workspace."""
+        return conflicts_of(self, [(each, plan) for each in self.loaded.workspace.projects if each.id == plan.name])
 
     def plan(self, project: "str | ProjectBuilder") -> Plan:
         """The plan of a project by id or name, or of one written in Python. UserError with all that is in its way."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from clew.app.checking import find_project
 from clew.app.running.state import State
-from clew.app.running.version_conflicts import broken_by
+from clew.app.running.version_conflicts import Registries, broken_by
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError, raise_if_any
 from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
@@ -91,7 +91,8 @@ def activate(workspace: Workspace, state: State, name: str, actor: str) -> Proje
     """Check a project and freeze it as the version that runs, unless that would break others that are active."""
     project = _project(workspace, name)
     plan = workspace.plan(project.id)
-    raise_if_any(list(broken_by(plan, workspace.loaded.workspace.projects, state)))
+    on_record = Registries(state.datasets, state.projects)
+    raise_if_any(list(broken_by(plan, workspace.loaded.workspace.projects, on_record)))
     return state.projects.activate(
         project=project.id,
         digest=plan.digest,

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
-from clew.app.running.state import State
-from clew.diagnostics import Diagnostic
+from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.codes.project import DATASET_CONFLICT
 from clew.lang.types import Type
 from clew.model import Period, PeriodTree, Project
@@ -12,8 +12,51 @@ from clew.plan import Plan, plan_from_json
 from clew.plan.conflicts import columns_that_matter, datasets_read, missing_and_retyped
 from clew.plan.datasets import DatasetUse
 from clew.plan.registration import registered_use
-from clew.plan.steps import OutputStep
-from clew.runs.registry import DatasetVersion
+from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+from clew.runs.registry import DatasetRegistry, DatasetVersion, ProjectRegistry
+
+
+class Offer(Protocol):
+    """A version of a dataset, as far as its columns go."""
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Names and types."""
+        ...
+
+
+class OnRecord(Protocol):
+    """What an environment has registered and activated."""
+
+    def versions(self, dataset: str) -> Sequence[Offer]:
+        """All versions of a dataset, newest first; none where nobody registered it."""
+        ...
+
+    def active_plan(self, project: str) -> str | None:
+        """The plan of the version that runs, as it was stored; None where none is active."""
+        ...
+
+
+class Registries:
+    """What is on record in a state store that is open."""
+
+    def __init__(self, datasets: DatasetRegistry, projects: ProjectRegistry) -> None:
+        self._datasets = datasets
+        self._projects = projects
+
+    def versions(self, dataset: str) -> Sequence[Offer]:
+        """All versions of a dataset, newest first; none where nobody registered it."""
+        return self._datasets.versions(dataset)
+
+    def active_plan(self, project: str) -> str | None:
+        """The plan of the version that runs, as it was stored; None where none is active."""
+        active = self._projects.active(project)
+        return None if active is None else active.plan
 
 
 def version_conflict(
@@ -35,26 +78,55 @@ def version_conflict(
     for made in versions:
         problems = missing_and_retyped(needed, made.columns) if (made.run_id, made.seq) in makers else []
         if problems:
-            said = f'version {made.version} of the dataset "{use.dataset_id}" {" and ".join(problems)}'
-            return f'{said}, which the project "{plan.name}" uses; {_last_that_fits(versions, needed)}'
+            return _told(plan, use, made, problems, _last_that_fits(versions, needed))
     return None
 
 
-def _last_that_fits(versions: Sequence[DatasetVersion], needed: Mapping[str, Type]) -> str:
+def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterator[Diagnostic]:
+    """The versions that a run of a project would read, as far as they lack what its plan uses, whatever the period.
+
+    What counts is the version itself: files of other periods that it carries over may be older and are left to runs.
+    """
+    for use, place in _reads_with_places(plan, project):
+        versions = record.versions(use.dataset_id) if use.resolver_id is None else ()
+        wanted = (each for each in versions if use.pinned_version in {None, each.version})
+        version = next(wanted, None)
+        needed = columns_that_matter(plan, use)
+        problems = [] if version is None else missing_and_retyped(needed, version.columns)
+        if version is not None and problems:
+            problem = _told(plan, use, version, problems, _last_that_fits(versions, needed))
+            yield DATASET_CONFLICT.at(place, problem=problem)
+
+
+def _reads_with_places(plan: Plan, project: Project) -> Iterator[tuple[DatasetUse, Span | None]]:
+    yield plan.input, project.place("input_dataset")
+    for step in plan.steps:
+        if isinstance(step, UpdateStep):
+            yield from ((join.dataset, step.place) for join in step.joins)
+        elif isinstance(step, AppendStep):
+            yield step.source, step.place
+
+
+def _told(plan: Plan, use: DatasetUse, version: Offer, problems: Sequence[str], fitting: str) -> str:
+    said = f'version {version.version} of the dataset "{use.dataset_id}" {" and ".join(problems)}'
+    return f'{said}, which the project "{plan.name}" uses; {fitting}'
+
+
+def _last_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> str:
     fitting = next((each for each in versions if not missing_and_retyped(needed, each.columns)), None)
     return "no version has what it needs" if fitting is None else f"version {fitting.version} was the last that fits"
 
 
-def broken_by(plan: Plan, projects: Sequence[Project], state: State) -> Iterator[Diagnostic]:
+def broken_by(plan: Plan, projects: Sequence[Project], record: OnRecord) -> Iterator[Diagnostic]:
     """What the active versions of other projects would miss, once this plan registers its datasets."""
     for step in plan.steps:
         if not isinstance(step, OutputStep) or step.registers is None:
             continue
         offered = [(column.name, str(column.type)) for column in registered_use(plan, step.registers).columns]
-        for user, use in _users_of(step.registers, plan.name, projects, state):
+        for user, use in _users_of(step.registers, plan.name, projects, record):
             problems = missing_and_retyped(columns_that_matter(user, use), offered)
             if problems:
-                newest = state.datasets.versions(step.registers)
+                newest = record.versions(step.registers)
                 since = f" since its version {newest[0].version}" if newest else ""
                 problem = (
                     f'the next version of the dataset "{step.registers}" {" and ".join(problems)}, which the active'
@@ -64,13 +136,13 @@ def broken_by(plan: Plan, projects: Sequence[Project], state: State) -> Iterator
 
 
 def _users_of(
-    dataset: str, writer: str, projects: Sequence[Project], state: State
+    dataset: str, writer: str, projects: Sequence[Project], record: OnRecord
 ) -> Iterator[tuple[Plan, DatasetUse]]:
     for project in projects:
-        active = state.projects.active(project.id)
+        active = record.active_plan(project.id)
         if active is None or project.id == writer:
             continue
-        plan = plan_from_json(json.loads(active.plan))
+        plan = plan_from_json(json.loads(active))
         for use in datasets_read(plan):
             if use.dataset_id == dataset and use.resolver_id is None and use.pinned_version is None:
                 yield plan, use

@@ -8,7 +8,7 @@ import typer
 
 from clew.cli.colour import bad, error_text, good
 from clew.cli.failure import FAILED
-from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
+from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.cli.words import counted, enumerated
@@ -23,15 +23,18 @@ def check(
         str | None, typer.Argument(metavar="PROJECT", help="Only what concerns this project.", show_default=False)
     ] = None,
     workspace: WorkspaceOption = None,
+    environment: EnvironmentOption = None,
     _json: JsonOption = False,
     _verbose: VerboseOption = False,
 ) -> None:
     """Compile everything and say all that is wrong.
 
-    Reads every file of the workspace, starts no Spark and changes nothing.
+    Reads every file of the workspace, starts no Spark and changes nothing. Where the environment has a state store,
+    projects are compared with the versions of datasets in it, too.
     """
     session = context.ensure_object(Session)
-    opened = session.open(workspace)
+    opened = session.open(workspace, environment)
+    opened.require_environment()
     found = opened.check(project)
     if session.wants_json:
         write_json({"workspace": opened.name, "project": project, **found.to_json()})
@@ -44,6 +47,8 @@ def check(
 def _print(found: "Check", session: Session) -> None:
     for diagnostic in found.diagnostics:
         say(error_text(diagnostic, session.source_of, sys.stdout))
+    for note in found.notes:
+        say(f"note: {note}")
     checked = _in_words(found.counts)
     time = f"({session.seconds:.1f} s)"
     if found.is_ok:
