@@ -1,7 +1,11 @@
 """Datasources: connections to where data lives."""
 
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+from clew.diagnostics import Diagnostic
+from clew.diagnostics.codes.workspace import INVALID_VALUE
+from clew.model.addresses import NOT_HERE, has_password
 from clew.model.shapes import NAME, PATH, SECRET, SLUG, TEXT, Constant, Definition, Located, Record, Tagged, key, record
 
 
@@ -20,6 +24,13 @@ class DatabaseOptions(Located):
     driver: str | None = key(NAME, "The class of the JDBC driver.", default=None)
     jar: str | None = key(TEXT, "The jar of the JDBC driver.", default=None)
     schema: str | None = key(NAME, "The database schema that tables are looked up in.", default=None)
+
+    def check(self) -> Iterator[Diagnostic]:
+        """Definitions are kept in version control, and passwords are not."""
+        if has_password(self.url):
+            problem = "a password stands in the address of the database"
+            hint = f"{NOT_HERE}, as credential_ref of the datasource"
+            yield INVALID_VALUE.at(self.place("url"), problem=problem, hint=hint)
 
 
 @record("a files datasource")

@@ -31,6 +31,9 @@ from clew.model.shapes import (
     record,
 )
 
+MOST_SEQ = 999_999_999
+"""The largest seq that can be written: it still fits the whole numbers of every store after fragments are put in."""
+
 
 class WriteMode(StrEnum):
     """What an output does with what is there already."""
@@ -161,7 +164,7 @@ class PathDestination(Located):
 class Location(Located):
     """A place for files that no datasource describes."""
 
-    path: str = key(TEMPLATE, "The path or URL, with placeholders such as {period}.")
+    path: str = key(TEMPLATE, "The path below the workspace, with placeholders such as {period}.")
     format: str | None = key(
         NAME,
         "csv, jsonl, parquet, or any other format of Spark; by the suffix of the path where left out.",
@@ -226,7 +229,7 @@ class _Common(Located):
     """What all operations have."""
 
     id: str | None = key(NAME, "The id.", default=None)
-    seq: int = key(Whole(1), "The position: operations are done in the order of their seq. Gaps are allowed.")
+    seq: int = key(Whole(1, MOST_SEQ), "The position: operations are done in the order of their seq. Gaps are allowed.")
     name: str = key(NAME, "What the operation does, for people.")
     description: str = key(TEXT, "Why it does so.", default="")
     selector: ExpressionText | None = key(
@@ -295,7 +298,7 @@ class Use(Located):
     """The operations of a fragment in this place."""
 
     seq: int | None = key(
-        Whole(1),
+        Whole(1, MOST_SEQ),
         "The seq of the first operation of the fragment; behind the entry before where left out.",
         default=None,
     )

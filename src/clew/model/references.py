@@ -18,6 +18,7 @@ from clew.model.dataset import Dataset, Status
 from clew.model.datasource import Datasource
 from clew.model.fragment import Fragment
 from clew.model.operations import LocationDestination, Operation, Output, PathDestination, TableDestination, Use
+from clew.model.output_places import problems_of_output_place
 from clew.model.project import Project
 from clew.model.resolver import ANY_LEVEL, Resolver
 from clew.model.scenario import Scenario
@@ -125,6 +126,8 @@ def _problems_of_destinations(workspace: Workspace, operations: Iterable[Operati
                 yield from _unknown_datasource(workspace, destination.datasource_id, place)
             case LocationDestination():
                 pass
+        if isinstance(operation.arguments.destination, PathDestination | LocationDestination):
+            yield from problems_of_output_place(workspace, operation.arguments.destination)
 
 
 def _unknown_datasource(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY, UNKNOWN_ENVIRONMENT
+from clew.model.addresses import NOT_HERE, can_hold_state, has_password
 from clew.model.capture_masks import MASK, Mask, MaskKind
 from clew.model.scalars import Scalar
 from clew.model.shapes import (
@@ -263,6 +264,16 @@ class Environment(Located):
         MapOf(Record(Sink), "sinks by id"), "Where postlude jobs may emit to.", default_factory=dict
     )
     bus: tuple[Bus, ...] = key(ListOf(Record(Bus), "event buses"), "Where events of runs are sent.", default=())
+
+    def check(self) -> Iterator[Diagnostic]:
+        """The state store is in a database that can hold it, and no password stands in its address."""
+        place = self.place("state_store")
+        if not can_hold_state(self.state_store):
+            hint = "write sqlite:///path or postgresql://host/database"
+            yield INVALID_VALUE.at(place, problem="this is no address of a state store", hint=hint)
+        elif has_password(self.state_store):
+            hint = f"{NOT_HERE}, as state_store_credential_ref"
+            yield INVALID_VALUE.at(place, problem="a password stands in the address of the state store", hint=hint)
 
     @property
     def capture_modes(self) -> tuple[CaptureMode, ...]:

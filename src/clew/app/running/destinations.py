@@ -1,6 +1,6 @@
 """Where the outputs of a run go: under the root of their datasource, or for a draft into the sandbox."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.lang.types import Type
 from clew.model import DatabaseDatasource, FilesDatasource, Period, Workspace
+from clew.model.output_places import NO_URL, is_url, written_over
 from clew.plan import Plan
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.resolution import fill_template
@@ -15,6 +16,9 @@ from clew.plan.steps import OutputStep
 from clew.plan.tables import TableAddress
 from clew.spark.output_tables import TableTarget
 from clew.spark.publishing import Target
+
+_REPLACED = {"parquet", "csv", "json", "jsonl", "orc"}
+"""Formats whose folder is replaced as a whole; others look after what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +75,26 @@ class Destinations:
                 kind = "a database" if isinstance(datasource, DatabaseDatasource) else "not there"
                 problem = f'the datasource "{step.destination.datasource_id}" is {kind}, and the output has a path'
                 raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
+            if is_url(datasource.options.root):
+                problem = f'an output cannot go to the URL "{datasource.options.root}"'
+                raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=NO_URL))
             root = self.workspace.root / datasource.options.root
         path = (root / written).resolve()
         if not path.is_relative_to(root.resolve()):
             problem = f'the output path "{written}" leads out of its root'
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="keep it below the datasource's root"))
+        self._require_own_place(step, path)
         return path
+
+    def _require_own_place(self, step: OutputStep, path: Path) -> None:
+        """Replacing a folder takes away all that is in it, so nothing else may be in it."""
+        over = written_over(self.workspace, path)
+        if over is None and step.mode == "overwrite" and step.destination.format in _REPLACED:
+            over = next(_strangers(path), None)
+        if over is not None:
+            problem = f"an output to {self._shown(path)} would take away {over}, which no output has written"
+            hint = "choose a folder that nothing else is in, or move the file elsewhere"
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
 
     def _filled(self, template: str) -> str:
         return fill_template(template, self.plan.input, self.period)
@@ -84,3 +102,11 @@ class Destinations:
     def _shown(self, path: Path) -> str:
         root = self.workspace.root.resolve()
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _strangers(folder: Path) -> Iterator[str]:
+    """Files below a folder that Spark does not name as it names those of an output."""
+    if folder.is_dir():
+        for each in sorted(folder.rglob("*")):
+            if not each.name.startswith(("part-", "_", ".")) and not each.is_dir():
+                yield each.relative_to(folder).as_posix()
