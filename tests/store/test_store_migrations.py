@@ -115,6 +115,23 @@ def test_what_is_not_a_state_store_is_refused(address: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("address", ["mysql://u:hunter2@localhost/x", "postgresql://u:hunter2@localhost:port/x"])
+def test_a_refused_address_is_told_without_its_password(address: str) -> None:
+    with pytest.raises(UserError) as refused, open_run_stores(address):
+        pass
+    assert refused.value.code == "StoreUnreadable"
+    assert "localhost" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_folder_that_cannot_be_made_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file", encoding="utf-8")
+    with pytest.raises(UserError) as refused, open_run_stores(f"sqlite:///{tmp_path}/taken/state.db"):
+        pass
+    assert refused.value.code == "StoreUnreadable"
+    assert "its folder cannot be made" in str(refused.value)
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.write_text("id;amount\n" * 500)

@@ -86,8 +86,9 @@ def run_stores(database: Database, options: StoreOptions) -> RunStores:
 def _transactions(url: str, options: StoreOptions) -> tuple[Transactions, sa.ColumnElement[object] | Clock]:
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as error:
-        raise UserError(STORE_UNREADABLE.anywhere(place=url, reason="it is not an address of a database")) from error
+    except (sa.exc.ArgumentError, ValueError) as error:
+        reason = "it is not an address of a database"
+        raise UserError(STORE_UNREADABLE.anywhere(place=_without_password(url), reason=reason)) from error
     match parsed.get_backend_name():
         case "sqlite" if parsed.database:
             path = Path(parsed.database)
@@ -96,4 +97,11 @@ def _transactions(url: str, options: StoreOptions) -> tuple[Transactions, sa.Col
             server = PostgresqlTransactions(parsed, busy_timeout_s=options.busy_timeout_s)
             return server, sa.func.clock_timestamp(type_=Moment)
         case other:
-            raise UserError(STORE_UNREADABLE.anywhere(place=url, reason=f'"{other}" cannot hold a state store'))
+            reason = f'"{other}" cannot hold a state store'
+            raise UserError(STORE_UNREADABLE.anywhere(place=_without_password(url), reason=reason))
+
+
+def _without_password(url: str) -> str:
+    """An address as it may be shown: nothing stands before its host, in case that was a password."""
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from clew.diagnostics import TransientFailure
+from clew.diagnostics import TransientFailure, UserError
+from clew.diagnostics.codes.runs import STORE_UNREADABLE
 from clew.runs.events.codec import canonical_json
 from clew.store.errors import driver_errors
 
@@ -32,7 +33,7 @@ class SqliteTransactions:
     """
 
     def __init__(self, path: Path, *, busy_timeout_s: float) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path)
         self._path = path
         self._writing = threading.Lock()
         self._patience_s = busy_timeout_s
@@ -77,6 +78,14 @@ class SqliteTransactions:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"its folder cannot be made: {error.strerror or error}"
+        raise UserError(STORE_UNREADABLE.anywhere(place=path, reason=reason)) from error
 
 
 @contextmanager

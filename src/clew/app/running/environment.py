@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
+from urllib.parse import quote
 
 from clew.app.running.plans import is_kept, kept_plan
 from clew.model import Environment
@@ -64,7 +65,6 @@ class RunEnvironment:
         """The address of the state store, with the password put in where one is referred to."""
         path = self.embedded_store
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
             return f"{_SQLITE}{path}"
         url = self.settings.state_store
         reference = self.settings.state_store_credential_ref
@@ -73,7 +73,7 @@ class RunEnvironment:
         password = secrets.resolve([SecretRef.parse(reference)], self.scope)[reference]
         scheme, _, rest = url.partition("://")
         user, at, host = rest.rpartition("@")
-        return f"{scheme}://{user or 'clew'}:{password}{at or '@'}{host}"
+        return f"{scheme}://{user or 'clew'}:{quote(password, safe='')}{at or '@'}{host}"
 
     def queue_policy(self) -> QueuePolicy:
         """How the environment takes runs."""
