@@ -1,8 +1,12 @@
-"""The same project on a local Spark, on a standalone cluster and through Spark Connect gives the same rows."""
+"""The same project on a local Spark, on a standalone cluster and through Spark Connect gives the same rows.
+
+A sample of the rows at a breakpoint is among them: the run id alone decides which they are.
+"""
 
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +14,17 @@ import pytest
 from engine_workspaces import SHOP, Shop, make_shop
 from spark_servers import connect_server, standalone_cluster
 
+import clew
+
 pytestmark = pytest.mark.usefixtures("spark")
 
+RUN_ID = "5f0c9d0e-7a44-4b52-9c1b-3a1d8a2f6e10"
+SAMPLE = {"breakpoint": "cleaned", "mode": "sample_view", "sample": {"rows": 60}}
 DRIVE = """
-import json, sys, clew
-run = clew.open(sys.argv[1]).run("p", period="2026-01")
+import json, sys, clew, clew.runs.run_queue
+root, run_id, sample = sys.argv[1:]
+clew.runs.run_queue.uuid4 = lambda: run_id
+run = clew.open(root).run("p", period="2026-01", captures=json.loads(sample))
 print(json.dumps(run.to_json()))
 """
 RATES = {"alias": "rates", "dataset_id": "rates", "on": "rates.currency = orders.currency"}
@@ -26,7 +36,7 @@ STEPS: list[dict[str, Any]] = [
             "assignments": [{"column": "converted", "expression": "ROUND(amount * rates.rate, 2)"}],
         },
     },
-    {"type": "delete", "selector": "MOD(id, 5) = 0"},
+    {"type": "delete", "selector": "MOD(id, 5) = 0", "assign": "cleaned"},
     {
         "type": "aggregate",
         "arguments": {
@@ -61,41 +71,49 @@ def shop_at(root: Path, master: str, config: dict[str, str]) -> Shop:
     return shop.project("p", *operations)
 
 
-def rows_of(shop: Shop) -> list[str]:
-    return sorted(map(str, shop.read("reports/out")))
+@dataclass(frozen=True)
+class Results:
+    """What a run gave."""
+
+    output: list[str]
+    counts: list[Any]
+    sample: list[Any]
+
+
+def results_of(shop: Shop, run: dict[str, Any]) -> Results:
+    assert run["status"] == "COMPLETED", run["error"]
+    counts = [(step["rows_updated"], step["rows_created"], step["rows_deleted"]) for step in run["steps"]]
+    [capture] = clew.open(shop.root).get_run(RUN_ID).captures
+    return Results(sorted(map(str, shop.read("reports/out"))), counts, capture.to_arrow().to_pylist())
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[Any]]:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Results:
     shop = shop_at(tmp_path_factory.mktemp("local"), "local[2]", {})
-    view = shop.run("p")
-    assert view.failure is None
-    return rows_of(shop), counts_of(view.to_json())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clew.runs.run_queue.uuid4", lambda: RUN_ID)
+        run = clew.open(shop.root).run("p", period="2026-01", captures=SAMPLE)
+    results = results_of(shop, run.to_json())
+    assert len(results.sample) == 60
+    return results
 
 
-def counts_of(run: dict[str, Any]) -> list[Any]:
-    return [(step["rows_updated"], step["rows_created"], step["rows_deleted"]) for step in run["steps"]]
-
-
-def driven(shop: Shop) -> dict[str, Any]:
+def driven(shop: Shop) -> Results:
     """In a process of its own, since a process has one Spark."""
-    done = subprocess.run([sys.executable, "-c", DRIVE, shop.root], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", DRIVE, shop.root, RUN_ID, json.dumps(SAMPLE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    run: dict[str, Any] = json.loads(done.stdout)
-    assert run["status"] == "COMPLETED", run["error"]
-    return run
+    return results_of(shop, json.loads(done.stdout))
 
 
-def test_on_a_standalone_cluster(expected: tuple[list[str], list[Any]], tmp_path: Path) -> None:
+def test_on_a_standalone_cluster(expected: Results, tmp_path: Path) -> None:
     with standalone_cluster(tmp_path / "cluster") as master:
         config = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.driver.memory": "700m"}
         shop = shop_at(tmp_path / "shop", master, {**config, "spark.driver.host": "127.0.0.1"})
-        run = driven(shop)
-    assert (rows_of(shop), counts_of(run)) == expected
+        assert driven(shop) == expected
 
 
-def test_through_spark_connect(expected: tuple[list[str], list[Any]], tmp_path: Path) -> None:
+def test_through_spark_connect(expected: Results, tmp_path: Path) -> None:
     with connect_server(tmp_path / "server") as address:
         shop = shop_at(tmp_path / "shop", address, {})
-        run = driven(shop)
-    assert (rows_of(shop), counts_of(run)) == expected
+        assert driven(shop) == expected
