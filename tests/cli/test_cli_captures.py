@@ -1,6 +1,7 @@
 """Captures and postlude jobs around runs, on an engine without Spark: refused before the run, isolated after it."""
 
 import json
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,12 +13,14 @@ import clew as clew_package
 from clew.app.captures.postlude import Postlude
 from clew.app.captures.reading import CaptureReader
 from clew.app.captures.removal import collect_expired
+from clew.app.running.environment import RunEnvironment
+from clew.app.running.starting import RunStarter
 from clew.app.running.state import open_state
 from clew.debug.manifests import Manifest
 from clew.debug.records import CaptureRecord, NewCapture
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
-from clew.model import CaptureMode
+from clew.model import CaptureMode, capture_wishes_of_data
 from clew.runs.access.roles import AccessRole
 from clew.runs.clock import utc_now
 
@@ -103,6 +106,84 @@ def test_in_prod_captures_wait_for_a_worker(clew: Callable, sample: Path, engine
         assert not postlude.work_once()
     listed = clew("captures", "--env", "prod", "--json", cwd=sample).json["captures"]
     assert [each["status"] for each in listed] == ["failed"]
+
+
+def test_a_run_whose_captures_are_still_to_be_made_is_kept_unless_forced(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    settings = sample / "clew.yaml"
+    settings.write_text(settings.read_text().replace("    approval: required\n", ""))
+    storage = engine.storage_root = sample / ".clew" / "prod" / "storage"
+    run = clew(*GL_CLOSE, "--env", "prod", "--capture", "cleaned", "--json", cwd=sample).json
+    capture_id, run_id = run["captures"][0]["capture_id"], run["run_id"]
+    begun = storage / "captures" / capture_id / "1.staging"
+    begun.mkdir(parents=True)
+
+    refused = clew("rm", run_id, "--env", "prod", cwd=sample)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(f'error CapturesWaiting: the rows of the run "{run_id[:8]}" are still needed')
+    assert "--force" in refused.err
+    assert begun.exists()
+
+    assert clew("rm", run_id, "--env", "prod", "--force", cwd=sample).code == 0
+    [capture] = clew("captures", "--env", "prod", "--json", cwd=sample).json["captures"]
+    assert (capture["status"], capture["drop_reason"]) == ("dropped", "RUN_REMOVED")
+    assert not begun.parent.exists()
+    with open_state(clew_package.open(sample, "prod").run_environment) as state:
+        assert [record.status.value for record in state.captures.of_run(run_id)] == ["dropped", "dropped"]
+        assert state.captures.claim(owner="w", ttl_s=1) is None
+
+
+def run_that_nobody_came_after(sample: Path) -> tuple[RunEnvironment, str]:
+    """A run with a capture, whose process ended before the points of the run were frozen."""
+    workspace = clew_package.open(sample)
+    environment = workspace.run_environment
+    with open_state(environment) as state:
+        starter = RunStarter(workspace, environment, state)
+        wishes = capture_wishes_of_data(["cleaned"], "captures")
+        run_id = starter.submit("gl-close", "2026-01", captures=wishes).run_id
+        starter.drive(run_id, threading.Event())
+        assert {record.frozen for record in state.captures.of_run(run_id)} == {None}
+    return environment, run_id
+
+
+def test_captures_that_were_never_frozen_are_dropped_with_their_run(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    del engine
+    environment, run_id = run_that_nobody_came_after(sample)
+    assert clew("rm", run_id, cwd=sample).code == 1
+    assert clew("rm", run_id, "--force", cwd=sample).code == 0
+    with open_state(environment) as state:
+        assert {record.outcome.drop_reason for record in state.captures.of_run(run_id)} == {"RUN_REMOVED"}
+        assert state.captures.unfrozen_runs() == ()
+
+
+def test_a_worker_drops_captures_whose_run_is_gone(sample: Path, engine: FakeEngine) -> None:
+    del engine
+    environment, run_id = run_that_nobody_came_after(sample)
+    told = list[CaptureRecord]()
+    with open_state(environment) as state:
+        state.stores.intake.delete(run_id, deleted_by="somebody", reason="and was killed before the captures")
+        postlude = Postlude(environment, state, lambda: None, on_done=told.append)  # type: ignore[arg-type, return-value]
+        assert not postlude.work_once()
+        assert {record.outcome.drop_reason for record in state.captures.of_run(run_id)} == {"RUN_REMOVED"}
+    assert {record.status.value for record in told} == {"dropped"}
+
+
+def test_a_run_that_waits_is_not_deletable_whatever_captures_it_has(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    del engine
+    workspace = clew_package.open(sample)
+    with open_state(workspace.run_environment) as state:
+        starter = RunStarter(workspace, workspace.run_environment, state)
+        wishes = capture_wishes_of_data(["cleaned"], "captures")
+        run_id = starter.submit("gl-close", "2026-01", captures=wishes).run_id
+    for force in ([], ["--force"]):
+        assert clew("rm", run_id, *force, cwd=sample).err.startswith("error RunNotDeletable")
+    with open_state(workspace.run_environment) as state:
+        assert {record.status.value for record in state.captures.of_run(run_id)} == {"queued"}
 
 
 def test_what_finds_no_room_among_what_is_under_way_is_dropped_with_the_reason(

@@ -2,6 +2,10 @@
 
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -22,6 +26,7 @@ from random_projects import compiled
 import clew
 from clew.app.captures.postlude import Postlude
 from clew.app.captures.reading import Capture
+from clew.app.captures.writing import CaptureWriter
 from clew.app.run import Run
 from clew.app.running.reading import RunReader
 from clew.app.running.starting import RunStarter
@@ -40,6 +45,23 @@ from clew.trace.reader import RunTrace
 
 BREAKPOINTS = ["gl-close::fx::converted", "gl-close::main::cleaned", "gl-close::main::after_totals"]
 CLEANED = "gl-close::main::cleaned"
+CRASH = Path(__file__).with_name("capture_crash.py")
+WITHOUT_JOBS = """
+id: greet
+status: active
+input_dataset: people
+operations:
+  - {seq: 1, name: Greet, type: update, arguments: {assignments: [
+      {column: greeting, expression: 'CONCAT("Hello ", name)'}]}}
+  - {seq: 2, name: Drop, type: delete, selector: amount < 0, assign: kept}
+"""
+DROP_ONLY = """
+id: greet
+status: active
+input_dataset: people
+operations:
+  - {seq: 1, name: Drop, type: delete, selector: amount < 0, assign: kept}
+"""
 
 
 @dataclass(frozen=True)
@@ -398,50 +420,45 @@ operations:
 
 
 def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_is_made_good(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     del spark
-    root = write_people(tmp_path)
+    root = write_people(tmp_path, WITHOUT_JOBS)
     workspace = clew.open(root, "prod")
     environment = workspace.run_environment
     with open_state(environment) as state:
         starter = RunStarter(workspace, environment, state)
         hashed = {"breakpoint": "kept", "mode": "sample_view", "mask": {"city": "hash"}}
-        wishes = capture_wishes_of_data([hashed, "kept=stats"], "captures")
+        wishes = capture_wishes_of_data([hashed, "kept=sample_raw", "kept=stats"], "captures")
         run = starter.submit("greet", "2026-01", captures=wishes)
         assert {record.status.value for record in state.captures.of_run(run.run_id)} == {"queued"}
         starter.drive(run.run_id, threading.Event())
-        postlude = Postlude(environment, state, starter.session, lease=LeasePolicy(ttl_s=0.01))
+        postlude = Postlude(environment, state, starter.session)
         postlude.after_run(run.run_id)
         waiting = [record for record in state.captures.of_run(run.run_id) if record.request is not None]
-        assert [record.status.value for record in waiting] == ["queued", "queued"]
+        assert [record.status.value for record in waiting] == ["queued"] * 3
         assert all(record.frozen is not None for record in waiting)
 
-        class Killed(BaseException):
-            """The end of a process, which nothing catches."""
+        quick_start = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+        killed = subprocess.run([sys.executable, CRASH, root], env=quick_start, capture_output=True, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+        lost = [record for record in state.captures.of_run(run.run_id) if record.status.value == "running"]
+        folders = [environment.storage_root / "captures" / record.capture_id for record in lost]
+        assert [[path.name for path in folder.iterdir()] for folder in folders] == [["1.staging"], ["1"]]
 
-        def dies(*_arguments: object) -> None:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr("clew.app.captures.writing.CaptureWriter._manifest", dies)
-            with pytest.raises(Killed):
-                postlude.work_once()
-        [lost] = [record for record in state.captures.of_run(run.run_id) if record.status.value == "running"]
-        folder = environment.storage_root / "captures" / lost.capture_id
-        assert [path.name for path in folder.iterdir()] == ["1.staging"]
-
-        while postlude.work_once():
-            pass
+        while not all(record.status.is_over for record in state.captures.of_run(run.run_id)):
+            worked_or_waited(postlude)
         done = {record.capture_id: record for record in state.captures.of_run(run.run_id)}
         captures = [record for record in done.values() if record.request is not None]
-        assert [record.status.value for record in captures] == ["ready", "ready"]
-        assert done[lost.capture_id].attempts == 2
-        assert [path.name for path in folder.iterdir()] == ["2"]
+        assert [record.status.value for record in captures] == ["ready"] * 3
+        assert [done[record.capture_id].attempts for record in lost] == [2, 2]
+        assert [[path.name for path in folder.iterdir()] for folder in folders] == [["2"], ["2"]]
 
-    [sample] = [each for each in clew.open(root, "prod").captures() if each.id == lost.capture_id]
+    found = {each.id: each for each in clew.open(root, "prod").captures()}
+    sample, raw = (found[record.capture_id] for record in lost)
     rows = sample.to_arrow().to_pylist()
     assert len(rows) == 180
+    assert sorted(row["id"] for row in raw.to_arrow().to_pylist()) == [n for n in range(200) if n % 10]
     assert {row["pin"] for row in rows} == {"[masked]"}
     assert all(row["name"] == "*" * (len(f"Person {row['id']}") - 1) + str(row["id"])[-1] for row in rows)
     assert all(row["greeting"].startswith("*****") for row in rows)
@@ -456,14 +473,7 @@ def test_a_capture_that_always_loses_its_worker_is_given_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del spark
-    project = """
-id: greet
-status: active
-input_dataset: people
-operations:
-  - {seq: 1, name: Drop, type: delete, selector: amount < 0, assign: kept}
-"""
-    root = write_people(tmp_path, project, people=20)
+    root = write_people(tmp_path, DROP_ONLY, people=20)
 
     def gone(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
@@ -482,15 +492,47 @@ operations:
             assert record is not None
             if record.status.is_over:
                 break
-            threading_wait(postlude)
+            worked_or_waited(postlude)
         assert record.status.value == "failed"
         assert record.outcome.error is not None
         assert record.outcome.error.code == "CaptureAbandoned"
         assert "No space left" in record.outcome.error.message
 
 
-def threading_wait(postlude: Postlude) -> None:
-    """Let what was put off become due."""
+def test_a_worker_that_was_overtaken_takes_nothing_from_the_capture_that_is_ready(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del spark
+    root = write_people(tmp_path, DROP_ONLY, people=20)
+    workspace = clew.open(root, "prod")
+    environment = workspace.run_environment
+    with open_state(environment) as state:
+        starter = RunStarter(workspace, environment, state)
+        run = starter.submit("greet", "2026-01", captures=capture_wishes_of_data(["kept=sample_view"], "captures"))
+        starter.drive(run.run_id, threading.Event())
+        slow = Postlude(environment, state, starter.session, lease=LeasePolicy(ttl_s=0.01))
+        quick = Postlude(environment, state, starter.session)
+        describe = CaptureWriter._manifest
+
+        def overtaken(writer: CaptureWriter, kept: Any, folder: Path, write_ms: int) -> Any:
+            while writer.attempt == 1 and not state.captures.of_run(run.run_id)[0].status.is_over:
+                worked_or_waited(quick)
+            return describe(writer, kept, folder, write_ms)
+
+        monkeypatch.setattr(CaptureWriter, "_manifest", overtaken)
+        monkeypatch.setattr(type(state.captures), "keep", lambda *_lease, **_ttl: False)
+        slow.after_run(run.run_id)
+        assert slow.work_once()
+        [record] = state.captures.of_run(run.run_id)
+    assert (record.status.value, record.attempts) == ("ready", 2)
+    folder = environment.storage_root / "captures" / record.capture_id
+    assert [path.name for path in folder.iterdir()] == ["2"]
+    [capture] = clew.open(root, "prod").captures()
+    assert sorted(row["id"] for row in capture.to_arrow().to_pylist()) == [n for n in range(20) if n % 10]
+
+
+def worked_or_waited(postlude: Postlude) -> None:
+    """Do what is due, or let what was put off become due."""
     if not postlude.work_once():
         threading.Event().wait(0.05)
 

@@ -104,16 +104,16 @@ class SqlCaptureStore:
     # The queue
 
     def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:
-        """Runs that have ended, and whose points nobody has frozen yet."""
+        """Runs that have ended or are gone, and whose points nobody has frozen yet."""
         statement = (
             sa.select(captures.c.run_id)
-            .join(runs, runs.c.run_id == captures.c.run_id)
+            .outerjoin(runs, runs.c.run_id == captures.c.run_id)
             .where(
                 captures.c.environment_id == self._environment,
                 captures.c.completed_at.is_(None),
                 captures.c.status == _QUEUED,
                 captures.c.ticket.is_(None),
-                runs.c.status.in_(_ENDED),
+                runs.c.status.in_(_ENDED) | runs.c.run_id.is_(None),
             )
             .distinct()
             .limit(limit)

@@ -1,7 +1,6 @@
 """What comes after a run: its points are frozen, its captures written, its jobs done. Nothing here changes the run."""
 
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,8 @@ from datetime import datetime
 from functools import cached_property
 
 from clew.app.captures.jobs import JobRunner
-from clew.app.captures.places import DRAFT, Places
+from clew.app.captures.places import Places
+from clew.app.captures.removal import clear_attempts, drop_waiting
 from clew.app.captures.writing import CaptureWriter
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.reading import RunReader, RunView, committed_parts
@@ -71,7 +71,12 @@ class Postlude:
         unfrozen = self._unfrozen(run_id)
         if not unfrozen:
             return
-        view = self._view(run_id)
+        try:
+            view = self._view(run_id)
+        except UserError:
+            for record in drop_waiting(self.environment, self.state, run_id):
+                self.on_done(record)
+            return
         tickets = dict[int, tuple[Ticket, int]]()
         for record in unfrozen:
             self._settle(record, view, tickets)
@@ -164,21 +169,19 @@ class Postlude:
             store.postpone(lease, outcome, delay_s=delay)
             return
         expires = outcome.manifest.expires_at if outcome.manifest is not None else _latest_expiry(outcome)
+        attempt = str(lease.record.attempts)
         if store.finish(lease, status, outcome, expires):
-            if status is not CaptureStatus.READY:
-                self._clear(lease.record)
+            clear_attempts(
+                Places(self.environment),
+                lease.record,
+                lambda name: status is not CaptureStatus.READY or name != attempt,
+            )
             done = store.find(lease.record.capture_id)
             if done is not None:
                 self.on_done(done)
         else:
             _log.warning("%s was taken over by another worker", lease.record.capture_id)
-
-    def _clear(self, record: CaptureRecord) -> None:
-        """Take away what attempts have left of a capture that there will not be."""
-        if record.request is not None:
-            for version in (None, DRAFT):
-                place = Places(self.environment).captures(record.request.store, project_version=version)
-                shutil.rmtree(place / record.capture_id, ignore_errors=True)
+            clear_attempts(Places(self.environment), lease.record, lambda name: name == attempt)
 
     def _tried(self, lease: CaptureLease) -> tuple[CaptureStatus, Outcome]:
         record = lease.record

@@ -1,16 +1,18 @@
 """Captures and emissions whose time is over, or that somebody does not want any more."""
 
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from clew.app.captures.places import Places
+from clew.app.captures.places import DRAFT, Places
 from clew.app.running.collecting.collectable import Removable
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.state import State
-from clew.debug.records import CaptureRecord, CaptureStore
+from clew.debug.degrading import Reason
+from clew.debug.records import CaptureRecord, CaptureStatus, CaptureStore, Outcome
 from clew.runs.clock import utc_now
 
 
@@ -19,6 +21,35 @@ def remove_capture(places: Places, store: CaptureStore, record: CaptureRecord) -
     freed = _remove_files(places, record)
     store.delete(record.capture_id)
     return freed
+
+
+def waiting_captures(state: State, run_id: str) -> list[CaptureRecord]:
+    """Captures and jobs that have still to read the rows of a run."""
+    return [record for record in state.captures.of_run(run_id) if not record.status.is_over]
+
+
+def drop_waiting(environment: RunEnvironment, state: State, run_id: str) -> list[CaptureRecord]:
+    """Give up what waits for the rows of a run that is gone. One that a worker has taken is given up by that worker."""
+    gone = Outcome(drop_reason=Reason.RUN_REMOVED.value)
+    queued = [record for record in waiting_captures(state, run_id) if record.status is CaptureStatus.QUEUED]
+    dropped = [state.captures.drop(record.capture_id, gone) for record in queued]
+    for record in dropped:
+        if record.status is CaptureStatus.DROPPED:
+            clear_attempts(Places(environment), record, lambda _name: True)
+    return dropped
+
+
+def clear_attempts(places: Places, record: CaptureRecord, is_left_over: Callable[[str], bool]) -> None:
+    """Take away what attempts have left of a capture. What counts is known once the outcome is kept, not before."""
+    if record.request is None:
+        return
+    for version in (None, DRAFT):
+        folder = places.captures(record.request.store, project_version=version) / record.capture_id
+        if folder.is_dir():
+            for each in [each for each in folder.iterdir() if is_left_over(each.name)]:
+                shutil.rmtree(each, ignore_errors=True)
+            with suppress(OSError):
+                folder.rmdir()
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class CaptureWriter:
     left_out: list[LeftOut] = field(default_factory=list)
 
     def write(self) -> Outcome:
-        """Write it. Nothing of it counts until the outcome is kept; an earlier attempt is out of the way by then."""
+        """Write it into a folder of this attempt, and touch no other: the attempt may have been overtaken."""
         started = time.perf_counter()
         self.steps = list(self.frozen.steps)
         self.left_out = list(self.request.left_out)
@@ -75,9 +75,6 @@ class CaptureWriter:
         (staging / MANIFEST_FILE).write_text(text, encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         staging.rename(folder)
-        for other in folder.parent.iterdir():
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)
         return Outcome(manifest=manifest, steps=tuple(self.steps))
 
     def _fitting(self, staging: Path) -> _Kept | None:

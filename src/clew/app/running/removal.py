@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import dataclass
 
+from clew.app.captures.removal import drop_waiting, waiting_captures
 from clew.app.running.actor import actor_name
 from clew.app.running.collecting.collectable import Removable
 from clew.app.running.collecting.journal import Journal, RemovalRecord
@@ -12,7 +13,7 @@ from clew.app.running.pins import pinned_versions
 from clew.app.running.state import State
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.runs import RUN_NEEDED
+from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
 from clew.runs.clock import utc_now
 from clew.runs.registry import DatasetVersion
 
@@ -28,8 +29,14 @@ class Removal:
 def remove_run(
     workspace: Workspace, environment: RunEnvironment, state: State, run_id: str, *, force: bool, reason: str
 ) -> Removal:
-    """Remove a run that has ended. Published outputs and versions of datasets stay where they are."""
+    """Remove a run that has ended. Published outputs, versions of datasets and captures stay where they are.
+
+    Captures that wait for its rows are dropped with it.
+    """
     if not force:
+        waiting = waiting_captures(state, run_id)
+        if waiting and state.stores.catalog.run(run_id).status.is_terminal:
+            raise UserError(CAPTURES_WAITING.anywhere(run_id=run_id[:8], number=len(waiting)))
         for version in _versions_in_use(workspace, state):
             if any(file.run_id == run_id for file in version.files):
                 raise UserError(
@@ -38,6 +45,7 @@ def remove_run(
     folder = environment.storage_root / RUNS / run_id
     freed = size_of(folder)
     state.stores.intake.delete(run_id, deleted_by=actor_name(), reason=reason)
+    drop_waiting(environment, state, run_id)
     removed = Removable("run", run_id, reason or "asked for", freed)
     Journal(environment.storage_root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
     shutil.rmtree(folder, ignore_errors=True)

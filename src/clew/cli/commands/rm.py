@@ -12,7 +12,9 @@ from clew.cli.session import Session
 def rm(
     context: typer.Context,
     run: RunArgument,
-    force: Annotated[bool, typer.Option("--force", help="Even where a dataset has rows of the run.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even where a dataset has rows of the run, or captures wait for them.")
+    ] = False,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")] = "",
     environment: EnvironmentOption = None,
     workspace: WorkspaceOption = None,
@@ -21,8 +23,8 @@ def rm(
 ) -> None:
     """Delete a run that has ended.
 
-    Its history, its trace and what it read are removed. Outputs and versions of datasets stay, and so does the fact
-    that the run existed.
+    Its history, its trace and what it read are removed. Outputs, versions of datasets and captures stay, and so does
+    the fact that the run existed. Captures that are still to be made need --force, and are dropped.
     """
     from clew.app.running.removal import remove_run
     from clew.cli.moments import size

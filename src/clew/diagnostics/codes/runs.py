@@ -170,6 +170,13 @@ RUN_NEEDED = Code(
     "run the project again for the period and delete this run then, or delete it with --force; the rows stay",
 )
 
+CAPTURES_WAITING = Code(
+    "CapturesWaiting",
+    'the rows of the run "{run_id}" are still needed: captures or jobs after the run wait for them, {number} in all',
+    "A run was to be deleted while captures that were asked for with it, or jobs of its project, are still to be made.",
+    "let a worker make them (`clew worker`), or delete the run with --force, which drops them",
+)
+
 RUN_CODES = (
     RUN_NOT_FOUND,
     RUN_DELETED,
@@ -198,4 +205,5 @@ RUN_CODES = (
     NO_SUCH_VERSION,
     RUN_HELD,
     RUN_NEEDED,
+    CAPTURES_WAITING,
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from clew.app.captures.removal import waiting_captures
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.pins import VersionKey, pinned_versions, pins_of, versions_read
 from clew.app.running.plans import kept_plan
@@ -48,7 +49,7 @@ def survey(workspace: Workspace, environment: RunEnvironment, state: State) -> S
         pinned=frozenset(pinned_versions(workspace, state, versions)),
         reads={run.run_id: _reads(environment, run, snapshots[run.run_id], every) for run in runs},
         folders={run_id: _folders(snapshot) for run_id, snapshot in snapshots.items()},
-        waited_for=frozenset(run.run_id for run in runs if _is_waited_for(state, run.run_id)),
+        waited_for=frozenset(run.run_id for run in runs if waiting_captures(state, run.run_id)),
     )
 
 
@@ -75,10 +76,6 @@ def _reads(
     except UserError:
         return every
     return frozenset(read)
-
-
-def _is_waited_for(state: State, run_id: str) -> bool:
-    return any(not record.status.is_over for record in state.captures.of_run(run_id))
 
 
 def _folders(snapshot: RunSnapshot) -> frozenset[str]:
