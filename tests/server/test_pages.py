@@ -128,6 +128,18 @@ def test_why_not_tells_which_step_deleted_a_row(shared: Served) -> None:
     assert "CONTAINS(transactions.description, &#34;TEST&#34;)" in page
 
 
+def test_why_not_tells_where_a_row_is_that_was_never_loaded(shared: Served) -> None:
+    query = {"where": 'journal_id = "JE-01171"'}
+    client = shared.client("auditor")
+    page = as_page(client, f"/runs/{shared.run_id}/why-not", query).text
+    place = "journal-lines, journal/2026-03/part-00001.parquet line 1"
+    assert f"{place}: the rule &#34;one folder of Parquet parts per month, since March&#34; reads this file" in page
+    answer = client.get(f"/api/v1/runs/{shared.run_id}/why-not", params=query)
+    assert answer.headers["cache-control"] == "no-store"
+    assert "etag" not in answer.headers
+    assert answer.json()["never_loaded"]["rules"][0]["reason"] is None
+
+
 def test_reading_rows_is_kept_on_record(served: Served) -> None:
     row = total_row(served)
     auditor = served.client("auditor")

@@ -141,6 +141,11 @@ def _first_row(served: Served) -> str:
             "runs/RUN/why-not",
             {"where": 'CONTAINS(description, "TEST")'},
         ),
+        (
+            ["explain", "RUN", "--why-not", 'journal_id = "JE-01171"'],
+            "runs/RUN/why-not",
+            {"where": 'journal_id = "JE-01171"'},
+        ),
         (["projects"], "projects", {}),
         (["plan", "gl-close"], "projects/gl-close/plan", {}),
         (["plan", "gl-close", "--breakpoints"], "projects/gl-close/breakpoints", {}),

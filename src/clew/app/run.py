@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from clew.app.captures.places import Places
-from clew.app.run_questions import explained, trace_of, why_not_in
+from clew.app.run_questions import explained, trace_of, why_not_of
 from clew.app.running.reading import LOAD_STEP, RunView
 from clew.diagnostics import Diagnostic, UserError
 from clew.trace.html_tables import Html, html_table
@@ -126,7 +126,7 @@ class Run:
 
     def why_not(self, where: str, *, output: int | None = None) -> "WhyNot":
         """Why the rows that match a condition are not in an output, the last one where none is named."""
-        return why_not_in(self.view, self.places.environment, where, output)
+        return why_not_of(self.view, self.places.environment, where, output)
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew run --json`."""

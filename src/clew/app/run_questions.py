@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from clew.app.running.environment import RunEnvironment
-from clew.app.running.reading import RunView
+from clew.app.running.reading import RunReader, RunView
 
 if TYPE_CHECKING:
     from clew.app.running.state import State
@@ -35,15 +35,21 @@ def explained(
         return explain(trace_of(view, environment), row, column, at, upstream=upstream, top=top)
 
 
-def why_not_in(view: RunView, environment: RunEnvironment, where: str, output: int | None) -> "WhyNot":
+def why_not_of(view: RunView, environment: RunEnvironment, where: str, output: int | None) -> "WhyNot":
     """Why rows are not in an output."""
-    from clew.app.running.elsewhere import OtherRuns
+    from clew.app.running.elsewhere import why_not_in
     from clew.app.workspace import open_workspace
-    from clew.explain.why_not import why_not
 
     with _state(environment) as state:
-        others = OtherRuns(open_workspace(environment.root, environment.name), environment, state, view)
-        return why_not(trace_of(view, environment), where, output, others=others)
+        return why_not_in(
+            view,
+            trace_of(view, environment),
+            where,
+            output,
+            environment=environment,
+            reader=RunReader(state, environment),
+            workspace=open_workspace(environment.root, environment.name),
+        )
 
 
 @contextmanager

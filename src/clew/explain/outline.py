@@ -213,7 +213,15 @@ def _never_loaded(where: NeverLoaded) -> Iterable[Item]:
         period = "without a period" if found.period is None else f"of period {found.period}"
         source = f", {source_text(found.source)}" if found.source else ""
         run = f", loaded by run {found.run_id[:8]}" if found.run_id else ""
-        yield Item(f"there is {found.label or 'one'} {period}{source}{run}")
+        reason = f": {found.reason}" if found.reason else ""
+        yield Item(f"there is {found.label or 'one'} {period}{source}{run}{reason}")
+    if where.not_looked_into:
+        yield Item(f"{where.not_looked_into:,} more files that it may be in are too many or too large to look into")
+
+
+def never_loaded_lines(where: NeverLoaded) -> tuple[str, ...]:
+    """The same as lines of text."""
+    return tuple(item.text for item in _never_loaded(where))
 
 
 def _whereabouts(rows: Sequence[Whereabouts]) -> Item:

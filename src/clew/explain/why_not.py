@@ -68,13 +68,15 @@ class Whereabouts:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """A row that matches, of a period that the run is not for."""
+    """A row that matches and that the run has not loaded, mostly for being of another period."""
 
     period: str | None
     label: str
     source: Source | None
     run_id: str | None = None
     """The run that loaded it for its period; None where it lies in files that this run has read too."""
+    reason: str | None = None
+    """Why the run has not loaded it, where it was found in a file that no run is known to have read it from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ class NeverLoaded:
     """What the run has read, in words."""
     rules: tuple[RuleOutcome, ...]
     elsewhere: tuple[Elsewhere, ...]
+    not_looked_into: int = 0
+    """Files that might hold such a row and were too many or too large to look into."""
 
 
 class OtherData(Protocol):
@@ -103,7 +107,11 @@ class OtherData(Protocol):
         ...
 
     def elsewhere(self, where: str, limit: int) -> Sequence[Elsewhere]:
-        """Rows that other runs have loaded from the same dataset for other periods."""
+        """Rows that other runs have loaded from the same dataset, and rows in files that rules name."""
+        ...
+
+    def not_looked_into(self) -> int:
+        """Files that might hold such a row and were not looked into."""
         ...
 
 
@@ -167,12 +175,14 @@ def _found(trace: RunTrace, where: str, output: OutputStep, limit: int) -> Found
 def _never_loaded(trace: RunTrace, where: str, others: OtherData | None) -> NeverLoaded:
     elsewhere = list(islice(_other_periods(trace, where), _MOST_ELSEWHERE))
     rules: Sequence[RuleOutcome] = ()
+    unseen = 0
     if others is not None:
         rules = others.rules()
         elsewhere += others.elsewhere(where, _MOST_ELSEWHERE - len(elsewhere))
+        unseen = 0 if elsewhere else others.not_looked_into()
     details = trace.run.loaded.details or {}
     read = details.get("sources") or (f"version {details['version']}" if details.get("version") else None)
-    return NeverLoaded(None if read is None else str(read), tuple(rules), tuple(elsewhere))
+    return NeverLoaded(None if read is None else str(read), tuple(rules), tuple(elsewhere), unseen)
 
 
 def _other_periods(trace: RunTrace, where: str) -> Iterator[Elsewhere]:

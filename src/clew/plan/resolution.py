@@ -68,6 +68,23 @@ def rules_considered(
             return
 
 
+def rules_passed_over(
+    use: DatasetUse, resolver: Resolver, period: Period, periods: PeriodTree, *, today: date
+) -> Iterator[tuple[tuple[Source, ...], str]]:
+    """The places that the other rules name for a period, each with the reason why the rule did not count."""
+    used = None
+    for rule in resolver.rules:
+        found = _apply(rule, use, period, periods, today)
+        if used is None and not isinstance(found, str):
+            used = rule.name
+            continue
+        expanded = _expand(rule.data_level, period, periods)
+        if isinstance(expanded, str):
+            continue
+        reason = f"did not apply: {found}" if isinstance(found, str) else f'comes behind "{used}", which applied'
+        yield _merged(_source(rule, use, each, is_tied=True) for each in expanded), f'the rule "{rule.name}" {reason}'
+
+
 def _each(resolver: Resolver, reasons: Sequence[str]) -> list[Diagnostic]:
     """The reasons at their rules, where there are too many for one message."""
     if sum(map(len, reasons)) < _FITS_IN_A_MESSAGE:

@@ -1,17 +1,18 @@
-"""What is known about rows that a run never loaded: the rules that decided what it read, and what other runs read."""
+"""What is known about rows that a run never loaded: the rules that decided what it read, what other runs have read, and
+what stands in files that none has read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.reading import RunReader, RunView
-from clew.app.running.state import State
 from clew.app.running.tracing import open_trace
+from clew.app.running.unread_files import UnreadFiles
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.explain.labels import row_label
-from clew.explain.why_not import Elsewhere, RuleOutcome
+from clew.explain.why_not import Elsewhere, RuleOutcome, WhyNot, why_not
 from clew.plan.resolution import rules_considered
 from clew.runs.request import RunFilter
 from clew.trace.reader import RunTrace
@@ -20,32 +21,76 @@ _MOST_RUNS = 200
 _MOST_PERIODS = 24
 
 
-@dataclass(frozen=True, slots=True)
+def why_not_in(
+    view: RunView,
+    trace: RunTrace,
+    where: str,
+    output: int | None,
+    *,
+    environment: RunEnvironment,
+    reader: RunReader,
+    workspace: Workspace | None,
+) -> WhyNot:
+    """Why rows are not in an output of a run, with all that is known beside the run.
+
+    The reader decides which other runs are looked at. Without the workspace neither rules nor files are told: it is not
+    for everybody who may ask about a run.
+    """
+    return why_not(trace, where, output, others=OtherRuns(workspace, environment, reader, view))
+
+
+@dataclass(slots=True)
 class OtherRuns:
     """Looks at the workspace as it is now, and at the newest run for each other period that read the same dataset."""
 
-    workspace: Workspace
+    workspace: Workspace | None
     environment: RunEnvironment
-    state: State
+    reader: RunReader
     view: RunView
+    _files: UnreadFiles | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._files = self._unread_files()
 
     def rules(self) -> Sequence[RuleOutcome]:
         """The rules of the resolver of the run's input, for the period of the run."""
-        plan, definitions = self.view.plan, self.workspace.loaded.workspace
-        resolver = definitions.resolver(plan.input.resolver_id) if plan and plan.input.resolver_id else None
-        period = definitions.periods.period(self.view.record.request.period)
-        if plan is None or resolver is None or period is None:
+        files = self._files
+        if files is None:
             return ()
-        started = self.view.snapshot.started_at or self.view.record.created_at
-        considered = rules_considered(plan.input, resolver, period, definitions.periods, today=started.date())
+        periods = files.definitions.periods
+        considered = rules_considered(files.use, files.resolver, files.period, periods, today=files.today)
         try:
             return [RuleOutcome(rule, reason) for rule, reason in considered]
         except UserError:
             return ()
 
     def elsewhere(self, where: str, limit: int) -> Sequence[Elsewhere]:
-        """Rows that other runs have loaded from the same dataset for other periods."""
-        return list(islice(self._rows(where, limit), max(0, limit)))
+        """Rows that other runs have loaded from the same dataset for other periods, and rows that stand in files."""
+        found = list(islice(self._rows(where, limit), max(0, limit)))
+        if self._files is not None and len(found) < limit:
+            known = {(each.source.file, each.source.line) for each in found if each.source}
+            unread = (
+                each
+                for each in self._files.rows(where)
+                if each.source is None or (each.source.file, each.source.line) not in known
+            )
+            found += islice(unread, limit - len(found))
+        return found
+
+    def not_looked_into(self) -> int:
+        """Files that might hold such a row and were not looked into."""
+        return 0 if self._files is None else self._files.not_looked_into
+
+    def _unread_files(self) -> UnreadFiles | None:
+        if self.workspace is None:
+            return None
+        plan, definitions = self.view.plan, self.workspace.loaded.workspace
+        resolver = definitions.resolver(plan.input.resolver_id) if plan and plan.input.resolver_id else None
+        period = definitions.periods.period(self.view.record.request.period)
+        if plan is None or resolver is None or period is None:
+            return None
+        started = self.view.snapshot.started_at or self.view.record.created_at
+        return UnreadFiles(definitions, self.workspace.root, plan.input, resolver, period, started.date())
 
     def _rows(self, where: str, limit: int) -> Iterator[Elsewhere]:
         for trace in self._traces():
@@ -62,14 +107,13 @@ class OtherRuns:
 
     def _traces(self) -> Iterator[RunTrace]:
         """The newest run for each other period."""
-        reader = RunReader(self.state, self.environment)
         seen = {self.view.record.request.period}
-        for run in reader.runs(RunFilter(environment_id=self.environment.name), _MOST_RUNS):
+        for run in self.reader.runs(RunFilter(environment_id=self.environment.name), _MOST_RUNS):
             period = run.request.period
             if period in seen or not run.status.is_terminal or len(seen) > _MOST_PERIODS:
                 continue
             try:
-                trace = open_trace(reader.view(run.run_id), self.environment)
+                trace = open_trace(self.reader.view(run.run_id), self.environment)
             except UserError:
                 continue
             if self.view.plan is not None and trace.plan.input.dataset_id == self.view.plan.input.dataset_id:

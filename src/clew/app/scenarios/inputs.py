@@ -1,21 +1,18 @@
 """Rows that a scenario gives, as the pinned input of a run."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.app.given_values import given_value
 from clew.app.scenarios.temporal import is_seen
 from clew.diagnostics import ClewError, Span, UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
-from clew.lang.arithmetic import fit
-from clew.lang.conversion import to_date, to_decimal, to_integer, to_text
 from clew.lang.typed import Value
 from clew.lang.types import Kind, Type
 from clew.model import Period, PeriodTree, ScenarioDataset
@@ -125,43 +122,7 @@ def _arrow_type(type_: Type) -> pa.DataType:
 
 def _typed_value(value: object, column: str, type_: Type, row: GivenRow) -> Value:
     try:
-        return _READERS[type_.kind](value, type_)
+        return given_value(value, type_)
     except (ClewError, ValueError, TypeError):
         problem = f'{value!r} in the column "{column}" is not {type_}'
         raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem)) from None
-
-
-def _boolean(value: object, _type: Type) -> bool:
-    if isinstance(value, bool):
-        return value
-    return {"true": True, "false": False}[str(value).lower()]
-
-
-def _timestamp(value: object, _type: Type) -> datetime:
-    return value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-
-
-def _decimal(value: object, type_: Type) -> Decimal:
-    exact = to_decimal(value)  # type: ignore[arg-type]
-    fitted = fit(exact, type_)
-    if fitted != exact:
-        raise ValueError("digits would be lost")
-    return fitted
-
-
-def _whole(value: object, _type: Type) -> int:
-    whole = to_integer(value)  # type: ignore[arg-type]
-    if isinstance(value, Decimal) and value != whole:
-        raise ValueError("not a whole number")
-    return whole
-
-
-_READERS: Mapping[Kind, Callable[[object, Type], Value]] = {
-    Kind.STRING: lambda value, _type: to_text(value),  # type: ignore[arg-type]
-    Kind.INTEGER: _whole,
-    Kind.DECIMAL: _decimal,
-    Kind.DOUBLE: lambda value, _type: float(value),  # type: ignore[arg-type]
-    Kind.BOOLEAN: _boolean,
-    Kind.DATE: lambda value, _type: to_date(value),  # type: ignore[arg-type]
-    Kind.TIMESTAMP: _timestamp,
-}

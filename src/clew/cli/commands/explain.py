@@ -90,13 +90,14 @@ def _explained(
 
 
 def _why_not(site: "RunSite", run: str, where: str, output: int | None) -> "WhyNot":
-    from clew.app.running.elsewhere import OtherRuns
+    from clew.app.running.elsewhere import why_not_in
     from clew.app.running.tracing import open_trace
-    from clew.explain.why_not import why_not
 
     view = site.reader.view(run)
-    others = OtherRuns(site.workspace, site.environment, site.state, view)
-    return why_not(open_trace(view, site.environment), where, output, others=others)
+    trace = open_trace(view, site.environment)
+    return why_not_in(
+        view, trace, where, output, environment=site.environment, reader=site.reader, workspace=site.workspace
+    )
 
 
 def _print(answer: "Explanation | WhyNot", session: Session, html: Path | None) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
+from clew.app.running.elsewhere import why_not_in
 from clew.app.running.explaining import upstream_runs
 from clew.app.running.reading import RunReader
 from clew.app.workspace import Workspace
@@ -13,6 +14,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
 from clew.explain.explaining import explain
 from clew.explain.tree import Explanation
+from clew.explain.why_not import WhyNot
 from clew.runs.access.access_log import AccessRecord, Subject
 from clew.runs.access.roles import Permission
 from clew.runs.clock import utc_now
@@ -74,6 +76,21 @@ class Visit:
         """Why a value is what it is, through all runs that the caller may see. `top` None gives every parent."""
         upstream = upstream_runs(self.site.state, self.site.environment, self.trace)
         return explain(self.trace(run), row_id, column, at, upstream=upstream, top=top)
+
+    def why_not(self, run: str, where: str, output: int | None = None) -> WhyNot:
+        """Why rows are not in an output. Other runs count as far as the caller may see them; rules and files are of the
+        workspace, and are told to those whom it belongs to."""
+        view = self.runs.view(run)
+        is_own = self.caller.tenant_id == self.site.tenant
+        return why_not_in(
+            view,
+            self.trace_of(view.record),
+            where,
+            output,
+            environment=self.site.environment,
+            reader=self.runs,
+            workspace=self.site.workspace if is_own else None,
+        )
 
     def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:
         """Keep on record that the caller reads values of rows. Belongs before the answer, not behind it."""

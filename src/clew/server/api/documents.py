@@ -198,6 +198,7 @@ class WhyNotDocument(Document):
     where: str
     rows: list[Json]
     has_more: bool
+    never_loaded: Json | None = None
 
 
 class LineageDocument(Document):

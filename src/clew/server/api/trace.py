@@ -3,12 +3,12 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.explain.explaining import row_named
 from clew.explain.json_view import as_json
-from clew.explain.why_not import why_not
 from clew.runs.access.access_log import Subject
 from clew.server.access.visit import RowVisit, RunVisit
 from clew.server.api.documents import (
@@ -162,16 +162,18 @@ def explanation(
 @router.get("/runs/{run}/why-not", summary="Why rows are not in an output", responses={200: {"model": WhyNotDocument}})
 def why_rows_are_not(
     run: str,
-    request: Request,
     visit: RowVisit,
     where: Annotated[str, Query(min_length=1, max_length=10_000, description="A condition on the rows as loaded.")],
     output: Annotated[int | None, Query(ge=0, le=_LARGEST, description="The seq of the output.")] = None,
 ) -> Response:
-    """What became of loaded rows: the step that deleted them, or the selector that left them out."""
+    """What became of loaded rows: the step that deleted them, or the selector that left them out.
+
+    Where no row matches: the rules that said what was read, and where such a row is. That changes with other runs and
+    with files, so the answer is not kept.
+    """
     record = visit.runs.find(run)
-    traced = visit.trace_of(record)
     visit.has_read(Subject.EXPLANATION, record.run_id, _detail(why_not=where, output=output))
-    return unchanging(request, lambda: as_json(why_not(traced, where, output)), record.run_id, record.last_seq)
+    return JSONResponse(as_json(visit.why_not(record.run_id, where, output)), headers={"Cache-Control": "no-store"})
 
 
 def _detail(**asked: object) -> str:

@@ -1,11 +1,12 @@
 """Why rows are not in an output."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from clew.diagnostics import UserError, render
-from clew.explain.outline import shown, source_text
+from clew.explain.outline import never_loaded_lines, shown, source_text
 from clew.explain.tree import Decision, Deleted
-from clew.explain.why_not import InOutput, LeftOut, MadeLater, Whereabouts, WhyNot, why_not
+from clew.explain.why_not import InOutput, LeftOut, MadeLater, Whereabouts, WhyNot
 from clew.plan.steps import OutputStep
 from clew.server.pages import addresses
 from clew.trace.reader import RunTrace
@@ -61,21 +62,22 @@ class WhyNotPage:
     is_asked: bool
     fates: tuple[Fate, ...]
     has_more: bool
+    never_loaded: tuple[str, ...]
+    """Where the run looked for a row that it did not find, and where there is one."""
     problem: str | None
     example: str
 
 
-def ask_why_not(trace: RunTrace, query: WhyNotQuery) -> WhyNot:
-    """The answer. UserError where the condition or the output is wrong."""
-    return why_not(trace, query.where, query.output)
+Ask = Callable[[WhyNotQuery], WhyNot]
+"""Gives the answer. UserError where the condition or the output is wrong."""
 
 
-def why_not_page(trace: RunTrace, query: WhyNotQuery) -> WhyNotPage:
+def why_not_page(trace: RunTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
     """The form, and the answer where something was asked."""
     answer, problem = None, None
     if query.where:
         try:
-            answer = ask_why_not(trace, query)
+            answer = ask(query)
         except UserError as error:
             problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
     outputs = [step for step in trace.plan.steps if isinstance(step, OutputStep)]
@@ -92,6 +94,7 @@ def why_not_page(trace: RunTrace, query: WhyNotQuery) -> WhyNotPage:
         is_asked=answer is not None,
         fates=tuple(_fate(trace, row) for row in answer.rows) if answer else (),
         has_more=answer.has_more if answer else False,
+        never_loaded=never_loaded_lines(answer.never_loaded) if answer and answer.never_loaded else (),
         problem=problem,
         example=f'{key[0]} = "…"' if key else 'column = "…"',
     )

@@ -14,7 +14,7 @@ from clew.server.pages.answering import AtDesk
 from clew.server.pages.explain_page import TOP, RunTitle, explain_page
 from clew.server.pages.row_page import row_page
 from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
-from clew.server.pages.why_not_page import WhyNotQuery, ask_why_not, why_not_page
+from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
 from clew.trace.json_values import json_state
 
 router = APIRouter()
@@ -118,8 +118,8 @@ def not_in_output(
         visit,
         "why_not.html",
         section="Runs",
-        page=lambda: why_not_page(trace, query),
-        document=lambda: as_json(ask_why_not(trace, query)),
+        page=lambda: why_not_page(trace, query, lambda asked: visit.why_not(trace.run_id, asked.where, asked.output)),
+        document=lambda: as_json(visit.why_not(trace.run_id, query.where, query.output)),
     )
 
 
