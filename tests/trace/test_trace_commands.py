@@ -237,3 +237,78 @@ def test_a_run_whose_upstream_is_gone_is_explained_as_far_as_it_goes(
     assert shown.code == 0
     assert shown.json["cause"]["kind"] == "loaded"
     assert shown.json["cause"]["upstream"] is None
+
+
+# What is shown
+
+
+def test_the_rows_of_a_step_are_those_that_a_condition_finds(ran: Ran, ask: Callable[..., Answer]) -> None:
+    changed = ask("trace", ran.january, "--step", "10", "--where", 'currency = "USD"', "--json").json
+    assert [row["after"]["usd"] for row in changed["rows"]] == ["1.00", "3.00", "5.00", "7.00"]
+    deleted = ask("trace", ran.january, "--step", "20", "--where", "amount > 100", "--json").json
+    assert (deleted["rows"], deleted["has_more"]) == ([], False)
+    first = ask("trace", ran.january, "--step", "10", "--where", 'currency = "USD"', "--limit", "1", "--json").json
+    assert (len(first["rows"]), first["has_more"]) == (1, True)
+    after = first["rows"][0]["row_id"]
+    others = ask("trace", ran.january, "--step", "10", "--where", 'currency = "USD"', "--after", after, "--json").json
+    assert others["rows"] == changed["rows"][1:]
+
+
+def test_rows_of_a_step_go_by_their_natural_key(ran: Ran, ask: Callable[..., Answer]) -> None:
+    title, headings, row, count = ask("trace", ran.january, "--step", "20").out.splitlines()
+    assert title == "step 20 Drop small"
+    assert headings.split() == ["row", "id", "key", "change", "what"]
+    assert row.split()[1:] == ["101", "deleted"]
+    assert count == "1 row"
+
+
+def test_a_row_id_is_never_wrapped_and_columns_that_were_asked_about_come_first(
+    ran: Ran, ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "52")
+    headings, *rows, count = ask("trace", ran.january, "--where", "usd > 5").out.splitlines()
+    assert headings.split() == ["row", "id", "id", "usd"]
+    assert [line.split()[1:] for line in rows] == [["106", "6.60"], ["107", "7.00"]]
+    assert all(RowIds.is_row_id(line.split()[0]) for line in rows)
+    assert count == "2 rows after step 30; 2 more columns with --json"
+
+
+def test_the_next_page_is_named(ran: Ran, ask: Callable[..., Answer]) -> None:
+    for question in (("--at", "10"), ("--step", "10")):
+        *_, row, count = ask("trace", ran.january, *question, "--limit", "2").out.splitlines()
+        assert count.endswith(f"there are more: --limit, --after {row.split()[0]}")
+
+
+def test_a_row_that_is_not_there_is_an_error_with_its_code(ran: Ran, ask: Callable[..., Answer]) -> None:
+    for question in ((), ("--at", "10")):
+        answer = ask("trace", ran.january, "not-a-row", *question)
+        assert (answer.code, answer.out) == (3, "")
+        assert answer.err.startswith('error RowNotFound: "not-a-row" is no row id\n')
+
+
+def test_a_mistake_in_a_condition_is_shown_where_it_is(ran: Ran, ask: Callable[..., Answer]) -> None:
+    answer = ask("trace", ran.january, "--where", "id = 1 AND curency = 2")
+    place, excerpt, caret = answer.err.splitlines()
+    assert place == '<where>:1:12: error UnknownColumn: no column "curency" in orders'
+    assert excerpt == "    1 | id = 1 AND curency = 2"
+    assert caret == '      |            ^^^^^^^ did you mean "currency"?'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pair"),
+    [
+        (("ROW", "--where", "id = 1"), "ROW and --where"),
+        (("ROW", "--step", "10"), "ROW and --step"),
+        (("ROW", "--after", "x"), "ROW and --after"),
+        (("--step", "10", "--at", "20"), "--step and --at"),
+    ],
+)
+def test_options_of_two_questions_are_refused(
+    ran: Ran, ask: Callable[..., Answer], arguments: tuple[str, ...], pair: str
+) -> None:
+    answer = ask("trace", ran.january, *arguments)
+    assert answer.code == 2
+    assert answer.err.splitlines() == [
+        f"error WrongUsage: {pair} do not go together",
+        "  `clew trace --help` shows how it is used",
+    ]

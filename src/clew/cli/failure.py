@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from dataclasses import replace
 
 import typer
 
@@ -21,7 +22,7 @@ def report(error: Exception, session: Session) -> int:
     """Tell the user about an error. Gives the exit code."""
     if session.is_verbose:
         traceback.print_exception(error)
-    known = _known(error)
+    known = _with_own_help(_known(error), session)
     if session.wants_json and known.code != UNWRITABLE_OUTPUT.name:
         try:
             write_json(known.to_json())
@@ -45,6 +46,15 @@ def _known(error: Exception) -> ClewError:
             return UserError(WRONG_USAGE.anywhere(problem=_as_sentence(error.format_message()), hint=_help_for(error)))
         case _:
             return EngineBug(INTERNAL_ERROR.anywhere(problem=f"{type(error).__name__}: {error}".rstrip(": ")))
+
+
+def _with_own_help(error: ClewError, session: Session) -> ClewError:
+    """Where all that can be said is to read the help, it is that of the command which was called."""
+    if error.code != WRONG_USAGE.name:
+        return error
+    hint = f"`{session.help_command}` shows how it is used"
+    told = [replace(each, hint=hint) if each.hint == WRONG_USAGE.remedy else each for each in error.diagnostics]
+    return UserError(*told)
 
 
 def _as_sentence(message: str) -> str:

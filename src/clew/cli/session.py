@@ -20,7 +20,14 @@ class Session:
         self.wants_json = "--json" in arguments
         self.is_verbose = "--verbose" in arguments
         self._started = time.perf_counter()
+        self._command = next((word for word in arguments if not word.startswith("-")), None)
         self._workspace: Workspace | None = None
+        self._typed = dict[str, str]()
+
+    @property
+    def help_command(self) -> str:
+        """What tells more about the command that was called."""
+        return f"clew {self._command} --help" if self._command else "clew --help"
 
     @property
     def seconds(self) -> float:
@@ -34,6 +41,12 @@ class Session:
         self._workspace = open_workspace(folder or Path(), environment)
         return self._workspace
 
+    def typed(self, name: str, text: str) -> None:
+        """Keep a text of the command line, so that messages about it can show it."""
+        self._typed[name] = text
+
     def source_of(self, file: str) -> str | None:
-        """The text of a file of the workspace, as far as one is open."""
+        """The text of a file of the workspace, as far as one is open, or a text that was typed."""
+        if file in self._typed:
+            return self._typed[file]
         return self._workspace.source_of(file) if self._workspace is not None else None

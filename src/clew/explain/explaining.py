@@ -71,7 +71,8 @@ def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
     if len(found.rows) == 1:
         return found.rows[0].row_id
     if not found.rows:
-        raise UserError(ROW_NOT_FOUND.anywhere(problem=f"no row matches {where}"))
+        hint = "`clew trace RUN --where` shows which rows a condition finds"
+        raise UserError(ROW_NOT_FOUND.anywhere(problem=f"no row matches {where}", hint=hint))
     key = trace.plan.input.natural_key
     examples = ", ".join(key_label(row.state, key) or row.row_id for row in found.rows)
     count = f"more than {len(found.rows)}" if found.has_more else len(found.rows)

@@ -12,6 +12,7 @@ from clew.diagnostics import Diagnostic, PlainText, UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
 from clew.lang import Scope, Table, check_condition, parse
+from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row
 from clew.lang.typed import Expression
 from clew.plan.columns import SYSTEM_COLUMNS
@@ -29,7 +30,7 @@ from clew.trace.records import RowState, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
 from clew.trace.row_sets import Cells, RowSet
 from clew.trace.run_parts import RunParts
-from clew.trace.step_records import Page, read_records, summaries
+from clew.trace.step_records import Page, read_matching, read_records, summaries
 from clew.trace.trace_ids import RowTraceIds
 from clew.trace.working_rows import created_rows, keys_of, pinned_rows, rows_of_all_periods, working_rows
 
@@ -155,9 +156,29 @@ class RunTrace:
             has_more=len(found) > limit,
         )
 
-    def step_rows(self, seq: int, limit: int = _MOST_ROWS, after: str | None = None) -> StepRecords:
-        """The records of a step: every row that it changed, created or deleted. An output has none."""
-        return read_records(self._reading, self.run.step(seq), self._page(limit, after))
+    def step_rows(
+        self, seq: int, limit: int = _MOST_ROWS, after: str | None = None, where: str | None = None
+    ) -> StepRecords:
+        """The records of a step: every row that it changed, created or deleted. An output has none.
+
+        With a condition only those of rows for which it is true after the step.
+        """
+        step, page = self.run.step(seq), self._page(limit, after)
+        if where is None:
+            return read_records(self._reading, step, page)
+        condition, rows = self.condition(where, seq), self.working(seq)
+        return read_matching(self._reading, step, page, lambda found: rows.judged(found, condition, self.see))
+
+    def keys_of(self, records: StepRecords) -> dict[str, str]:
+        """The natural keys of the rows on a page of records, in one text each; without those that have none."""
+        key = [name for name in self.plan.input.natural_key if name in dict(self.run.columns(records.operation_seq))]
+        ordinals = {self.row_ids.ordinal(record.row_id): record.row_id for record in records.records}
+        rows = self.working(records.operation_seq).values([each for each in ordinals if each is not None], key)
+        told = {
+            ordinals[ordinal]: [to_text(value) for value in cells.values() if value is not None]
+            for ordinal, cells in rows
+        }
+        return {row_id: "/".join(values) for row_id, values in told.items() if values}
 
     def counts(self) -> tuple[StepSummary, ...]:
         """How many rows each step changed, and in which columns."""

@@ -73,6 +73,12 @@ class RowSet:
                 if decide is None or decide(see(ordinal, cells)) is True:
                     yield ordinal, {name: cells[name] for name in columns}
 
+    def judged(self, ordinals: Sequence[int], condition: Expression, see: Callable[[int, Cells], Row]) -> set[int]:
+        """Those of some rows for which a condition is true."""
+        named = sorted({column for _, column in columns_of(condition) if column in self._types})
+        decide = evaluator(condition)
+        return {ordinal for ordinal, cells in self.values(ordinals, named) if decide(see(ordinal, cells)) is True}
+
     def ordinals(self, after: int, limit: int) -> list[int]:
         """The first rows behind an ordinal."""
         chunks = self._chunks(None, date.min, after)

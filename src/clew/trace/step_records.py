@@ -1,6 +1,6 @@
 """What a step did: its records, page by page, and how many there are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,6 +18,9 @@ from clew.trace.sql import Sql, parquet, quoted, typed_column
 from clew.trace.working_rows import created_rows, working_rows
 
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
+
+_BATCH = 2_000
+"""Records that a condition is tried on at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,21 @@ def read_records(reading: Reading, step: Step, page: Page) -> StepRecords:
             return _changed(reading, step, page)
         case _:
             assert_never(step)
+
+
+def read_matching(reading: Reading, step: Step, page: Page, matching: Callable[[list[int]], set[int]]) -> StepRecords:
+    """The records of a step for rows that match, looked for a batch at a time."""
+    found, after = list[StepRecord](), page.after
+    while True:
+        batch = read_records(reading, step, Page(_BATCH, after))
+        rows = [(reading.row_ids.ordinal(record.row_id), record) for record in batch.records]
+        ordinals = [ordinal for ordinal, _ in rows if ordinal is not None]
+        matches = matching(ordinals)
+        found += [record for ordinal, record in rows if ordinal in matches]
+        if len(found) > page.limit or not batch.has_more:
+            has_more = len(found) > page.limit
+            return StepRecords(step.seq, batch.columns, tuple(found[: page.limit]), has_more=has_more)
+        after = ordinals[-1]
 
 
 def _created(reading: Reading, step: Step, page: Page) -> StepRecords:

@@ -1,5 +1,6 @@
 """`clew trace`."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,10 +9,13 @@ from clew.cli.failure import NOT_FOUND
 from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.diagnostics import Diagnostic
     from clew.trace.reader import RunTrace
+    from clew.trace.records import RowState
+    from clew.trace.results import RowHistory
 
 
 def trace(
@@ -21,7 +25,8 @@ def trace(
     at: Annotated[int | None, typer.Option("--at", metavar="SEQ", help="The state after this step.")] = None,
     step: Annotated[int | None, typer.Option("--step", metavar="SEQ", help="All rows that this step changed.")] = None,
     where: Annotated[
-        str | None, typer.Option("--where", metavar="EXPR", help="Rows by their values, after --at or the last step.")
+        str | None,
+        typer.Option("--where", metavar="EXPR", help="Rows by their values, after --at, --step or the last step."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.", min=1)] = 20,
     after: Annotated[str | None, typer.Option("--after", metavar="ROW", help="The page behind this row.")] = None,
@@ -33,22 +38,45 @@ def trace(
     """Show what the steps of a run did to its rows.
 
     With ROW the history of one row, with --where the rows that a condition finds (the history where it is one), with
-    --step everything that one step did, with --at the state after a step; without any of them the counts of each step.
+    --step everything that one step did (to the rows of --where), with --at the state after a step; without any of them
+    the counts of each step.
     """
     from clew.app.running.tracing import open_trace
     from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)
+    _check(row=row, step=step, at=at, where=where, after=after)
+    if where is not None:
+        session.typed("<where>", where)
     with open_site(session, workspace, environment) as site:
         traced = open_trace(site.reader.view(run), site.environment)
     if row is not None:
         _one_row(traced, row, at, session)
     elif step is not None:
-        _one_step(traced, step, limit, after, session)
+        _one_step(traced, step, Wanted(limit, after, where), session)
     elif where is not None or at is not None:
-        _many_rows(traced, where, at, limit, after, session)
+        _many_rows(traced, at, Wanted(limit, after, where), session)
     else:
         _counts(traced, session)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows, and how many of them."""
+
+    limit: int
+    after: str | None
+    where: str | None
+
+
+def _check(**given: object) -> None:
+    """Options that belong to different questions are refused: leaving one out would answer another question."""
+    names = {"row": "ROW"} | {name: f"--{name}" for name in ("step", "at", "where", "after")}
+    for first, others in {"row": ("step", "where", "after"), "step": ("at",)}.items():
+        for other in others:
+            if given[first] is not None and given[other] is not None:
+                problem = f"{names[first]} and {names[other]} do not go together"
+                raise UserError(WRONG_USAGE.anywhere(problem=problem))
 
 
 def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> None:
@@ -57,38 +85,37 @@ def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> 
 
     if at is not None:
         state = traced.state(row, at)
+        _answer_nothing(state, session)
         if session.wants_json:
             write_json(state.to_json())
         else:
             show(state_page(state))
-        _exit_if(state.diagnostic)
         return
     history = traced.history(row)
+    _answer_nothing(history, session)
     if session.wants_json:
         write_json(history.to_json())
     else:
         show(history_page(history, traced.plan))
-    _exit_if(history.diagnostic)
 
 
-def _one_step(traced: "RunTrace", step: int, limit: int, after: str | None, session: Session) -> None:
+def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace_page import step_page
 
-    records = traced.step_rows(step, limit, after)
+    records = traced.step_rows(step, wanted.limit, wanted.after, wanted.where)
     if session.wants_json:
         write_json(records.to_json())
     else:
-        show(step_page(records, traced.plan))
+        show(step_page(records, traced.plan, traced.keys_of(records)))
 
 
-def _many_rows(
-    traced: "RunTrace", where: str | None, at: int | None, limit: int, after: str | None, session: Session
-) -> None:
+def _many_rows(traced: "RunTrace", at: int | None, wanted: Wanted, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace_page import found_page, history_page
+    from clew.lang.typed import columns_of
 
-    found = traced.search(where, at, limit, after)
+    found = traced.search(wanted.where, at, wanted.limit, wanted.after)
     if len(found.rows) == 1 and at is None and not found.has_more:
         history = traced.history(found.rows[0].row_id)
         if session.wants_json:
@@ -98,7 +125,9 @@ def _many_rows(
     elif session.wants_json:
         write_json(found.to_json())
     elif found.rows:
-        show(found_page(found, traced.plan))
+        condition = traced.condition(wanted.where, found.at) if wanted.where is not None else None
+        asked = sorted({column for _, column in columns_of(condition)}) if condition is not None else []
+        show(found_page(found, traced.plan, asked))
     else:
         say("no row matches")
 
@@ -114,7 +143,11 @@ def _counts(traced: "RunTrace", session: Session) -> None:
         show(counts_page(counts))
 
 
-def _exit_if(diagnostic: "Diagnostic | None") -> None:
-    """An empty answer with a reason is an answer, and still not what was looked for."""
-    if diagnostic is not None:
-        raise typer.Exit(NOT_FOUND)
+def _answer_nothing(found: "RowHistory | RowState", session: Session) -> None:
+    """An empty answer with a reason is an answer for a program, and still not what was looked for."""
+    if found.diagnostic is None:
+        return
+    if not session.wants_json:
+        raise UserError(found.diagnostic)
+    write_json(found.to_json())
+    raise typer.Exit(NOT_FOUND)

@@ -25,17 +25,26 @@ def show(*parts: RenderableType) -> None:
 
 def as_text(*parts: RenderableType) -> str:
     """Parts below each other, with colours and as wide as standard output takes them."""
+    console = _console()
+    with console.capture() as capture:
+        console.print(Group(*parts))
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def width() -> int:
+    """How many columns of text standard output takes."""
+    return _console().width
+
+
+def _console() -> Console:
     is_measured = sys.stdout.isatty() or "COLUMNS" in os.environ
-    console = Console(
+    return Console(
         width=None if is_measured else _WIDTH_OF_PIPES,
         force_terminal=has_colours(sys.stdout),
         highlight=False,
         markup=False,
         emoji=False,
     )
-    with console.capture() as capture:
-        console.print(Group(*parts))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def grid(rows: Iterable[Iterable[RenderableType]], *, fixed: int = 1, gap: int = 2) -> Table:

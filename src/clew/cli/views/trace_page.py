@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.console import Group
 from rich.text import Text
 
-from clew.cli.views.page import grid, headed, plain
+from clew.cli.views.page import grid, headed, plain, width
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
 from clew.plan import Plan
@@ -13,7 +14,10 @@ from clew.trace.records import RowState, Source, StepSummary, TraceEntry
 from clew.trace.results import FoundRows, RowHistory, StepRecords
 
 _SYSTEM = ("_row_id", "_period", "_labels", "_deleted")
-_MOST_COLUMNS = 8
+_WIDTH_OF_ROW_IDS = 36
+_GAP = 2
+_WIDEST = 24
+"""How much of a line the value of one column may take before it is wrapped."""
 
 
 def shown(value: Value) -> str:
@@ -23,8 +27,6 @@ def shown(value: Value) -> str:
 
 def history_page(history: RowHistory, plan: Plan) -> Group:
     """The life of one row: where it came from, and what each step changed, old and new."""
-    if not history.entries:
-        return _nothing(history.diagnostic.message if history.diagnostic else "there is no such row")
     lines = [line for entry in history.entries for line in _entry_lines(entry)]
     changes = sum(1 for entry in history.entries if entry.change_type != "created")
     last = plan.steps[-1].seq if plan.steps else 0
@@ -73,48 +75,69 @@ def source_in_words(source: Source) -> str:
 
 def state_page(state: RowState) -> Group:
     """One row after a step, a column to a line."""
-    if state.state is None:
-        return _nothing(state.diagnostic.message if state.diagnostic else "there is no such row")
-    rows = [[plain(name, "cyan"), plain(shown(value))] for name, value in state.state.items()]
+    rows = [[plain(name, "cyan"), plain(shown(value))] for name, value in (state.state or {}).items()]
     when = "as loaded" if state.at == 0 else f"after step {state.at}"
     return Group(Text.assemble(("row ", "bold"), plain(state.row_id, "bold"), f"  {when}"), grid(rows))
 
 
-def found_page(found: FoundRows, plan: Plan) -> Group:
-    """Rows that a search found. A row id comes last: it is long, and for the next command."""
-    columns = _chosen([row.state for row in found.rows], plan)
-    rows = [[*(plain(shown(row.state.get(name))) for name in columns), plain(row.row_id)] for row in found.rows]
+def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Group:
+    """Rows that a search found, with the columns that were asked about before others, as many as fit."""
+    telling = _telling([row.state for row in found.rows], plan, asked)
+    columns = _fitting(telling, [row.state for row in found.rows], width() - _WIDTH_OF_ROW_IDS)
+    rows = [[plain(row.row_id), *(plain(shown(row.state.get(name))) for name in columns)] for row in found.rows]
     when = "as loaded" if found.at == 0 else f"after step {found.at}"
-    more = "; there are more: --limit, --after" if found.has_more else ""
     count = f"{len(found.rows)} rows" if len(found.rows) != 1 else "1 row"
-    return Group(headed([*columns, "row id"], rows, fixed=0), Text(f"{count} {when}{more}", style="dim"))
+    left = len(telling) - len(columns)
+    beside = "" if not left else f"; {left} more column{'' if left == 1 else 's'} with --json"
+    more = f"; there are more: --limit, --after {found.rows[-1].row_id}" if found.has_more else ""
+    return Group(headed(["row id", *columns], rows), Text(f"{count} {when}{beside}{more}", style="dim"))
 
 
-def _chosen(states: Sequence[Mapping[str, Value]], plan: Plan) -> list[str]:
-    """The columns that tell rows apart and say something, as many as fit a page."""
+def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[str]) -> list[str]:
+    """The columns that say something: those that tell rows apart, those that were asked about, then the others."""
     named = [name for state in states for name in state if name not in _SYSTEM]
-    names = list(dict.fromkeys([*(name for name in plan.input.natural_key if name in named), *named]))
-    telling = [name for name in names if any(state.get(name) is not None for state in states)]
-    return telling[:_MOST_COLUMNS]
+    first = [name for name in (*plan.input.natural_key, *asked) if name in named]
+    return [
+        name
+        for name in dict.fromkeys([*first, *named])
+        if name in asked or any(state.get(name) is not None for state in states)
+    ]
 
 
-def step_page(records: StepRecords, plan: Plan) -> Group:
-    """Everything that a step did."""
+def _fitting(columns: Sequence[str], states: Sequence[Mapping[str, Value]], room: int) -> list[str]:
+    """The first columns that fit beside each other, at least one; a long text may be wrapped."""
+    fitting = list[str]()
+    for name in columns:
+        widest = max(cell_len(name), *(cell_len(shown(state.get(name))) for state in states))
+        room -= _GAP + min(widest, _WIDEST)
+        if room < 0 and fitting:
+            break
+        fitting.append(name)
+    return fitting
+
+
+def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Group:
+    """Everything that a step did, to rows named by their keys where they have some."""
     step = next((each for each in plan.steps if each.seq == records.operation_seq), None)
     title = f"step {records.operation_seq}" + (f" {step.name}" if step else "")
+    if not records.records:
+        return Group(plain(title, "bold"), Text("no rows", style="dim"))
     rows = list[list[Text]]()
     for record in records.records:
         before, after = record.before or {}, record.after or {}
         if record.change_type == "updated":
             changes = ", ".join(f"{name} {shown(before.get(name))} -> {shown(after[name])}" for name in after)
         elif record.change_type == "created":
-            told = {name: value for name, value in after.items() if value not in {None, ""} and name != "_period"}
+            told = {name: value for name, value in after.items() if value is not None and name not in _SYSTEM}
             changes = ", ".join(f"{name} {shown(value)}" for name, value in told.items())
         else:
             changes = ""
-        rows.append([plain(record.row_id), plain(record.change_type), plain(changes)])
-    more = "there are more: --limit, --after" if records.has_more else f"{len(records.records)} rows"
-    return Group(plain(title, "bold"), headed(["row id", "change", "what"], rows, fixed=2), Text(more, style="dim"))
+        key = [plain(keys.get(record.row_id, ""))] if keys else []
+        rows.append([plain(record.row_id), *key, plain(record.change_type), plain(changes)])
+    count = f"{len(rows)} rows" if len(rows) != 1 else "1 row"
+    more = f"{count}; there are more: --limit, --after {records.records[-1].row_id}" if records.has_more else count
+    headings = ["row id", *(["key"] if keys else []), "change", "what"]
+    return Group(plain(title, "bold"), headed(headings, rows, fixed=len(headings) - 1), Text(more, style="dim"))
 
 
 def counts_page(summaries: Sequence[StepSummary]) -> Group:
@@ -136,7 +159,3 @@ def _count_in_words(each: StepSummary) -> str:
         if count:
             return f"{count:,} {word}"
     return "" if each.step_type == "output" else "none"
-
-
-def _nothing(message: str) -> Group:
-    return Group(plain(message))
