@@ -113,6 +113,14 @@ def test_a_failure_in_json_has_code_place_and_step(clew: Callable, sample: Path,
     assert (error["code"], error["file"], error["step"]) == ("JoinNotUnique", "fragments/fx-to-usd.yaml", 10)
 
 
+def test_a_failure_keeps_the_remedy_that_was_found_for_it(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    hint = "312 rows would be doubled; make the data of fx-rates unique"
+    engine.failing["10"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="2 rows of fx match", hint=hint))
+    failed = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json
+    assert failed["error"]["hint"] == hint
+    assert hint in clew("show", failed["run_id"], cwd=sample).out
+
+
 def test_a_failure_says_what_was_published_by_then(clew: Callable, sample: Path, engine: FakeEngine) -> None:
     engine.failing["50"] = NOT_UNIQUE
     out = clew("run", "gl-close", "--period", "2026-01", cwd=sample).out

@@ -27,6 +27,8 @@ class Failure:
     message: str
     category: FailureCategory
     retryable: bool = False
+    hint: str | None = None
+    """What to do about it, where more is known than the code says; histories of older versions have none."""
 
 
 _LONGEST_MESSAGE = 4000
@@ -49,6 +51,7 @@ def failure_of(error: ClewError) -> Failure:
         message=error.diagnostic.message[:_LONGEST_MESSAGE],
         category=category,
         retryable=isinstance(error, TransientFailure),
+        hint=error.diagnostic.hint[:_LONGEST_MESSAGE] if error.diagnostic.hint else None,
     )
 
 

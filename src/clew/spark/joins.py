@@ -138,7 +138,7 @@ def _require_single_matches(matched: DataFrame, step: UpdateStep, join: Join, ex
     ordinal, count = found
     doubled = matched.where(f"{ORDINAL} = {ordinal}L").limit(_EXAMPLES).collect()
     compared = sorted(name for table, name in columns_of(join.on.tree) if table == expressing.table)
-    values = ", ".join(f"{name} {doubled[0][name]}" for name in compared if name in doubled[0])
+    values = ", ".join(f"{name} {_shown(doubled[0][name])}" for name in compared if name in doubled[0])
     row_id = RowIds(expressing.run_id).row_id(ordinal)
     which = f"the row with {values} ({row_id})" if values else f"the row {row_id}"
     problem = (
@@ -155,5 +155,10 @@ def _told_apart(doubled: Sequence[Record], join: Join) -> str:
     columns = [(column.name, joined_column(join.alias, column.name)) for column in join.dataset.columns]
     differing = [pair for pair in columns if len({row[pair[1]] for row in doubled}) > 1] or columns
     return " and ".join(
-        "(" + ", ".join(f"{name} {row[joined]}" for name, joined in differing[:_COLUMNS]) + ")" for row in doubled
+        "(" + ", ".join(f"{name} {_shown(row[joined])}" for name, joined in differing[:_COLUMNS]) + ")"
+        for row in doubled
     )
+
+
+def _shown(value: object) -> object:
+    return "NULL" if value is None else value

@@ -91,7 +91,8 @@ class RunView:
         if error is None:
             return None
         code = CATALOGUE.get(error.code)
-        return Diagnostic(error.code, error.message, {}, self._failed_place(), code.remedy if code else None)
+        hint = error.hint or (code.remedy if code else None)
+        return Diagnostic(error.code, error.message, {}, self._failed_place(), hint)
 
     @property
     def failed_step(self) -> StepSnapshot | None:
