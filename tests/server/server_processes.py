@@ -53,7 +53,7 @@ def served_by_a_process(folder: Path, *options: str) -> Iterator[ServerProcess]:
     try:
         assert process.stdout is not None
         first, second = process.stdout.readline(), process.stdout.readline()
-        address, link = re.search(r" on (http://\S+);", first), re.search(r"key=(\S+)", second)
+        address, link = re.search(r" on (https?://\S+);", first), re.search(r"key=(\S+)", second)
         assert address is not None, first + (process.stderr.read() if process.stderr else "")
         assert link is not None, second
         yield ServerProcess(process, address[1], link[1])

@@ -1,14 +1,18 @@
 """`clew serve` as users start it, and `clew run --server` against it."""
 
 import json
+import select
 import signal
 import socket
 import subprocess
 import sys
+from itertools import repeat
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import Response
+from fastapi.responses import StreamingResponse
 from server_fixtures import Served
 from server_processes import listening_in_a_thread, served_by_a_process
 
@@ -19,7 +23,6 @@ from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.runs.access.roles import AccessRole
 from clew.server.application import create_app
 from clew.server.hosted_worker import HostedWorker
-from clew.server.protection.slow_headers import PunctualH11Protocol
 from clew.server.settings import ServerSettings
 from clew.server.site import open_site
 
@@ -232,9 +235,9 @@ def _connected(url: str) -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=60)
 
 
-def test_a_client_that_never_finishes_its_headers_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PunctualH11Protocol, "headers_within_s", 0.3)
-    with listening_in_a_thread(served) as url, _connected(url) as client, _connected(url) as silent:
+def test_a_client_that_never_finishes_its_headers_is_cut_off(served: Served) -> None:
+    settings = ServerSettings(slowest_headers_s=0.3)
+    with listening_in_a_thread(served, settings) as url, _connected(url) as client, _connected(url) as silent:
         client.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
         assert client.recv(1) == b""
         assert silent.recv(1) == b""
@@ -252,6 +255,34 @@ def test_a_client_that_never_finishes_its_body_is_answered_and_cut_off(served: S
         answer = b"".join(iter(lambda: client.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"code":"TooSlow"' in answer
+
+
+_MUCH = 32_000_000
+"""More than the system keeps for a client that does not read."""
+
+
+@pytest.mark.parametrize("path", ["/whole", "/in-parts"])
+def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(
+    served: Served, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    served.app.add_api_route("/whole", lambda: Response(b"x" * _MUCH))
+    served.app.add_api_route("/in-parts", lambda: StreamingResponse(repeat(b"x" * 100_000)))
+    with listening_in_a_thread(served, ServerSettings(slowest_reader_s=0.3)) as url, _connected(url) as client:
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        cut = select.poll()
+        cut.register(client, select.POLLRDHUP)
+        assert cut.poll(60_000)
+        with pytest.raises(ConnectionResetError):
+            list(iter(lambda: client.recv(1_000_000), b""))
+    assert caplog.messages == []
+
+
+def test_a_client_that_reads_an_answer_slowly_gets_all_of_it(served: Served) -> None:
+    served.app.add_api_route("/whole", lambda: Response(b"x" * _MUCH))
+    with listening_in_a_thread(served, ServerSettings(slowest_reader_s=0.05)) as url, _connected(url) as client:
+        client.sendall(b"GET /whole HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        answer = sum(map(len, iter(lambda: client.recv(1_000_000), b"")))
+    assert answer > _MUCH
 
 
 @pytest.mark.parametrize("target", ["//evil.example/api/v1/runs", "/../../etc/passwd", "http://evil.example/", "*"])

@@ -14,6 +14,7 @@ from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
 from clew.diagnostics.codes.debug import CAPTURE_ACCESS_DENIED, CAPTURE_EXPIRED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.runs import (
+    CAPTURES_WAITING,
     OUT_OF_DATE,
     OVERLOADED,
     PERIOD_BUSY,
@@ -53,6 +54,7 @@ _STATUS_OF_CODE: Mapping[str, int] = {
         (PERIOD_BUSY, 409),
         (PROJECT_NOT_ACTIVE, 409),
         (RUN_HELD, 409),
+        (CAPTURES_WAITING, 409),
         (RUN_NEEDED, 409),
         (RUN_NOT_DELETABLE, 409),
         (RUN_NOT_FINISHED, 409),

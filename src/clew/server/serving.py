@@ -17,12 +17,15 @@ from clew.runs.clock import utc_now
 from clew.runs.worker import stop_on_signals
 from clew.server.access.doorman import Doorman
 from clew.server.application import create_app
+from clew.server.certificates import require_usable_certificate
 from clew.server.hosted_worker import HostedWorker, Listener
-from clew.server.protection.slow_headers import PunctualH11Protocol
+from clew.server.protection.slow_connections import punctual_protocol
 from clew.server.settings import ServerSettings
 from clew.server.signing_in import LINK
 from clew.server.site import Site, open_site
 from clew.server.streams import EventStreams
+
+__all__ = ["Listener", "Started", "Told", "listening", "require_tokens", "serve", "web_server"]
 
 _BACKLOG = 512
 _MOST_REQUESTS_AT_ONCE = 1000
@@ -61,6 +64,7 @@ class Started:
 
 def serve(root: Path, environment: str | None, settings: ServerSettings, told: Told) -> None:
     """Serve an environment of a workspace until SIGTERM or Ctrl-C."""
+    require_usable_certificate(settings)
     with (
         _open(root, environment, settings) as site,
         listening(settings) as listener,
@@ -184,7 +188,7 @@ class _Server(uvicorn.Server):
 def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=PunctualH11Protocol,
+        http=punctual_protocol(settings),
         ws="none",
         log_level="warning",
         access_log=False,

@@ -25,10 +25,12 @@ class ServerSettings:
     allowed_hosts: frozenset[str] = frozenset()
     """Names that the Host header may have, besides those that follow from the address."""
     largest_body: int = 1_000_000
+    slowest_headers_s: float = 15.0
+    """How long the headers of a request may take to arrive."""
     slowest_body_s: float = 15.0
     """How long the body of a request may take to arrive."""
     slowest_reader_s: float = 60.0
-    """How long a client may take to read a part of an answer."""
+    """How long a client may leave an answer unread."""
     session_lifetime: timedelta = timedelta(hours=12)
     most_failed_logins: int = 10
     login_window_s: float = 300.0

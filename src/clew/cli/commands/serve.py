@@ -12,8 +12,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.server.hosted_worker import Listener
-    from clew.server.serving import Started, Told
+    from clew.server.serving import Listener, Started, Told
 
 
 def serve(
@@ -78,7 +77,7 @@ def _told(session: Session) -> "Told":
 
 def _worker_lines() -> "Listener":
     from clew.cli.views.worker_lines import WorkerLines
-    from clew.server.hosted_worker import Listener
+    from clew.server.serving import Listener
 
     lines = WorkerLines(say=say)
     return Listener(lines.take, lines.done)

@@ -81,6 +81,12 @@ ADDRESS_TAKEN = Code(
     "Another program listens there, or the address is not one of this machine.",
     "choose another --port, or end the other program",
 )
+CERTIFICATE_UNUSABLE = Code(
+    "CertificateUnusable",
+    "the certificate {file} cannot be used: {reason}",
+    "The files are not a certificate and its key in PEM, do not belong together, or the key is locked by a passphrase.",
+    "give a certificate in PEM, and with --certificate-key the key that belongs to it, without a passphrase",
+)
 NO_SUCH_TOKEN = Code(
     "NoSuchToken",
     'no token "{token_id}"',
@@ -108,6 +114,7 @@ SERVER_CODES = (
     UNKNOWN_HOST,
     TOKENS_NEEDED,
     ADDRESS_TAKEN,
+    CERTIFICATE_UNUSABLE,
     NO_SUCH_TOKEN,
     SERVER_UNREACHABLE,
 )

@@ -1,4 +1,4 @@
-"""The record of who has read the values of which rows."""
+"""The record of who has read the values of which rows, and of who has changed what runs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,17 +7,19 @@ from typing import Protocol
 
 
 class Subject(StrEnum):
-    """What was read."""
+    """What was read or changed."""
 
     TRACE = "trace"
     EXPLANATION = "explanation"
     LINEAGE = "lineage"
     CAPTURE = "capture"
+    PROJECT = "project"
+    """Activated or deactivated; looking at projects is nothing to keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRecord:
-    """Somebody has read something."""
+    """Somebody has read something, or changed it."""
 
     tenant_id: str
     actor: str
@@ -25,10 +27,11 @@ class AccessRecord:
     token_id: str | None
     subject: Subject
     subject_id: str
-    """The run, or the capture."""
+    """The run, the capture or the project."""
     detail: str
-    """The row, step, column or condition that was asked for."""
+    """The row, step, column or condition that was asked for, or what was done."""
     read_at: datetime
+    """When it was read or done."""
     entry_id: int = 0
     """Given by the store; later ones are larger."""
 

@@ -19,6 +19,8 @@ class Permission(StrEnum):
     """Which ones is decided by the role that the signal asks for."""
     READ_ACCESS_LOG = "read the access log"
     REPLAY_EVENTS = "replay events"
+    ACTIVATE_PROJECTS = "activate projects"
+    """Decide which definition of a project runs, or that none does."""
 
 
 class AccessRole(StrEnum):

@@ -52,6 +52,12 @@ class Visit:
         return self.site.workspace
 
     @property
+    def workspace_now(self) -> Workspace:
+        """The workspace as its files stand at this moment, for what freezes them."""
+        self.caller.require_tenant(self.site.tenant)
+        return self.site.live.look_now()
+
+    @property
     def starter(self) -> "RunStarter":
         """Asks for runs in the name of the caller."""
         from clew.app.running.starting import RunStarter  # noqa: PLC0415 - it brings the libraries of Spark
@@ -94,6 +100,13 @@ class Visit:
 
     def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:
         """Keep on record that the caller reads values of rows. Belongs before the answer, not behind it."""
+        self._keep(subject, subject_id, detail)
+
+    def has_changed(self, subject: Subject, subject_id: str, detail: str) -> None:
+        """Keep on record that the caller has changed something. Belongs before the answer, too."""
+        self._keep(subject, subject_id, detail)
+
+    def _keep(self, subject: Subject, subject_id: str, detail: str) -> None:
         self.site.access_log.add(
             AccessRecord(
                 tenant_id=self.caller.tenant_id,

@@ -253,6 +253,17 @@ class ProjectDocument(Document):
     versions: list[Json]
 
 
+class ProjectVersionDocument(Document):
+    """A version of a project, and who made it what it is."""
+
+    project: str
+    version: int
+    status: str
+    digest: str
+    activated_at: str
+    activated_by: str
+
+
 class VersionDocument(Document):
     """A frozen definition of a project."""
 
@@ -291,7 +302,10 @@ class ReplayedDocument(Document):
 
 
 class AccessDocument(Document):
-    """Who has read the values of rows, the newest first. The last id given as `before` leads to the next page."""
+    """Who has read the values of rows or changed what runs, the newest first.
+
+    The last id given as `before` leads to the next page.
+    """
 
     records: list[Json]
     has_more: bool

@@ -29,15 +29,18 @@ def me(visit: RunVisit) -> JSONResponse:
     )
 
 
-@router.get("/audit", summary="Who has read the values of rows", responses={200: {"model": AccessDocument}})
+@router.get("/audit", summary="Who has read rows or changed what runs", responses={200: {"model": AccessDocument}})
 def audit(
     visit: Annotated[Visit, may(Permission.READ_ACCESS_LOG)],
-    subject_id: Annotated[str | None, Query(max_length=255, description="Only of this run or capture.")] = None,
+    subject_id: Annotated[
+        str | None, Query(max_length=255, description="Only of this run, capture or project.")
+    ] = None,
     actor: Annotated[str | None, Query(max_length=255, description="Only by this caller.")] = None,
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JSONResponse:
-    """Traces, explanations, lineage and captures that were read over HTTP, the newest first."""
+    """What was read over HTTP of traces, explanations, lineage and captures, and which projects were activated or
+    deactivated, the newest first."""
     found = visit.site.state.access_log.records(
         visit.caller.tenant_id, subject_id=subject_id, actor=actor, before=before, limit=limit + 1
     )

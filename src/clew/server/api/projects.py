@@ -8,23 +8,28 @@ from fastapi.responses import JSONResponse
 
 from clew.app.running.datasets import find_dataset, list_datasets
 from clew.app.running.plans import is_kept, kept_plan
-from clew.app.running.projects import list_projects, project_version, show_project
+from clew.app.running.projects import activate, deactivate, list_projects, project_version, show_project
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_ADDRESS
 from clew.plan import plan_to_json
 from clew.plan.json_form import breakpoints_to_json
-from clew.server.access.visit import RunVisit
+from clew.runs.access.access_log import Subject
+from clew.runs.access.roles import Permission
+from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.documents import (
     DatasetDocument,
     DatasetsDocument,
     Document,
     ProjectDocument,
     ProjectsDocument,
+    ProjectVersionDocument,
     VersionDocument,
 )
 from clew.server.api.etags import unchanging
 
 router = APIRouter(tags=["workspace"])
+
+ProjectVisit = Annotated[Visit, may(Permission.ACTIVATE_PROJECTS)]
 
 
 @router.get("/projects", summary="All projects", responses={200: {"model": ProjectsDocument}})
@@ -58,6 +63,33 @@ def version_page(
         found.digest,
         found.status,
     )
+
+
+@router.post(
+    "/projects/{project}/activate",
+    summary="Make the project's file the version that runs",
+    responses={200: {"model": ProjectVersionDocument}},
+)
+def activate_project(project: str, visit: ProjectVisit) -> JSONResponse:
+    """The file is checked and frozen as the next version, unless that would break others that are active.
+
+    Activated again without a change it stays the same version.
+    """
+    version = activate(visit.workspace_now, visit.site.state, project, visit.caller.name)
+    visit.has_changed(Subject.PROJECT, version.project, f"activated version {version.version}")
+    return JSONResponse(version.to_json())
+
+
+@router.post(
+    "/projects/{project}/deactivate",
+    summary="Take a project out of use",
+    responses={200: {"model": ProjectVersionDocument}},
+)
+def deactivate_project(project: str, visit: ProjectVisit) -> JSONResponse:
+    """It does not run any more; 409 where it is not active."""
+    version = deactivate(visit.workspace, visit.site.state, project, visit.caller.name)
+    visit.has_changed(Subject.PROJECT, version.project, f"deactivated version {version.version}")
+    return JSONResponse(version.to_json())
 
 
 @router.get(

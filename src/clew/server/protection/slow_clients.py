@@ -1,4 +1,4 @@
-"""Bodies that are too large, and clients that are too slow."""
+"""Bodies that are too large, or take too long to arrive."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from clew.server.settings import ServerSettings
 
 
 class BoundedRequests:
-    """Bounds the size of bodies, the time they take to arrive, and the time a client takes to read an answer."""
+    """Bounds the size of bodies and the time they take to arrive."""
 
     def __init__(self, app: ASGIApp, *, settings: ServerSettings) -> None:
         self._app = app
@@ -29,16 +29,14 @@ class BoundedRequests:
             refusal = json_answer(UserError(TOO_LARGE.anywhere(limit=self._settings.largest_body)))
             await refusal(scope, receive, send)
             return
-        exchange = _Exchange(receive, send, self._settings)
-        await self._app(scope, exchange.receive, exchange.send)
+        await self._app(scope, _Body(receive, self._settings).receive, send)
 
 
-class _Exchange:
-    """One request and its answer, with their bounds."""
+class _Body:
+    """The body of a request, with its bounds."""
 
-    def __init__(self, receive: Receive, send: Send, settings: ServerSettings) -> None:
+    def __init__(self, receive: Receive, settings: ServerSettings) -> None:
         self._receive = receive
-        self._send = send
         self._settings = settings
         self._bytes = 0
         self._has_body = False
@@ -62,7 +60,3 @@ class _Exchange:
                 raise HTTPException(413)
             self._has_body = not message.get("more_body", False)
         return message
-
-    async def send(self, message: Message) -> None:
-        """Send a part of the answer, to a client that reads."""
-        await asyncio.wait_for(self._send(message), self._settings.slowest_reader_s)
