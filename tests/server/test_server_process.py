@@ -70,7 +70,7 @@ sys.exit(run(["serve", "--port", "0"]))
 
 @pytest.mark.parametrize("pages", [["/login"], []], ids=["somebody", "nobody"])
 def test_a_page_comes_before_the_worker_and_the_libraries_of_spark(ledger: Path, pages: list[str]) -> None:
-    heavy = ["pyspark", "py4j", "pyarrow", "pandas", "numpy", "duckdb", "openlineage", "psycopg", "rich", "clew.spark"]
+    heavy = ["pyspark", "py4j", "pyarrow", "pandas", "numpy", "duckdb", "openlineage", "psycopg", "rich"]
     command_line = [sys.executable, "-c", _UNTIL_THE_WORKER_STARTS, *heavy, "jinja2"]
     with subprocess.Popen(command_line, cwd=ledger, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
