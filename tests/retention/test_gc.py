@@ -28,6 +28,7 @@ from clew.runs.plan_ref import PlanRef
 from clew.runs.registry import DatasetFile, DatasetVersion
 from clew.runs.request import RunRecord, RunRequest
 from clew.runs.status import RunStatus
+from clew.tracelink import TraceBatch
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
@@ -430,6 +431,32 @@ def test_an_environment_has_rules_of_its_own_which_a_command_overrides(shop: Sho
 
 def test_a_rule_that_is_wrong_is_wrong_usage(answer: Callable[..., Any]) -> None:
     assert "WrongUsage" in answer("gc", "--keep", "soon", code=2)
+    for rule in ("30", "soon", "-1d"):
+        assert "WrongUsage" in answer("gc", f"--keep-lineage={rule}", code=2)
+
+
+def test_lineage_that_programs_have_sent_goes_when_it_is_old_and_that_is_on_record(
+    shop: Shop, answer: Callable[..., Any]
+) -> None:
+    now = datetime.now(UTC)
+    ids = [int((now - timedelta(days=days)).timestamp() * 1000) << 22 for days in (40, 20)]
+    frames = [(1, 1, seq, 1, (trace_id >> 22) * 1_000_000, trace_id, 0) for seq, trace_id in enumerate(ids)]
+    with shop.starter() as starter:
+        starter.state.tracelink.writer.write(TraceBatch(frames=frames, links=[(each, 5) for each in ids]))
+    assert answer("gc", "--json")["removed"] == []
+    found = answer("gc", "--keep-lineage", "30d", "--dry-run", "--json")["removed"]
+    day = f"{now - timedelta(days=30):%Y-%m-%d}"
+    assert [(each["kind"], each["name"], each["reason"][: len("1 from before ") + 10]) for each in found] == [
+        ("lineage", "frames", f"1 from before {day}"),
+        ("lineage", "links", f"1 from before {day}"),
+    ]
+    shop.write({"clew.yaml": {"name": "shop", "environments": {"dev": {"retention": {"keep_lineage_days": 30}}}}})
+    assert answer("gc").count("1 from before") == 2
+    assert [each["name"] for each in answer("gc", "--history", "--json")["removals"]] == ["links", "frames"]
+    assert answer("gc") == "0 things removed, 0 bytes\n"
+    assert [thing.name for thing in clew.open(shop.root).gc(keep_lineage_days=10).things] == ["frames", "links"]
+    with shop.starter() as starter:
+        assert list(starter.state.tracelink.reader.frames(ids)) == []
 
 
 # The journal

@@ -19,6 +19,7 @@ from clew.tracelink import (
     TraceBatch,
     TraceLinkSet,
     bind_address,
+    stages_of,
 )
 
 PATIENCE = 30
@@ -119,7 +120,7 @@ def test_frames_and_links_of_an_emitter_arrive_in_the_store() -> None:
             emitter.close(PATIENCE)
         until(running, written=5)
         counts = running.finish()
-    assert writer.frames[7, 1, 1] == (7, 1, 1, 0, 50, 11, 0)
+    assert writer.frames[7, 1, 1] == (7, 1, 1, 7, 50, 11, 0)
     assert writer.frames[7, 1, 2][4] > 1_700_000_000_000_000_000
     assert list(writer.links) == [(13, 11), (13, 12)]
     assert (counts.frames, counts.link_sets, counts.received, counts.written) == (3, 1, 4, 5)
@@ -133,6 +134,24 @@ def test_what_comes_within_an_interval_is_one_transaction() -> None:
         counts = running.finish()
     assert writer.sizes == [50]
     assert counts.transactions == 1
+
+
+def test_a_frame_is_of_the_stage_that_publishes_its_stream() -> None:
+    writer = MemoryWriter()
+    with collecting(writer, stages=stages_of(["8=3", "9=3"])) as running:  # type: ignore[arg-type]
+        with Emitter(running.collector.address) as emitter:
+            for stream in (7, 8, 9):
+                emitter.frame(stream, 1, 1, trace_id=11)
+            emitter.close(PATIENCE)
+        until(running, written=3)
+        running.finish()
+    assert {key[0]: row[3] for key, row in writer.frames.items()} == {7: 7, 8: 3, 9: 3}
+
+
+@pytest.mark.parametrize("text", ["7", "7=", "a=1", "-1=1", f"{2**32}=1", f"1={2**63}", "1=2=3"])
+def test_a_stage_that_is_not_two_numbers_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="InvalidStage"):
+        stages_of([text])
 
 
 def test_large_batches_are_split_so_that_transactions_stay_short() -> None:

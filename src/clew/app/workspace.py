@@ -201,11 +201,20 @@ class Workspace:
         with open_state(environment) as state:
             return CaptureReader(state, environment).find(capture_id)
 
-    def gc(self, *, keep_days: int | None = None, keep_runs: int | None = None, dry_run: bool = False) -> "Garbage":
+    def gc(
+        self,
+        *,
+        keep_days: int | None = None,
+        keep_runs: int | None = None,
+        keep_lineage_days: int | None = None,
+        dry_run: bool = False,
+    ) -> "Garbage":
         """Remove old runs, versions of datasets that nobody needs, and what dead workers have left.
 
         Runs are kept that ended no more than `keep_days` ago, and the newest `keep_runs` of each project. Where neither
-        is given the rules of the environment hold. Whatever is still needed stays. With `dry_run` nothing is removed.
+        is given the rules of the environment hold. Whatever is still needed stays. Frames, links and windows that
+        programs have sent are kept for `keep_lineage_days`, or as the environment says. With `dry_run` nothing is
+        removed.
         """
         from clew.app.running.collecting.opening import collector_of
         from clew.app.running.collecting.retention import Retention, usual_retention
@@ -215,7 +224,7 @@ class Workspace:
         given = Retention(days=keep_days, runs=keep_runs)
         retention = usual_retention(environment.settings.retention) if given.keeps_all else given
         with open_state(environment) as state:
-            collector = collector_of(self, environment, state)
+            collector = collector_of(self, environment, state, keep_lineage_days)
             return collector.find(retention) if dry_run else collector.collect(retention)
 
     def lineage(

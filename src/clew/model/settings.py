@@ -180,10 +180,13 @@ class TraceLinkSettings(Located):
 
 @record("the retention settings")
 class RetentionSettings(Located):
-    """Which runs `clew gc` keeps where it is not told otherwise; all where neither key is there."""
+    """What `clew gc` keeps where it is not told otherwise; everything where no key is there."""
 
     keep_days: int | None = key(Whole(0), "Days for which a run is kept after its end.", default=None)
     keep_runs: int | None = key(Whole(0), "How many runs of each project are kept, the newest.", default=None)
+    keep_lineage_days: int | None = key(
+        Whole(0), "Days for which frames, links and windows are kept that programs have sent.", default=None
+    )
 
 
 @record("a sink")

@@ -3,7 +3,7 @@
 from clew.tracelink.block_register import BlockRegister, PublishedBlock
 from clew.tracelink.blocks import TraceIdBlock
 from clew.tracelink.clock import ClockMs, monotonic_epoch_clock
-from clew.tracelink.collecting import Collector, CollectorCounts, CollectorSettings, bind_address
+from clew.tracelink.collecting import Collector, CollectorCounts, CollectorSettings, bind_address, stages_of
 from clew.tracelink.dot import to_dot
 from clew.tracelink.emitter import COLLECTOR_ADDRESS, Emitter, EmitterCounts
 from clew.tracelink.expansion import Expansion, WindowExpander
@@ -88,6 +88,7 @@ __all__ = [
     "read_link_set",
     "read_stream",
     "render_tree",
+    "stages_of",
     "this_process",
     "to_dot",
     "walk",

@@ -6,6 +6,7 @@ from clew.tracelink.block_register import BlockRegister
 from clew.tracelink.expansion import WindowExpander
 from clew.tracelink.lineage_reader import LineageReader
 from clew.tracelink.node_lease import LeasePolicy, NodeLeases
+from clew.tracelink.pruning import TracePruner
 from clew.tracelink.records import TraceWriter
 
 
@@ -19,3 +20,4 @@ class TraceLinkStores:
     writer: TraceWriter
     reader: LineageReader
     expander: WindowExpander
+    pruner: TracePruner

@@ -24,6 +24,14 @@ def collect(
     batch_ms: Annotated[
         int, typer.Option("--batch-ms", metavar="MS", help="What comes within this time is one write.", min=10, max=100)
     ] = 50,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stage",
+            metavar="STREAM=STAGE",
+            help="The stage that publishes a stream; else the one with its number. Can be repeated.",
+        ),
+    ] = None,
     environment: EnvironmentOption = None,
     workspace: WorkspaceOption = None,
     _json: JsonOption = False,
@@ -37,11 +45,11 @@ def collect(
     """
     from clew.cli.run_site import open_site
     from clew.runs.worker import stop_on_signals
-    from clew.tracelink import Collector, CollectorSettings, bind_address
+    from clew.tracelink import Collector, CollectorSettings, bind_address, stages_of
 
     session = context.ensure_object(Session)
     address = bind_address(bind, allow_remote=allow_remote)
-    settings = CollectorSettings(batch_ms=batch_ms)
+    settings = CollectorSettings(batch_ms=batch_ms, stages=stages_of(stage or []))
     with (
         open_site(session, workspace, environment) as site,
         stop_on_signals() as stop,

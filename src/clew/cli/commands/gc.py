@@ -27,6 +27,14 @@ def gc(
             help="Runs to keep: those of the last days (30d), or the newest of each project (20). Can be repeated.",
         ),
     ] = None,
+    keep_lineage: Annotated[
+        str | None,
+        typer.Option(
+            "--keep-lineage",
+            metavar="DAYS",
+            help="Keep frames, links and windows that programs have sent in the last days (90d).",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
     history: Annotated[bool, typer.Option("--history", help="What was removed before, newest first.")] = False,
     environment: EnvironmentOption = None,
@@ -39,21 +47,22 @@ def gc(
     Runs that no rule keeps, versions of datasets that only they made, captures that have expired, and files that dead
     workers have left. A run stays as long as rows of it are in a version of a dataset that is the newest one, that a
     project asks for, or that was read by a run which stays. Without --keep the rules of the environment hold; where
-    it has none either, no run is removed.
+    it has none either, no run is removed. The same goes for --keep-lineage and what `clew collect` has written; that is
+    shared by all environments of a state store.
     """
     from clew.app.running.collecting.journal import Journal
     from clew.app.running.collecting.opening import collector_of
-    from clew.app.running.collecting.retention import retention_of, usual_retention
+    from clew.app.running.collecting.retention import lineage_days_of, retention_of, usual_retention
     from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)
-    given = retention_of(keep or [])
+    given, lineage_days = retention_of(keep or []), lineage_days_of(keep_lineage)
     with open_site(session, workspace, environment) as site:
         retention = given if keep else usual_retention(site.environment.settings.retention)
         if history:
             _tell_history(Journal(site.environment.storage_root).records(site.environment.name), session)
             return
-        collector = collector_of(site.workspace, site.environment, site.state)
+        collector = collector_of(site.workspace, site.environment, site.state, lineage_days)
         garbage = collector.find(retention) if dry_run else collector.collect(retention)
     if session.wants_json:
         write_json({"dry_run": dry_run, **garbage.to_json()})

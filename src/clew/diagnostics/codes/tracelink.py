@@ -71,6 +71,14 @@ REMOTE_NOT_ALLOWED = Code(
     "use 127.0.0.1, or --allow-remote where the network keeps strangers out",
     Nature.USAGE,
 )
+INVALID_STAGE = Code(
+    "InvalidStage",
+    "a stage of a stream is named as STREAM=STAGE, two numbers, not {text}",
+    "A collector was told which stage publishes a stream, and it is not two numbers: that of a stream, of 32 bits, and "
+    "that of a stage, below 2^63.",
+    "write for example 7=3 for stream 7 of stage 3",
+    Nature.USAGE,
+)
 TRACE_NOT_FOUND = Code(
     "TraceNotFound",
     "nothing is known of trace {trace_id}",
@@ -90,5 +98,6 @@ TRACELINK_CODES = (
     INVALID_BOUNDS,
     ADDRESS_UNUSABLE,
     REMOTE_NOT_ALLOWED,
+    INVALID_STAGE,
     TRACE_NOT_FOUND,
 )

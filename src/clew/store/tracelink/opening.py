@@ -9,6 +9,7 @@ from clew.store.opening import StoreOptions, open_database
 from clew.store.tracelink.blocks import SqlBlockRegister
 from clew.store.tracelink.expanding import SqlWindowExpander
 from clew.store.tracelink.node_leases import SqlNodeLeases
+from clew.store.tracelink.pruning import SqlTracePruner
 from clew.store.tracelink.reading import SqlLineageReader
 from clew.store.tracelink.writing import SqlTraceWriter
 from clew.tracelink.node_lease import LeasePolicy
@@ -25,6 +26,7 @@ def trace_link_stores(database: Database, policy: LeasePolicy | None = None) -> 
         writer=SqlTraceWriter(database),
         reader=SqlLineageReader(database),
         expander=SqlWindowExpander(database),
+        pruner=SqlTracePruner(database),
     )
 
 

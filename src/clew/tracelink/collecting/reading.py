@@ -1,6 +1,8 @@
 """Datagrams read into what the store keeps of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from clew.tracelink.collecting.buffer import Received
 from clew.tracelink.collecting.counts import CollectorCounts
@@ -10,13 +12,21 @@ from clew.tracelink.link_set import LinkSetFields
 from clew.tracelink.records import TraceBatch
 from clew.tracelink.stream import SkipCounts, read_batch
 
+_EACH_ITS_OWN: Final[Mapping[int, int]] = MappingProxyType({})
 
-def read_datagrams(received: Iterable[Received], counts: CollectorCounts) -> TraceBatch:
-    """The frames and links of datagrams. A frame without a time of its own has that of its arrival."""
+
+def read_datagrams(
+    received: Iterable[Received], counts: CollectorCounts, stages: Mapping[int, int] = _EACH_ITS_OWN
+) -> TraceBatch:
+    """The frames and links of datagrams. A frame without a time of its own has that of its arrival.
+
+    Messages name streams and no stages: a stream is that of the stage with the same number, unless `stages` says which
+    one publishes it.
+    """
     batch, skips = TraceBatch(), SkipCounts()
     frames: list[FrameFields] = []
     link_sets: list[LinkSetFields] = []
-    keep_frame, keep_links = batch.frames.append, batch.links.extend
+    keep_frame, keep_links, stage_of = batch.frames.append, batch.links.extend, stages.get
     for datagram, received_ns in received:
         read_batch(datagram, frames, link_sets, skips)
         for stream_id, epoch, seq, timestamp_ns, _, trace_id, _ in frames:
@@ -24,7 +34,7 @@ def read_datagrams(received: Iterable[Received], counts: CollectorCounts) -> Tra
                 counts.untraced += 1
             else:
                 t_ns = received_ns if timestamp_ns is None else timestamp_ns
-                keep_frame((stream_id, epoch, seq, 0, t_ns, trace_id, 0))
+                keep_frame((stream_id, epoch, seq, stage_of(stream_id, stream_id), t_ns, trace_id, 0))
         for _, _, _, trace_id, parents, _ in link_sets:
             keep_links([(trace_id, parent) for parent in parents])
         counts.frames += len(frames)

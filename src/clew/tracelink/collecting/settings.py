@@ -2,10 +2,11 @@
 
 import ipaddress
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE, REMOTE_NOT_ALLOWED
+from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE, INVALID_STAGE, REMOTE_NOT_ALLOWED
 from clew.tracelink.sender import Address
 
 _LARGEST_PORT = 65_535
@@ -21,6 +22,19 @@ class CollectorSettings:
     """How much waits while the store is slow or away."""
     flush_s: float = 10.0
     """How long the end waits for a store that is away."""
+    stages: Mapping[int, int] = field(default_factory=dict)
+    """Which stage publishes a stream, by stream; one that is not named is that of the stage with its number."""
+
+
+def stages_of(texts: Sequence[str]) -> dict[int, int]:
+    """The stages that `STREAM=STAGE` texts name, by stream."""
+    found = dict[int, int]()
+    for text in texts:
+        stream, equals, stage = text.partition("=")
+        if not (equals and stream.isdecimal() and stage.isdecimal() and int(stream) < 2**32 and int(stage) < 2**63):
+            raise UserError(INVALID_STAGE.anywhere(text=text))
+        found[int(stream)] = int(stage)
+    return found
 
 
 def bind_address(text: str, *, allow_remote: bool) -> Address:

@@ -57,7 +57,7 @@ class BatchWriting:
         if not received:
             return False
         before = self.counts.received - self.counts.untraced
-        batch = read_datagrams(received, self.counts)
+        batch = read_datagrams(received, self.counts, self._settings.stages)
         if not self._write(batch):
             self.counts.dropped += self.counts.received - self.counts.untraced - before
         return True

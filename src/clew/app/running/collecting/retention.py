@@ -66,5 +66,16 @@ def retention_of(rules: Sequence[str]) -> Retention:
     return Retention(days=max(days, default=None), runs=max(runs, default=None))
 
 
+def lineage_days_of(rule: str | None) -> int | None:
+    """The days of `--keep-lineage 90d`."""
+    if rule is None:
+        return None
+    read = _RULE.fullmatch(rule.strip())
+    if read is None or not read["unit"]:
+        problem = f'--keep-lineage takes days such as 90d, not "{rule}"'
+        raise UserError(WRONG_USAGE.anywhere(problem=problem))
+    return int(read["number"])
+
+
 def _end(run: RunRecord) -> datetime:
     return run.completed_at or run.started_at or run.created_at
