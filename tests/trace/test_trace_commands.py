@@ -227,6 +227,22 @@ def test_a_plan_that_is_gone_is_said_to_be(ran: Ran, ask: Callable[..., Answer],
         plan.unlink()
     answer = ask("trace", ran.january, "--json", cwd=copy)
     assert (answer.code, answer.error[0]) == (1, "UnreadablePlan")
+    assert answer.error[1].endswith(".json: no such file or directory")
+    shown = ask("show", ran.january, cwd=copy)
+    assert shown.code == 0
+    assert "error UnreadablePlan" in shown.out
+    assert ask("show", ran.january, "--json", cwd=copy).json["status"] == "COMPLETED"
+
+
+def test_a_run_whose_files_are_gone_is_still_shown_by_its_events(
+    ran: Ran, ask: Callable[..., Answer], copy: Path
+) -> None:
+    shutil.rmtree(copy / ".clew/storage/runs" / ran.january)
+    shown = ask("show", ran.january, cwd=copy)
+    assert shown.code == 0
+    assert "Drop small" in shown.out
+    assert "error DamagedTrace" in shown.out
+    assert ask("trace", ran.january, "--json", cwd=copy).error[0] == "DamagedTrace"
 
 
 def test_a_run_whose_upstream_is_gone_is_explained_as_far_as_it_goes(

@@ -29,8 +29,11 @@ def kept_plan(storage_root: Path, digest: str) -> Plan:
     path = _path(storage_root, digest)
     try:
         return plan_from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise UserError(UNREADABLE_PLAN.anywhere(problem=f"{path.name}: {error}")) from error
+    except OSError as error:
+        problem = f"plans/{path.name}: {(error.strerror or str(error)).lower()}"
+        raise UserError(UNREADABLE_PLAN.anywhere(problem=problem)) from error
+    except ValueError as error:
+        raise UserError(UNREADABLE_PLAN.anywhere(problem=f"plans/{path.name}: {error}")) from error
 
 
 def _path(storage_root: Path, digest: str) -> Path:

@@ -40,6 +40,8 @@ class RunView:
     plan: Plan | None
     captures: tuple[CaptureRecord, ...] = ()
     """Captures and postlude jobs of the run, with where they stand."""
+    plan_problem: Diagnostic | None = None
+    """Why there is no plan, where it was kept once and cannot be read any more. What happened is known without it."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `run --json` and `show --json`."""
@@ -164,9 +166,13 @@ class RunReader:
         """A run with where it stands now."""
         record = self.find(name)
         snapshot = self.projected(record.run_id).snapshot
+        captures = self._state.captures.of_run(record.run_id)
         digest = record.request.plan.digest
-        plan = kept_plan(self._environment.storage_root, digest) if digest else None
-        return RunView(record, snapshot, plan, self._state.captures.of_run(record.run_id))
+        try:
+            plan = kept_plan(self._environment.storage_root, digest) if digest else None
+        except UserError as error:
+            return RunView(record, snapshot, None, captures, error.diagnostic)
+        return RunView(record, snapshot, plan, captures)
 
     def projected(self, run_id: str) -> Projected:
         """Where a run stands by its events so far, and whether one of them is missing."""
@@ -211,6 +217,18 @@ def committed_parts(root: Path, snapshot: RunSnapshot) -> tuple[Part, ...]:
     return tuple(_described(root, artifact) for artifact in snapshot.artifacts if artifact.kind == PART_KIND)
 
 
+def readable_parts(root: Path, snapshot: RunSnapshot) -> tuple[list[Part], list[Diagnostic]]:
+    """The parts whose descriptions can be read, and what is wrong with the others."""
+    parts, problems = list[Part](), list[Diagnostic]()
+    for artifact in snapshot.artifacts:
+        if artifact.kind == PART_KIND:
+            try:
+                parts.append(_described(root, artifact))
+            except UserError as error:
+                problems += error.diagnostics
+    return parts, problems
+
+
 def input_part(root: Path, artifacts: Sequence[ArtifactRef], name: str) -> Part | None:
     """The description of a pinned dataset among what the loading step left behind."""
     for artifact in artifacts:
@@ -225,10 +243,14 @@ def _described(root: Path, artifact: ArtifactRef) -> Part:
     try:
         data = json.loads((root / place).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UserError(DAMAGED_TRACE.anywhere(file=place, problem=error.strerror or error)) from error
+        raise UserError(DAMAGED_TRACE.anywhere(file=place, problem=_missing(error))) from error
     except ValueError as error:
         raise UserError(DAMAGED_TRACE.anywhere(file=place, problem=f"it is no JSON: {error}")) from error
     return part_from_json(data, place)
+
+
+def _missing(error: OSError) -> str:
+    return "it is gone" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
 
 
 def _place(artifact: ArtifactRef) -> str:

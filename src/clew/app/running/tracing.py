@@ -16,7 +16,7 @@ def open_trace(view: RunView, environment: RunEnvironment) -> RunTrace:
     if view.snapshot.status not in _ENDED:
         raise UserError(RUN_NOT_FINISHED.anywhere(run_id=view.record.run_id, status=view.snapshot.status.value))
     if view.plan is None:
-        raise UserError(RUN_NOT_FOUND.anywhere(run_id=view.record.run_id))
+        raise UserError(view.plan_problem or RUN_NOT_FOUND.anywhere(run_id=view.record.run_id))
     started = view.snapshot.started_at or view.record.created_at
     return RunTrace(
         root=environment.storage_root,

@@ -3,7 +3,7 @@
 import sys
 from datetime import timedelta
 
-from clew.app.running.reading import LOAD_STEP, RunView, committed_parts
+from clew.app.running.reading import LOAD_STEP, RunView, readable_parts
 from clew.cli.colour import bad, error_text, good
 from clew.cli.moments import duration, size
 from clew.cli.run_site import RunSite, short
@@ -34,12 +34,13 @@ def end_lines(view: RunView, site: RunSite) -> list[str]:
 
 def _completed(view: RunView, site: RunSite) -> list[str]:
     took = duration(taken(view))
-    trace = sum(
-        file.size
-        for part in committed_parts(site.environment.storage_root, view.snapshot)
-        if part.kind != "input"
-        for file in part.files
-    )
+    parts, problems = readable_parts(site.environment.storage_root, view.snapshot)
+    if view.plan_problem is not None:
+        problems.insert(0, view.plan_problem)
+    if problems:
+        more = [f"and {len(problems) - 1} more files"] if len(problems) > 1 else []
+        return [f"{good('completed')} in {took}", error_text(problems[0], site.workspace.source_of, sys.stdout), *more]
+    trace = sum(file.size for part in parts if part.kind != "input" for file in part.files)
     return [
         f"{good('completed')} in {took}; trace {size(trace)}",
         f"next: {site.command(f'trace {short(view.record.run_id)}')}",

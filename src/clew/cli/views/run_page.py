@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
-from clew.app.running.reading import RunView, committed_parts, sources_of
+from clew.app.running.reading import RunView, readable_parts, sources_of
 from clew.cli.moments import between, duration, local_time, zone_name
 from clew.cli.views.capture_lines import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain
@@ -39,7 +39,7 @@ def run_page(view: RunView, root: Path) -> Iterator[RenderableType]:
             ["step", "name", "status", "rows", "took"],
             [_step_row(step) for step in view.snapshot.steps],
         )
-    inputs = [part for part in committed_parts(root, view.snapshot) if part.kind == "input"]
+    inputs = [part for part in readable_parts(root, view.snapshot)[0] if part.kind == "input"]
     if inputs:
         yield plain("")
         rows = [[plain(part.name), plain(f"{_rows(part.files):,} rows"), plain(sources_of(part))] for part in inputs]
