@@ -150,6 +150,28 @@ def test_reading_rows_is_kept_on_record(served: Served) -> None:
     assert [record["subject"] for record in records][:3] == ["lineage", "explanation", "explanation"]
 
 
+def _tree(page: str) -> str:
+    """What a page says in its tree, without the links that lead on."""
+    tree = page.partition('id="tree">')[2].partition("</main>")[0]
+    return re.sub(r"\s+", " ", re.sub(r" · <a [^>]*>show [^<]*</a>|<[^>]*>", "", tree)).strip()
+
+
+def test_an_explanation_in_a_file_is_the_tree_of_the_page_and_needs_nothing_else(shared: Served) -> None:
+    auditor = shared.client("auditor")
+    where = {"where": 'row_kind = "total"', "limit": 1}
+    row = auditor.get(f"/api/v1/runs/{shared.run_id}/trace/rows", params=where).json()["rows"][0]["row_id"]
+    query = {"row": row, "column": "total_usd"}
+    page = as_page(auditor, f"/runs/{shared.run_id}/explain", query).text
+    answer = as_page(auditor, f"/runs/{shared.run_id}/explain.html", query)
+    assert answer.headers["content-disposition"] == f'attachment; filename="explanation-{shared.run_id[:8]}.html"'
+    assert _tree(answer.text) == _tree(page)
+    assert "more rows" in _tree(page)
+    assert answer.text.count("</style") == 1
+    assert answer.text.count("<details") == page.count("<details") > 5
+    for outside in ("<script", "<a ", "<link", "href=", "src=", "url(", "@import"):
+        assert outside not in answer.text
+
+
 def test_changes_between_versions_are_shown(served: Served) -> None:
     folder = served.site.live.current().root
     project = folder / "projects" / "gl-close.yaml"

@@ -49,12 +49,31 @@ def test_an_auditor_finds_a_total_and_follows_it_to_the_line_of_a_file(
         page.get_by_role("link", name="Download").click()
     kept = tmp_path / "explanation.html"
     downloading.value.save_as(kept)
-    assert "transactions.csv" in kept.read_text(encoding="utf-8")
+    the_file_shows_the_same_tree_by_itself(page.context.new_page(), kept)
 
     page.get_by_role("link", name="As a graph").click()
     expect(page.locator(".g-box.here")).to_contain_text("total_usd")
     assert page.locator(".g-line").count() > 3
     assert auditor.complaints == []
+
+
+def the_file_shows_the_same_tree_by_itself(page: Page, kept: Path) -> None:
+    asked = list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(kept.as_uri())
+    tree = page.locator("#tree")
+    expect(page.get_by_role("heading", level=1)).to_have_text("total_usd of 2026-01/expense")
+    expect(page.locator(".verdict")).to_contain_text("all equal")
+    place = tree.locator(".place").last
+    expect(place).to_be_hidden()
+    page.emulate_media(media="print")
+    expect(place).to_be_visible()
+    page.emulate_media(media="screen")
+    while not place.is_visible():
+        tree.locator("details:not([open]) > summary:visible").first.click()
+    assert page.evaluate(UNFIT) == []
+    assert asked == [kept.as_uri()]
+    page.close()
 
 
 def test_rows_move_with_the_slider_and_arrow_keys_and_one_row_tells_its_history(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from clew.app.running.reading import RunView, sources_of
 from clew.server.pages import addresses, words
 from clew.server.pages.drawing.graph import Graph, GraphNode, Picture, drawn
-from clew.server.pages.explain_page import Node
+from clew.server.pages.explain_nodes import Node
 from clew.trace.layout import Part
 
 

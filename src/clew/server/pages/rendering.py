@@ -9,6 +9,7 @@ from typing import Never
 from uuid import uuid4
 
 from jinja2 import Environment, FileSystemLoader, Undefined
+from markupsafe import Markup
 
 from clew.server.pages import addresses
 
@@ -61,6 +62,12 @@ class Templates:
     def static(self, name: str) -> str:
         """The address of a style, script or image. It changes with the content, so browsers may keep what they have."""
         return f"/static/{name}?v={self._versions[name]}"
+
+    @cached_property
+    def style(self) -> Markup:
+        """The stylesheet, for a page that has to carry it: it is ours, and stands in a page as it is."""
+        text = (STATIC / "clew.css").read_text(encoding="utf-8")
+        return Markup(f"<style>\n{text}</style>")  # noqa: S704 - a file of this package
 
     def render(self, name: str, **context: object) -> str:
         """A template with what it shows."""

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
-from clew.explain.html_view import as_html
 from clew.explain.json_view import as_json
 from clew.explain.tree import Explanation
 from clew.runs.access.access_log import Subject
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.pages.answering import AtDesk
-from clew.server.pages.explain_page import TOP, RunTitle, explain_page
+from clew.server.pages.explain_page import TOP, explain_file, explain_page
+from clew.server.pages.explain_tree import RunTitle
 from clew.server.pages.row_page import row_page
 from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
 from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
@@ -73,12 +73,20 @@ def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: Step = None) 
 
 @router.get("/runs/{run}/explain.html")
 def explanation_file(
-    run: str, row: str, column: str, visit: RowVisit, at: Step = None, top: Annotated[int, Query(ge=1)] = TOP
+    run: str,
+    row: str,
+    column: str,
+    visit: RowVisit,
+    desk: AtDesk,
+    at: Step = None,
+    top: Annotated[int, Query(ge=1)] = TOP,
 ) -> Response:
-    """An explanation as one file, to keep or to send."""
+    """The tree of the page as one file, to keep, to send or to print."""
     found = _explained(visit, run, row, column, at, top)
+    page = explain_file(found, lambda run_id: title_of(visit, run_id), top=top)
+    text = desk.templates.render("explain_file.html", page=page, style=desk.templates.style)
     name = f"explanation-{found.run_id[:8]}.html"
-    return HTMLResponse(as_html(found), headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 @router.get("/runs/{run}/explain")

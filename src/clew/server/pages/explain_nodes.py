@@ -1,0 +1,129 @@
+"""What a tree of an explanation is drawn from: values, with all that is shown about each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from clew.explain.tree import StepRef
+from clew.server.pages.substitution import Piece
+from clew.server.pages.words import Cell
+from clew.trace.records import Source
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """Where a row stood outside Clew."""
+
+    dataset: str
+    version: int | None
+    file: str | None
+    line: int | None
+    about: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """An expression, with the values that went in, and whether it gives the same again."""
+
+    text: str
+    pieces: tuple[Piece, ...]
+    outcome: Literal["equal", "differs", "not checked"]
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of a sum that a row brought in, and the length of its bar out of a hundred."""
+
+    text: str
+    length: float
+    is_negative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The row of another dataset that a step saw."""
+
+    alias: str
+    dataset: str
+    on: str
+    label: str | None
+    source: SourceLine | None
+    cells: tuple[tuple[str, Cell], ...]
+    is_missing: bool
+    is_first_of_several: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InRun:
+    """The run of another project in which the tree goes on."""
+
+    run_id: str
+    title: str
+    address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Rows behind a summary that are not shown."""
+
+    count: int
+    share: str | None
+    """The part of a sum that they make up."""
+    address: str | None
+    offered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A value in the tree and what is below it."""
+
+    name: str | None
+    """The column; None for a row that is counted and brings in no value of its own."""
+    cell: Cell | None
+    how: str
+    step: StepRef | None = None
+    row: str | None = None
+    """What people call the row, where it is another one than above."""
+    row_address: str | None = None
+    address: str | None = None
+    """The explanation of this value by itself."""
+    formula: Formula | None = None
+    source: SourceLine | None = None
+    joined: Joined | None = None
+    share: Share | None = None
+    group: str | None = None
+    decisions: tuple[tuple[str, str, str], ...] = ()
+    """Conditions, what they were, and the values that made them so."""
+    in_run: InRun | None = None
+    children: tuple["Node", ...] = ()
+    parents: tuple["Node", ...] = ()
+    """The rows behind a summary, set as a list of their own with their shares."""
+    rest: Rest | None = None
+    is_source: bool = False
+    """Whether the way ends here, in a source."""
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it."""
+    yield node
+    for child in (*node.children, *node.parents):
+        yield from walk(child)
+
+
+def unlinked(node: Node) -> Node:
+    """The same tree without addresses, for where there is no server behind it."""
+    return replace(
+        node,
+        row_address=None,
+        address=None,
+        in_run=replace(node.in_run, address=None) if node.in_run else None,
+        rest=replace(node.rest, address=None) if node.rest else None,
+        children=tuple(map(unlinked, node.children)),
+        parents=tuple(map(unlinked, node.parents)),
+    )
+
+
+def source_line(source: Source) -> SourceLine:
+    """The place of a row outside Clew."""
+    return SourceLine(source.dataset, source.version, source.file, source.line, source.description)

@@ -1,0 +1,244 @@
+"""An explanation as a tree of nodes: what each cause of a value looks like."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from clew.explain.outline import recomputed_text, shown
+from clew.explain.tree import (
+    Appended,
+    Contributor,
+    Decision,
+    Deleted,
+    Explanation,
+    Input,
+    JoinedRow,
+    Loaded,
+    Recomputed,
+    Summarised,
+    Unset,
+    Updated,
+)
+from clew.lang.typed import Value
+from clew.server.pages import addresses, words
+from clew.server.pages.explain_nodes import Formula, InRun, Joined, Node, Rest, Share, source_line
+from clew.server.pages.substitution import Piece, with_values
+from clew.server.pages.words import Cell
+
+_MORE = (5, 50, 500)
+_BAR = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RunTitle:
+    """What a run is called in a sentence."""
+
+    title: str
+    period: str
+
+    def __str__(self) -> str:
+        return f"{self.title}, {self.period}"
+
+
+TitleOf = Callable[[str], RunTitle]
+"""The title of a run by its id."""
+
+
+def tree_of(explanation: Explanation, title_of: TitleOf) -> Node:
+    """The tree of an explanation."""
+    return _Tree(title_of, explanation).value(explanation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Turns an explanation into nodes."""
+
+    title_of: TitleOf
+    root: Explanation
+
+    def value(self, explanation: Explanation, name: str | None = None) -> Node:
+        """A value and what is below it."""
+        cause = explanation.cause
+        about = _About(
+            name or explanation.column,
+            words.cell(explanation.value),
+            addresses.explanation(explanation.run_id, explanation.row_id, explanation.column, at=explanation.at),
+        )
+        match cause:
+            case Loaded():
+                return self._loaded(cause, about)
+            case Updated():
+                return self._updated(cause, about, explanation.value)
+            case Summarised():
+                return self._summarised(cause, about, explanation)
+            case Appended():
+                return self._appended(cause, about, explanation.value)
+            case Deleted():
+                selector = "it takes every row" if cause.selector is None else f"by its selector {cause.selector}"
+                return about.node(
+                    how=f"deleted, {selector}", step=cause.step, decisions=tuple(map(_decision, cause.decisions))
+                )
+            case Unset():
+                return about.node(how=cause.reason, is_source=True)
+
+    def _loaded(self, cause: Loaded, about: "_About") -> Node:
+        upstream = () if cause.upstream is None else (self._elsewhere(cause.upstream),)
+        return about.node(how="loaded", source=source_line(cause.source), children=upstream, is_source=not upstream)
+
+    def _updated(self, cause: Updated, about: "_About", value: Value) -> Node:
+        used = {id(each.explanation) for each in cause.inputs}
+        joins = (_join_node(join) for join in cause.joins if id(join) not in used)
+        return about.node(
+            how="set",
+            step=cause.step,
+            formula=_formula(cause.expression, cause.inputs, value, cause.recomputed),
+            children=(*map(self._input, cause.inputs), *joins),
+        )
+
+    def _appended(self, cause: Appended, about: "_About", value: Value) -> Node:
+        upstream = () if cause.upstream is None else (self._elsewhere(cause.upstream),)
+        return about.node(
+            how="appended",
+            step=cause.step,
+            formula=_formula(cause.expression, cause.inputs, value, cause.recomputed),
+            source=source_line(cause.source) if cause.source else None,
+            children=(*map(self._input, cause.inputs), *upstream),
+        )
+
+    def _summarised(self, cause: Summarised, about: "_About", explanation: Explanation) -> Node:
+        largest = max((abs(each.share) for each in cause.parents.contributors if each.share is not None), default=None)
+        rows = words.counted(cause.parents.count, "row")
+        return about.node(
+            how=f"summed up from {rows} of {cause.of}" if largest is not None else f"from {rows} of {cause.of}",
+            step=cause.step,
+            group=_pairs(cause.group),
+            formula=_formula(cause.expression, (), explanation.value, cause.recomputed),
+            parents=tuple(self._contributor(each, largest) for each in cause.parents.contributors),
+            rest=self._rest(cause, explanation),
+        )
+
+    def _contributor(self, each: Contributor, largest: Decimal | None) -> Node:
+        address = addresses.row(self.root.run_id, each.row_id) if each.row_id else None
+        share = _share(each.share, largest) if each.share is not None and largest else None
+        inputs = each.inputs
+        source = source_line(each.source) if each.source else None
+        if len(inputs) == 1 and isinstance(inputs[0].explanation, Explanation):
+            explanation = inputs[0].explanation
+            inner = self.value(explanation)
+            address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
+            return _with(inner, row=words.row_name(each.label), row_address=address, share=share)
+        counted = each.value is None and each.share is None
+        return Node(
+            name=None,
+            cell=None if counted else words.cell(each.value),
+            how="",
+            row=words.row_name(each.label),
+            row_address=address,
+            share=share,
+            source=source,
+            children=tuple(map(self._input, inputs)),
+            is_source=source is not None and not inputs,
+        )
+
+    def _rest(self, cause: Summarised, explanation: Explanation) -> Rest | None:
+        left = cause.parents.count - len(cause.parents.contributors)
+        if left <= 0:
+            return None
+        shares = [each.share for each in cause.parents.contributors]
+        known = [share for share in shares if share is not None]
+        share = words.percent(1 - sum(known, Decimal(0))) if known and len(known) == len(shares) else None
+        offered = next((number for number in _MORE if number > len(cause.parents.contributors)), None)
+        if offered is None:
+            return Rest(left, share, None, 0)
+        address = addresses.explanation(
+            explanation.run_id, explanation.row_id, explanation.column, at=explanation.at, top=offered
+        )
+        return Rest(left, share, address, min(offered, cause.parents.count))
+
+    def _input(self, each: Input) -> Node:
+        match each.explanation:
+            case Explanation():
+                return self.value(each.explanation, each.name)
+            case JoinedRow():
+                joined = _joined(each.explanation)
+                how = "no row matched" if joined.is_missing else f"of the row that matched in {joined.dataset}"
+                return Node(
+                    name=each.name,
+                    cell=words.cell(each.value),
+                    how=how,
+                    joined=joined,
+                    source=joined.source,
+                    is_source=True,
+                )
+            case None:
+                return Node(name=each.name, cell=words.cell(each.value), how="")
+
+    def _elsewhere(self, explanation: Explanation) -> Node:
+        """A value that another run wrote."""
+        title = str(self.title_of(explanation.run_id))
+        in_run = InRun(explanation.run_id, title, addresses.run(explanation.run_id))
+        row = words.row_name(explanation.label or explanation.row_id)
+        address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
+        return _with(self.value(explanation), row=row, row_address=address, in_run=in_run)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a node has whatever its cause."""
+
+    name: str
+    cell: Cell
+    address: str
+
+    def node(self, **others: object) -> Node:
+        return Node(name=self.name, cell=self.cell, address=self.address, **others)  # type: ignore[arg-type]
+
+
+def _with(
+    node: Node,
+    *,
+    row: str,
+    row_address: str | None,
+    share: Share | None = None,
+    in_run: InRun | None = None,
+) -> Node:
+    return replace(node, row=row, row_address=row_address, share=share, in_run=in_run)
+
+
+def _formula(expression: str, inputs: tuple[Input, ...], value: Value, recomputed: Recomputed) -> Formula:
+    values = {each.name: shown(each.value) for each in inputs}
+    pieces = with_values(expression, values)
+    if pieces:
+        pieces = (*pieces, Piece(" = "), Piece(shown(value), "result"))
+    return Formula(expression, pieces, recomputed.outcome, recomputed_text(recomputed))
+
+
+def _join_node(join: JoinedRow) -> Node:
+    joined = _joined(join)
+    how = f"no row of {join.dataset} matched" if joined.is_missing else f"the row that matched in {join.dataset}"
+    return Node(name=join.alias, cell=None, how=how, joined=joined, source=joined.source, is_source=True)
+
+
+def _joined(join: JoinedRow) -> Joined:
+    return Joined(
+        alias=join.alias,
+        dataset=join.dataset,
+        on=join.on,
+        label=join.label,
+        source=source_line(join.source) if join.source else None,
+        cells=tuple((name, words.cell(value)) for name, value in (join.row or {}).items()),
+        is_missing=join.row is None,
+        is_first_of_several=join.matches > 1,
+    )
+
+
+def _share(share: Decimal, largest: Decimal) -> Share:
+    return Share(words.percent(share), float(round(abs(share) / largest * _BAR, 1)), share < 0)
+
+
+def _pairs(values: Mapping[str, Value]) -> str | None:
+    return ", ".join(f"{name} = {shown(value)}" for name, value in values.items()) or None
+
+
+def _decision(each: Decision) -> tuple[str, str, str]:
+    return each.condition, shown(each.value), _pairs(each.values) or ""
