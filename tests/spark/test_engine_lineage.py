@@ -87,10 +87,10 @@ EXTRA = {
 }
 
 
-def windowed(shop: Shop) -> Shop:
+def windowed(shop: Shop, **more: int) -> Shop:
     """From now on no step is small enough to write links."""
     settings_ = json.loads(json.dumps(SHOP["clew.yaml"]))
-    settings_["environments"]["dev"]["tracelink"] = {"links_up_to_rows": 0}
+    settings_["environments"]["dev"]["tracelink"] = {"links_up_to_rows": 0, **more}
     return shop.write({"clew.yaml": settings_})
 
 
@@ -270,8 +270,9 @@ def test_groups_whose_keys_become_equal_keep_their_own_rows_with_links_and_with_
         }
     )
     assert by_row(shop, completed(shop, "fine")) == expected
-    view = completed(windowed(shop), "fine")
+    view = completed(windowed(shop, node_id=700), "fine")
     assert by_row(shop, view) == expected
+    assert {block.node_id for block in blocks_of(shop, view).values()} == {700}
     with shop.starter() as starter:
         trace = open_trace(view, starter.environment)
         for row in trace.search("amount = 1.23 AND currency IS NULL").rows:
