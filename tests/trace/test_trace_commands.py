@@ -328,3 +328,17 @@ def test_options_of_two_questions_are_refused(
         f"error WrongUsage: {pair} do not go together",
         "  `clew trace --help` shows how it is used",
     ]
+
+
+def test_a_page_that_cannot_be_written_is_told_with_its_name(
+    ran: Ran, ask: Callable[..., Answer], tmp_path: Path
+) -> None:
+    for path in (tmp_path, tmp_path / "missing" / "page.html"):
+        answer = ask("explain", ran.january, "--where", "id = 104", "usd", "--html", str(path))
+        assert answer.code == 1
+        assert answer.err.startswith(f"error UnwritableOutput: the answer cannot be written: {path}: ")
+
+
+def test_a_mistake_in_a_condition_of_an_explanation_is_shown_where_it_is(ran: Ran, ask: Callable[..., Answer]) -> None:
+    for question in (("--where", "id == 1", "usd"), ("--why-not", "id == 1")):
+        assert "    1 | id == 1\n" in ask("explain", ran.january, *question).err

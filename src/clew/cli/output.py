@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+from pathlib import Path
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
@@ -29,6 +30,15 @@ def write_json(document: object) -> None:
     """Write the one document that a command with `--json` gives."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     write(json.dumps(document, indent=2, ensure_ascii=not is_utf8) + "\n")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file that a command was asked for."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = f"{path}: {error.strerror or error}"
+        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=reason, hint="name another file")) from error
 
 
 def tolerate_any_text() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import say, write_file, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT, WRONG_USAGE
@@ -84,7 +84,7 @@ def _show(capture: "Capture", html: Path | None, session: Session) -> None:
         return
     manifest, statistics = capture.manifest, capture.statistics()
     if html is not None:
-        _write(html, capture.report())
+        write_file(html, capture.report())
     if session.wants_json:
         write_json(capture.described())
         return
@@ -139,7 +139,8 @@ def _write_rows(capture: "Capture", out: Path) -> int:
                 problem = f'rows cannot be written as "{other}"'
                 raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="name a .parquet or a .csv file"))
     except OSError as error:
-        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=error.strerror or error)) from error
+        reason = f"{out}: {error.strerror or error}"
+        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=reason, hint="name another file")) from error
     return int(table.num_rows)
 
 
@@ -163,10 +164,3 @@ def _remove(site: "RunSite", captures: list["Capture"], session: Session) -> Non
         write_json({"removed": [each.id for each in captures], "freed_bytes": freed})
     else:
         say(f"{len(captures)} removed, {size(freed)} freed")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=error.strerror or error)) from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write, write_json
+from clew.cli.output import say, write, write_file, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -58,6 +58,9 @@ def explain(
     from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)
+    for condition in (where, why_not):
+        if condition is not None:
+            session.typed("<where>", condition)
     with open_site(session, workspace, environment) as site:
         if why_not is not None:
             answer: Explanation | WhyNot = _why_not(site, run, why_not, output)
@@ -106,7 +109,7 @@ def _print(answer: "Explanation | WhyNot", session: Session, html: Path | None) 
     from clew.explain.text_view import as_text
 
     if html is not None:
-        html.write_text(as_html(answer), encoding="utf-8")
+        write_file(html, as_html(answer))
     if session.wants_json:
         write_json(as_json(answer))
     elif html is not None:
