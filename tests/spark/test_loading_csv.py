@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from loading_requests import Bench, path_source, use
 from pyspark.sql import SparkSession
 
+from clew.diagnostics import UserError
 from clew.lang.types import STRING, parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse
+from clew.spark.loading.headers import Origin, positions_of
 
 TWO = use("id integer!; name string")
 
@@ -198,6 +200,15 @@ def test_a_missing_column_is_named_with_the_file_and_near_names(bench: Bench) ->
     bench.write("b.csv", "id,nmae\n1,x\n")
     message = bench.problem(TWO, path_source("*.csv"))
     assert 'b.csv has no column "name"' in message
+
+
+@pytest.mark.parametrize(("mark", "written"), [(";", ";"), ("\t", "\\t"), ("|", "|")])
+def test_a_header_with_other_delimiters_is_shown_with_the_option_for_them(mark: str, written: str) -> None:
+    with pytest.raises(UserError) as told:
+        positions_of(TWO, [f"id{mark}name"], Origin("a.csv", None))
+    assert told.value.diagnostic.hint == (
+        f'its header is "id{mark}name": set the option `delimiter` of the rule to "{written}"'
+    )
 
 
 def test_a_column_that_stands_twice_is_refused(bench: Bench) -> None:

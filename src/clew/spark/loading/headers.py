@@ -8,6 +8,9 @@ from clew.model.dataset import PERIOD_COLUMN
 from clew.plan.datasets import DatasetUse
 from clew.spark.loading.problems import mismatch
 
+_OTHER_DELIMITERS = {";": ";", "\t": "\\t", "|": "|"}
+"""What separates columns where a comma does not, and how it is written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -47,6 +50,9 @@ def _missing(use: DatasetUse, column: str, names: Sequence[str], origin: Origin)
     problem = f'{origin.shown} has no column "{column}", which the dataset "{use.dataset_id}" has'
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     hint = did_you_mean(column, names) or f"its columns are {listed}"
-    if column == PERIOD_COLUMN:
+    other = next((mark for mark in _OTHER_DELIMITERS if len(names) == 1 and mark in names[0]), None)
+    if other is not None:
+        hint = f'its header is "{names[0]}": set the option `delimiter` of the rule to "{_OTHER_DELIMITERS[other]}"'
+    elif column == PERIOD_COLUMN:
         hint = "add the column to the data, or put {period} into the path of the rule"
     return mismatch(problem, hint)
