@@ -42,7 +42,10 @@ class LedgerRuns:
         """Run with the writer of changes taken out. The product has no such switch, since nobody should want it."""
         write = engine._write_changes  # noqa: SLF001 - as it says
 
-        def nothing(_run: engine.EngineRun, _working: Working, steps: Sequence[NarrowStep]) -> list[engine.StepResult]:
+        def nothing(
+            _run: engine.EngineRun, _working: Working, steps: Sequence[NarrowStep], *, is_small: bool
+        ) -> list[engine.StepResult]:
+            del is_small
             return [engine.StepResult(step.seq, engine.StepCounts()) for step in steps]
 
         engine._write_changes = nothing  # noqa: SLF001

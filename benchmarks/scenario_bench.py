@@ -17,9 +17,7 @@ from benchmarks.figure import Figure
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
-from clew.app.scenarios.testing import ScenarioTests
-from clew.model import load_workspace
-from clew.spark.session import SessionSettings, spark_session
+import clew
 
 COUNT = int(os.environ.get("CLEW_BENCH_SCENARIOS", "100"))
 _ORDERS = [
@@ -30,13 +28,14 @@ _JOIN = {"alias": "rates", "dataset_id": "rates", "on": "rates.currency = orders
 
 
 def measure() -> list[Figure]:
-    spark = spark_session(SessionSettings("local[2]", {"spark.driver.memory": "2g"}))
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as name:
         root = Path(name)
         _write_workspace(root)
-        _run(root, spark, 5)
+        _run(root, 5)
+        spark = SparkSession.getActiveSession()
+        assert spark is not None
         bare = median(_bare_seconds(spark) for _ in range(30))
-        seconds = _run(root, spark, COUNT)
+        seconds = _run(root, COUNT)
     return [
         Figure("a bare Spark job that joins, filters, sums up and collects", 1000 * bare, "ms"),
         Figure(f"{COUNT} scenarios", seconds, "s"),
@@ -44,12 +43,12 @@ def measure() -> list[Figure]:
     ]
 
 
-def _run(root: Path, spark: SparkSession, count: int) -> float:
+def _run(root: Path, count: int) -> float:
     for old in (root / "scenarios").glob("*.yaml"):
         old.unlink()
     for number in range(count):
         (root / "scenarios" / f"s{number}.yaml").write_text(json.dumps(_scenario(number)), encoding="utf-8")
-    report = ScenarioTests(load_workspace(root), [], lambda: spark).run()
+    report = clew.open(root).scenario_tests().run()
     if report.count("pass") != count:
         raise SystemExit(str(next(result for result in report.results if result.status != "pass")))
     return report.seconds

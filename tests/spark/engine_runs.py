@@ -21,6 +21,7 @@ from clew.spark.direct import run_directly
 from clew.spark.engine import EngineRun, StepCounts, StepResult
 from clew.spark.executor import datasets_of, pinned_rows
 from clew.spark.narrow import Expressing
+from clew.spark.output_files import Further
 from clew.spark.publishing import Pending, Published, Publisher, output_columns, output_rows
 from clew.spark.working import Storage
 from clew.trace.arrow_values import arrow_type
@@ -41,7 +42,12 @@ class Collected:
 
     outputs: dict[int, list[Cells]] = field(default_factory=dict)
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Pending:
+    def takes_further_rows(self, step: OutputStep) -> bool:
+        return False
+
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+    ) -> Pending:
         chosen = output_rows(rows, step, expressing).select(*output_columns(step, expressing.run_id))
         self.outputs[step.seq] = [record.asDict() for record in chosen.collect()]
         return Pending(lambda: Published(len(self.outputs[step.seq])))

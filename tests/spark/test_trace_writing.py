@@ -188,8 +188,11 @@ def no_file_larger_than(spark: SparkSession, size: int) -> Iterator[None]:
         resource.prlimit(java, resource.RLIMIT_FSIZE, before)
 
 
-def test_a_trace_that_finds_no_room_fails_step_and_run_and_a_retry_completes(shop: Shop, spark: SparkSession) -> None:
+def test_a_trace_that_finds_no_room_fails_step_and_run_and_a_retry_completes(
+    shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first group is done when the room gets scarce; its records can be read though the run has failed."""
+    monkeypatch.setattr("clew.spark.engine.FEW_ROWS", 0)
     run_id = shop.submit("p")
     with shop.starter() as starter, ExitStack() as later:
 

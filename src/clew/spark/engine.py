@@ -1,8 +1,8 @@
 """Groups of steps on Spark: what runs together, what is written, what is counted.
 
-A group is a run of narrow steps with at most one step behind them that writes: an aggregate, an append or an output.
-The changes of the narrow steps are one job, the writing step is another, and both run at the same time. They commit
-together, in order; an output is published when both have succeeded.
+A group is a run of narrow steps with at most one step behind them that writes: an aggregate, an append or an output;
+or with rows that are created and the output behind them. The changes of the narrow steps are one job, the writing is
+another, and both run at the same time. They commit together, in order; an output is published when both have succeeded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,14 @@ from clew.spark.failures import SPARK_ERRORS
 from clew.spark.footers import given_count
 from clew.spark.joins import JoinChecks, UniqueKeys
 from clew.spark.narrow import Expressing, NarrowStep, change_columns, mask_columns
-from clew.spark.parts import write_part
+from clew.spark.output_files import Further
+from clew.spark.parts import FEW_ROWS, write_part
 from clew.spark.publishing import Published, Publisher
+from clew.spark.reading_back import shows_what_is_summed_up, written_rows
 from clew.spark.registering import Registrar
 from clew.spark.sql import quoted
 from clew.spark.trace_ids import TraceLinking, lineage_of
-from clew.spark.working import Progress, Storage, Working, joined_for, rebuild
+from clew.spark.working import Progress, Storage, Working, created_rows, joined_for, rebuild
 from clew.trace.layout import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep
 from clew.trace.run_parts import periods_of
 
@@ -87,6 +89,8 @@ def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
         chain += 1
         if not isinstance(step, UpdateStep | DeleteStep) or chain >= LONGEST_CHAIN:
             break
+    if isinstance(group[-1], AggregateStep | AppendStep):
+        group += [step for step in steps[len(group) : len(group) + 1] if isinstance(step, OutputStep)]
     return tuple(group)
 
 
@@ -103,12 +107,12 @@ def execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[
     chain = _Chain(run, progress, before)
     for step in narrow:
         chain.add(step)
-    last = group[-1]
-    if isinstance(last, UpdateStep | DeleteStep):
+    writing_steps = [step for step in group if not isinstance(step, UpdateStep | DeleteStep)]
+    if not writing_steps:
         return tuple(chain.write(narrow))
-    write = _writer(run, chain.working, last, progress)
+    write = _writer(run, chain.working, writing_steps, progress)
     if not narrow:
-        return (write().publish(),)
+        return write().publish()
     with ThreadPoolExecutor(max_workers=1) as threads:
         writing = threads.submit(_tagged(run.storage.spark, write))
         try:
@@ -116,7 +120,7 @@ def execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[
         except BaseException:
             writing.add_done_callback(_discard)
             raise
-    return (*changes, writing.result().publish())
+    return (*changes, *writing.result().publish())
 
 
 def _before(run: EngineRun, step: Step, progress: Progress) -> Working:
@@ -137,6 +141,7 @@ class _Chain:
         self._run = run
         self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing)
         self._expected = _rows_of(run.plan, inputs, progress)
+        self._is_small = _is_small(progress)
         self._doubtful = list[tuple[UpdateStep, Working, Mapping[str, DataFrame]]]()
         self.working = before
 
@@ -157,7 +162,7 @@ class _Chain:
         observation = Observation() if self._doubtful else None
         working = self.working if observation is None else _counted(self.working, observation)
         try:
-            results = _write_changes(self._run, working, steps)
+            results = _write_changes(self._run, working, steps, is_small=self._is_small)
         except SPARK_ERRORS:
             self._find_doubled()
             raise
@@ -186,6 +191,11 @@ def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: Progress) -> int 
     return sum(file.rows for part in (loaded, *created) for file in part.files)
 
 
+def _is_small(progress: Progress) -> bool:
+    """Whether no step can write many rows: none makes more of them than there are in all that was read and created."""
+    return sum(file.rows for part in progress.parts if part.kind != "changes" for file in part.files) <= FEW_ROWS
+
+
 def _tagged(spark: SparkSession, job: Callable[[], "_Written"]) -> Callable[[], "_Written"]:
     """A job for another thread, under the tags of this one, by which it is interrupted."""
     tags = spark.getTags()
@@ -203,7 +213,9 @@ def _discard(writing: "Future[_Written]") -> None:
         writing.result().discard()
 
 
-def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]) -> list[StepResult]:
+def _write_changes(
+    run: EngineRun, working: Working, steps: Sequence[NarrowStep], *, is_small: bool
+) -> list[StepResult]:
     """Write what narrow steps changed, with the state where the chain has become long."""
     holds_state = working.chain >= LONGEST_CHAIN
     columns = run.plan.columns_after(steps[-1].seq)
@@ -213,7 +225,7 @@ def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]
         rows = working.rows.select(ORDINAL, *state, *change)
     else:
         rows = working.rows.select(ORDINAL, *change)
-        if working.chain <= LONGEST_FILTERED_CHAIN:
+        if working.chain <= LONGEST_FILTERED_CHAIN and not any(_is_for_every_row(step) for step in steps):
             masks = ", ".join(quoted(name) for step in steps for name in mask_columns(step))
             rows = rows.where(f"coalesce({masks}) IS NOT NULL")
     part = Part(
@@ -224,10 +236,16 @@ def _write_changes(run: EngineRun, working: Working, steps: Sequence[NarrowStep]
         seq=steps[-1].seq,
         steps=tuple(_traced(step) for step in steps),
     )
-    written = write_part(rows, run.storage.root, f"{run.folder}/changes/{part.name}", part)
+    folder = f"{run.folder}/changes/{part.name}"
+    written = write_part(rows, run.storage.root, folder, part, is_small=is_small)
     files = [run.storage.root / file.path for file in written.files]
     results = [StepResult(step.seq, _narrow_counts(step, given_count(files, mask_columns(step)))) for step in steps]
     return [*results[:-1], replace(results[-1], parts=(written,))]
+
+
+def _is_for_every_row(step: NarrowStep) -> bool:
+    """Whether a step changes next to every row, so that looking for rows without a change costs more than it saves."""
+    return step.selector is None
 
 
 def _narrow_counts(step: NarrowStep, count: int) -> StepCounts:
@@ -242,45 +260,83 @@ def _traced(step: NarrowStep) -> TracedStep:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What the step at the end of a group has written, where nobody looks."""
+    """What the steps at the end of a group have written, where nobody looks."""
 
-    publish: Callable[[], StepResult]
+    publish: Callable[[], tuple[StepResult, ...]]
     """Lets others see it."""
     discard: Callable[[], None] = lambda: None
     """Takes it away."""
 
 
 def _writer(
-    run: EngineRun, working: Working, step: AggregateStep | AppendStep | OutputStep, progress: Progress
+    run: EngineRun, working: Working, steps: Sequence[AggregateStep | AppendStep | OutputStep], progress: Progress
 ) -> Callable[[], _Written]:
-    if isinstance(step, OutputStep):
-        return lambda: _write_output(run, working, step)
-    return lambda: _write_created(run, working, step, progress)
+    match steps:
+        case [OutputStep() as output]:
+            return lambda: _write_output(run, working.rows, output)
+        case [(AggregateStep() | AppendStep()) as creating, OutputStep() as output]:
+            return lambda: _write_created_and_output(run, working, creating, output, progress)
+        case [(AggregateStep() | AppendStep()) as creating]:
+            return lambda: _write_created(run, working.rows, creating, progress)
+        case _:
+            raise AssertionError(steps)
 
 
-def _write_output(run: EngineRun, working: Working, step: OutputStep) -> _Written:
-    pending = run.publisher.prepare(working.rows, step, run.expressing)
-    register = run.registrar.prepare(working.rows, step, run.expressing) if step.registers is not None else None
+def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Further | None = None) -> _Written:
+    pending = run.publisher.prepare(rows, step, run.expressing, further)
+    register = run.registrar.prepare(rows, step, run.expressing) if step.registers is not None else None
 
-    def publish() -> StepResult:
+    def publish() -> tuple[StepResult]:
         published = pending.publish()
         version = register() if register is not None else None
         if version is not None:
             published = replace(published, dataset=step.registers, dataset_version=version)
-        return StepResult(step.seq, StepCounts(written=published.rows), published=published)
+        return (StepResult(step.seq, StepCounts(written=published.rows), published=published),)
 
     return _Written(publish, pending.discard)
 
 
-def _write_created(run: EngineRun, working: Working, step: AggregateStep | AppendStep, progress: Progress) -> _Written:
+def _write_created_and_output(
+    run: EngineRun, working: Working, step: AggregateStep | AppendStep, output: OutputStep, progress: Progress
+) -> _Written:
+    """Write the rows that a step creates, and the output behind it; sums from the written rows where these are many."""
+    columns = run.plan.columns_after(step.seq)
+    results = list[StepResult]()
+
+    def created(rows: DataFrame) -> tuple[DataFrame, bool]:
+        result = _create(run, rows, step, progress)
+        results.append(result)
+        return created_rows(run.storage, result.parts[0], columns), result.counts.created <= FEW_ROWS
+
+    if isinstance(step, AggregateStep) and _reads_back(run, step, output, progress):
+        further = lambda files: created(written_rows(run.storage, files, step, columns))  # noqa: E731
+        written = _write_output(run, working.without(step).rows, output, further)
+    else:
+        rows, _ = created(working.rows)
+        written = _write_output(run, working.with_created(rows, step).rows, output)
+    return replace(written, publish=lambda: (*results, *written.publish()))
+
+
+def _reads_back(run: EngineRun, step: AggregateStep, output: OutputStep, progress: Progress) -> bool:
+    lineage, _ = lineage_of(run.linking, run.plan, step, progress.parts)
+    is_written = shows_what_is_summed_up(step, output) and run.publisher.takes_further_rows(output)
+    return lineage == "window" and is_written
+
+
+def _write_created(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: Progress) -> _Written:
+    result = _create(run, rows, step, progress)
+    return _Written(lambda: (result,))
+
+
+def _create(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: Progress) -> StepResult:
     columns = run.plan.columns_after(step.seq)
     lineage, finished = lineage_of(run.linking, run.plan, step, progress.parts)
     with_links = lineage == "links"
     if isinstance(step, AggregateStep):
-        rows = summary_rows(working.rows, step, run.expressing, columns, run.period, with_links=with_links)
+        created = summary_rows(rows, step, run.expressing, columns, run.period, with_links=with_links)
     else:
         source = run.storage.pinned(step.source)
-        rows = appended_rows(source, step, run.expressing, columns, run.period, with_links=with_links)
+        created = appended_rows(source, step, run.expressing, columns, run.period, with_links=with_links)
     part = Part(
         kind="created",
         name=str(step.seq),
@@ -290,9 +346,9 @@ def _write_created(run: EngineRun, working: Working, step: AggregateStep | Appen
         details={LINEAGE: lineage},
     )
     folder = f"{run.folder}/created/{step.seq}"
-    written = write_part(rows, run.storage.root, folder, part, next_ordinal(progress), finished)
-    result = StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
-    return _Written(lambda: result)
+    is_small = _is_small(progress)
+    written = write_part(created, run.storage.root, folder, part, next_ordinal(progress), finished, is_small=is_small)
+    return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
 
 
 def next_ordinal(progress: Progress) -> int:

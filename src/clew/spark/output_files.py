@@ -6,12 +6,14 @@ A path with a suffix (`closed.csv`) is one file, a path without one is a folder 
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from clew.diagnostics import UserError
@@ -25,6 +27,10 @@ _SPARK_FORMATS = {**_TEXTS, "orc": "orc", "parquet": "parquet"}
 
 _CSV_OPTIONS = {"delimiter": "sep", "null_value": "nullValue"}
 """Our names of options for CSV, as Spark's."""
+
+
+Further = Callable[[Sequence[Path]], tuple[DataFrame, bool]]
+"""Gives further rows of an output from the files that hold its first ones, and says whether they are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,19 @@ class Destination:
         return UserError(OUTPUT_CONFLICT.at(self.step.place, problem=problem, hint=hint))
 
 
-def write_files(rows: DataFrame, destination: Destination) -> Callable[[], None]:
-    """Write rows to a staging place, and give what moves them to their destination."""
+def write_files(rows: DataFrame, destination: Destination, further: Further | None = None) -> Callable[[], None]:
+    """Write rows to a staging place, and give what moves them to their destination.
+
+    `further` gives rows that are worked out from the first ones, where the output is a folder of Parquet files.
+    """
     try:
-        return _staged(rows, destination)
+        publish = _staged(rows, destination)
+        if further is not None:
+            _stage_further(further, destination)
     except BaseException:
         discard_files(destination)
         raise
+    return publish
 
 
 def discard_files(destination: Destination) -> None:
@@ -84,6 +96,25 @@ def _staged(rows: DataFrame, destination: Destination) -> Callable[[], None]:
         return _stage_file(rows, spark_format, options, destination)
     rows.write.format(spark_format).options(**options).save(str(destination.staging))
     return lambda: _publish_folder(destination)
+
+
+def _stage_further(further: Further, destination: Destination) -> None:
+    """Add rows in files behind those that are there, also in the order of names, in which most readers take them."""
+    first = _pieces(destination.staging)
+    rows, is_small = further(first)
+    options = dict(destination.step.destination.options)
+    if is_small and not options:
+        piece = destination.staging / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+        pq.write_table(rows.toArrow(), piece, store_decimal_as_integer=True)
+    else:
+        rows.write.mode("append").options(**options).parquet(str(destination.staging))
+    added = [path for path in _pieces(destination.staging) if path not in first]
+    for number, path in enumerate(added, start=len(first)):
+        path.rename(path.with_name(f"part-{number:05}-{path.name.split('-', 2)[2]}"))
+
+
+def _pieces(staging: Path) -> list[Path]:
+    return sorted(path for path in staging.iterdir() if path.name.startswith("part-"))
 
 
 def _require_room(destination: Destination, spark_format: str) -> None:
@@ -145,7 +176,7 @@ def _publish_file(destination: Destination, header: bytes) -> None:
             if file.tell() == 0:
                 file.write(header)
             start = file.tell()
-            for part in sorted(path for path in staging.iterdir() if path.name.startswith("part-")):
+            for part in _pieces(staging):
                 with part.open("rb") as piece:
                     shutil.copyfileobj(piece, file)
             end = file.tell()
@@ -246,6 +277,5 @@ def _add_to_folder(destination: Destination) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for stale in target.glob(f"part-{destination.owner}-*"):
         stale.unlink()
-    pieces = sorted(path for path in destination.staging.iterdir() if path.name.startswith("part-"))
-    for number, path in enumerate(pieces):
+    for number, path in enumerate(_pieces(destination.staging)):
         path.rename(target / f"part-{destination.owner}-{number:05}{''.join(path.suffixes[-2:])}")

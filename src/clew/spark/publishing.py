@@ -3,7 +3,7 @@
 So no reader sees half of an output, and nothing of a group of steps that fails is seen at all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +17,7 @@ from clew.plan.steps import OutputStep
 from clew.spark.footers import row_count
 from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
-from clew.spark.output_files import Destination, discard_files, write_files
+from clew.spark.output_files import Destination, Further, discard_files, write_files
 from clew.spark.output_tables import TableOutputs
 from clew.spark.sql import quoted
 
@@ -45,8 +45,14 @@ class Pending:
 class Publisher(Protocol):
     """Writes the output of a step to where it belongs."""
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Pending:
-        """Write the rows that the step selects to where nobody looks."""
+    def takes_further_rows(self, step: OutputStep) -> bool:
+        """Whether an output can be read and added to before it is published."""
+        ...
+
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+    ) -> Pending:
+        """Write the rows that the step selects to where nobody looks, and then those that come of what was written."""
         ...
 
 
@@ -68,18 +74,39 @@ class FilePublisher:
     """The place of a step's files; None where it goes to a table."""
     tables: TableOutputs | None = None
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Pending:
-        """Write the rows that the step selects to where nobody looks."""
-        chosen = output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
+    def takes_further_rows(self, step: OutputStep) -> bool:
+        """Whether an output is a folder of Parquet files."""
         target = self.target_of(step)
-        return self._to_table(chosen, step) if target is None else self._to_files(chosen, step, target)
+        return target is not None and _is_parquet(step) and not self._destination(step, target).is_one_file
 
-    def _to_files(self, rows: DataFrame, step: OutputStep, target: Target) -> Pending:
-        destination = Destination(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
-        tells_rows = (step.destination.format or "parquet") == "parquet"
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+    ) -> Pending:
+        """Write the rows that the step selects to where nobody looks, and then those that come of what was written."""
+
+        def chosen(rows: DataFrame) -> DataFrame:
+            return output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
+
+        target = self.target_of(step)
+        if target is None:
+            return self._to_table(chosen(rows), step)
+
+        def added(files: Sequence[Path]) -> tuple[DataFrame, bool]:
+            assert further is not None  # noqa: S101 - it is asked for only then
+            rows, is_small = further(files)
+            return chosen(rows), is_small
+
+        return self._to_files(chosen(rows), step, target, added if further is not None else None)
+
+    def _destination(self, step: OutputStep, target: Target) -> Destination:
+        return Destination(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
+
+    def _to_files(self, rows: DataFrame, step: OutputStep, target: Target, further: Further | None) -> Pending:
+        destination = self._destination(step, target)
+        tells_rows = _is_parquet(step)
         observation = Observation()
         counted = rows if tells_rows else rows.observe(observation, F.count(F.lit(1)).alias("rows"))
-        publish = write_files(counted, destination)
+        publish = write_files(counted, destination, further)
         staged = row_count(destination.staging.glob("part-*")) if tells_rows else None
 
         def published() -> Published:
@@ -98,6 +125,10 @@ class FilePublisher:
             return Published(staged.count, table=step.destination.table)
 
         return Pending(published, staged.discard)
+
+
+def _is_parquet(step: OutputStep) -> bool:
+    return (step.destination.format or "parquet") == "parquet"
 
 
 def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> DataFrame:

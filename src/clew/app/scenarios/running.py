@@ -28,6 +28,7 @@ from clew.spark.direct import run_directly
 from clew.spark.engine import EngineRun
 from clew.spark.executor import datasets_of, pinned_rows
 from clew.spark.narrow import Expressing
+from clew.spark.output_files import Further
 from clew.spark.publishing import Pending, Published, output_columns, output_rows
 from clew.spark.session import tuned_for_few_rows
 from clew.spark.types import DataFrame, SparkSession
@@ -83,8 +84,16 @@ class CollectingPublisher:
     run_id: str
     outputs: dict[int, tuple[Sequence[str], Sequence[Row]]] = field(default_factory=dict)
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Pending:
+    def takes_further_rows(self, step: OutputStep) -> bool:
+        """Rows in memory are not read back."""
+        del step
+        return False
+
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+    ) -> Pending:
         """Collect the rows that the step selects."""
+        del further
         chosen = output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
         collected = [record.asDict() for record in chosen.collect()]
         self.outputs[step.seq] = (step.columns, collected)

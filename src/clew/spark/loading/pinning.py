@@ -69,7 +69,7 @@ def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
     found = _found_files(spark, request)
     is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
     with tuned_for_few_rows(spark) if is_small else nullcontext():
-        part, findings, unit = _written(spark, request, folder, found)
+        part, findings, unit = _written(spark, request, folder, found, is_small=is_small)
         require_unique_key(spark, request.use, request.storage_root, part, unit)
     loaded = sum(file.rows for file in part.files)
     return Pinned(
@@ -82,7 +82,7 @@ def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
 
 
 def _written(
-    spark: SparkSession, request: PinRequest, folder: str, found: Sequence[FoundFile]
+    spark: SparkSession, request: PinRequest, folder: str, found: Sequence[FoundFile], *, is_small: bool
 ) -> tuple[Part, Findings, str]:
     """Write the rows. Where lines could not be numbered for sure, they are read once more, in the careful way."""
     ways: list[ReadLines] = [lines_by_block, lines_by_block]
@@ -92,9 +92,9 @@ def _written(
         reading = _reading(spark, request, folder, found, read_lines)
         checking = Checking(request.use, request.period, request.periods)
         rows = checking.rows(reading.raws) if reading.raws else _no_rows(spark, checking)
-        part = write_part(
-            rows, request.storage_root, folder, _described(request, found, reading.unit), request.first_file_ordinal
-        )
+        described = _described(request, found, reading.unit)
+        ordinal = request.first_file_ordinal
+        part = write_part(rows, request.storage_root, folder, described, ordinal, is_small=is_small)
         findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
         if _is_numbered(reading, findings, request):
             problem = checking.problem(findings, reading.unit)
