@@ -265,6 +265,20 @@ def test_runs_that_ended_are_to_be_frozen(store: SqlCaptureStore, database: Data
     assert store.unfrozen_runs() == ()
 
 
+def test_runs_that_are_gone_are_to_be_settled(store: SqlCaptureStore, database: Database) -> None:
+    stores = run_stores(database, StoreOptions())
+    stores.intake.create(request(), run_id="run", approval_required=False, decide=lambda _load: Accepted())
+    [record] = store.enlist([new()])
+    claim = stores.leases.acquire("run", owner="w", ttl_s=30)
+    assert claim is not None
+    done = [NewEvent(RunStarted(()), START), NewEvent(RunCompleted(), START)]
+    stores.writer.append("run", done, token=claim.lease.token)
+    stores.intake.delete("run", deleted_by="somebody", reason="")
+    assert store.unfrozen_runs() == ("run",)
+    store.drop(record.capture_id, Outcome(drop_reason="RUN_REMOVED"))
+    assert store.unfrozen_runs() == ()
+
+
 def test_what_was_dropped_waits_again_once_its_reason_is_gone(store: SqlCaptureStore) -> None:
     [record] = store.enlist([new()])
     dropped = store.drop(record.capture_id, Outcome(drop_reason="NOT_REACHED"))
