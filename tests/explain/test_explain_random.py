@@ -144,13 +144,36 @@ def trace(writer: Writer) -> RunTrace:
 def test_a_value_without_a_match_in_the_joined_dataset_says_so(trace: RunTrace) -> None:
     found = explain(trace, row_named(trace, "k = 3"), "converted")
     assert found.value is None
-    assert found.cause == Unset('step 10 "<Convert>" added the column, and no step has set it in this row')
+    assert isinstance(found.cause, Updated)
+    assert (found.cause.step.seq, found.cause.recomputed.outcome) == (10, "equal")
+    assert [(join.alias, join.matches) for join in found.cause.joins] == [("dim", 0)]
     matched = explain(trace, row_named(trace, "k = 1"), "converted")
     assert isinstance(matched.cause, Updated)
     [join] = matched.cause.joins
     assert (join.alias, join.matches) == ("dim", 1)
     assert join.source is not None
     assert (join.source.file, join.source.line) == ("dim.csv", 2)
+
+
+def test_a_value_that_an_update_left_empty_is_explained_by_it(tmp_path: Path) -> None:
+    quotient = {"assignments": [{"column": "each", "expression": "amount / (k - k)"}]}
+    operations = [
+        {"seq": 10, "name": "Drop", "type": "delete", "selector": "k = 1"},
+        {"seq": 20, "name": "Divide", "type": "update", "selector": "k <> 2", "arguments": quotient},
+    ]
+    plan = compiled(tmp_path / "workspace", {**PROJECT, "operations": operations})
+    assert plan is not None
+    data = {"main": [row(1, "1.00", "EUR"), row(2, "2.00", "EUR"), row(3, "3.00", "EUR")], "dim": [], "extra": []}
+    trace = Writer(tmp_path / "storage", interpreted(plan, data, TODAY), Style()).write()
+    untouched = Unset('step 20 "Divide" added the column, and no step has set it in this row')
+    assert explain(trace, row_named(trace, "k = 1"), "each").cause == untouched
+    assert explain(trace, row_named(trace, "k = 2"), "each").cause == untouched
+    divided = explain(trace, row_named(trace, "k = 3"), "each")
+    assert divided.value is None
+    assert isinstance(divided.cause, Updated)
+    assert divided.cause.recomputed.outcome == "equal"
+    assert [(each.name, each.value) for each in divided.cause.inputs] == [("amount", Decimal("3.00")), ("k", 3)]
+    trace.close()
 
 
 def test_an_appended_row_knows_the_very_line_it_came_from(trace: RunTrace) -> None:

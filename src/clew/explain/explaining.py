@@ -110,7 +110,8 @@ class _Explainer:
             raise UserError(UNKNOWN_COLUMN.anywhere(column=column, table=table, hint=hint))
         entry = next((entry for entry in reversed(entries) if column in entry.diff), None)
         value = entries[-1].full_state.get(column)
-        cause = self._cause(row_id, column, entries, entry, depth)
+        nothing = self._set_to_null(row_id, column, entries, at, depth) if value is None else None
+        cause = nothing or self._cause(row_id, column, entries, entry, depth)
         return self._explanation(row_id, column, value, at, entries, cause)
 
     def _explanation(
@@ -146,7 +147,7 @@ class _Explainer:
         step = self.trace.run.step(entry.operation_seq)
         match step:
             case UpdateStep():
-                return self._updated(row_id, column, step, entries, entry, depth)
+                return self._updated(row_id, column, step, entries, entry.full_state[column], depth)
             case DeleteStep():
                 return self._deleted(row_id, step, entries)
             case AggregateStep():
@@ -185,7 +186,7 @@ class _Explainer:
         column: str,
         step: UpdateStep,
         entries: tuple[TraceEntry, ...],
-        entry: TraceEntry,
+        stored: Value,
         depth: int,
     ) -> Updated:
         assignment = next(each for each in step.assignments if each.column == column)
@@ -205,8 +206,28 @@ class _Explainer:
             expression=assignment.value.text,
             inputs=tuple(inputs),
             joins=tuple(joins.values()),
-            recomputed=compared(entry.full_state[column], lambda: evaluator(tree)(seen)),
+            recomputed=compared(stored, lambda: evaluator(tree)(seen)),
         )
+
+    def _set_to_null(
+        self, row_id: str, column: str, entries: tuple[TraceEntry, ...], at: int, depth: int
+    ) -> Updated | None:
+        """The last update that left a column NULL as it was: nothing changed, and it is the reason all the same."""
+        changed = max(entry.operation_seq for entry in entries if column in entry.diff or entry is entries[0])
+        gone = next((entry.operation_seq for entry in entries if entry.change_type == "deleted"), at + 1)
+        done = {step.seq for _, step in self.trace.run.traced(changed, min(at, gone))}
+        for step in reversed(self.trace.plan.steps):
+            if not isinstance(step, UpdateStep) or step.seq not in done:
+                continue
+            if any(each.column == column for each in step.assignments) and self._selects(step, row_id, entries):
+                return self._updated(row_id, column, step, entries, None, depth)
+        return None
+
+    def _selects(self, step: UpdateStep, row_id: str, entries: tuple[TraceEntry, ...]) -> bool:
+        if step.selector is None:
+            return True
+        seen, _ = self._joined(step, row_id, self._state_before(step, entries))
+        return evaluator(step.selector.tree)(seen) is True
 
     def _deleted(self, row_id: str, step: DeleteStep, entries: tuple[TraceEntry, ...]) -> Deleted:
         before = self._state_before(step, entries)
