@@ -90,6 +90,19 @@ def test_another_request_is_another_run(clew: Callable, sample: Path, engine: Fa
     assert len(clew("runs", "--json", cwd=sample).json["runs"]) == 2
 
 
+def test_a_storage_root_that_takes_nothing_is_told_before_there_is_a_run(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    storage = sample / ".clew" / "storage"
+    storage.parent.mkdir(exist_ok=True)
+    storage.write_text("in the way", encoding="utf-8")
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert answer.code == 2
+    assert answer.err.startswith(f"error UnwritableFolder: cannot write to {storage / 'plans'}: ")
+    storage.unlink()
+    assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
+
+
 def test_a_failure_names_operation_place_and_way_on(clew: Callable, sample: Path, engine: FakeEngine) -> None:
     engine.failing["10"] = NOT_UNIQUE
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)

@@ -5,17 +5,23 @@ from pathlib import Path
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import UNREADABLE_PLAN
+from clew.diagnostics.codes.workspace import UNWRITABLE_FOLDER
 from clew.plan import Plan, plan_from_json, plan_to_json
 
 
 def keep_plan(storage_root: Path, plan: Plan) -> Path:
     """Write a plan under its digest, if it is not there yet."""
     path = _path(storage_root, plan.digest)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staging = path.with_suffix(".staging")
-        staging.write_text(json.dumps(plan_to_json(plan), sort_keys=True), encoding="utf-8")
-        staging.replace(path)
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            staging = path.with_suffix(".staging")
+            staging.write_text(json.dumps(plan_to_json(plan), sort_keys=True), encoding="utf-8")
+            staging.replace(path)
+    except OSError as error:
+        hint = "check the `storage_root` of the environment, and that there is room"
+        reason = error.strerror or error
+        raise UserError(UNWRITABLE_FOLDER.anywhere(path=path.parent, reason=reason, hint=hint)) from error
     return path
 
 
