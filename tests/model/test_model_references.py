@@ -195,3 +195,31 @@ def test_a_resolver_that_is_not_active_cannot_be_relied_on(workspace_of: Workspa
         ("projects/p.yaml:3:25", "ResolverInactive", message.format("a")),
         ("resolvers/b.yaml:2:9", "ResolverInactive", message.format("b")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("datasource", "where", "problem"),
+    [
+        ("files", "table: t", 'a table needs a database, and the datasource "files" has files'),
+        ("db", "path: p", 'a path needs files, and the datasource "db" is a database'),
+    ],
+)
+def test_a_table_lies_in_a_database_and_a_path_among_files(
+    workspace_of: WorkspaceOf, datasource: str, where: str, problem: str
+) -> None:
+    kind = where.partition(":")[0]
+    output = f"type: output, arguments: {{destination: {{datasource_id: {datasource}, {where}}}}}"
+    found = workspace_of(
+        {
+            "datasources/files.yaml": "id: files\ntype: files\noptions: {root: data}\n",
+            "datasources/db.yaml": "id: db\ntype: database\noptions: {url: 'postgresql://host/db'}\n",
+            "resolvers/r.yaml": (
+                f"id: r\nrules:\n  - {{name: a, strategy: {{type: {kind}, datasource_id: {datasource}, {where}}}}}\n"
+            ),
+            "projects/p.yaml": f"id: p\ninput_dataset: d\noperations:\n  - {{seq: 1, name: o, {output}}}\n",
+        }
+    ).diagnostics
+    assert [(each.message, each.span.file) for each in found if each.span] == [
+        (problem, "projects/p.yaml"),
+        (problem, "resolvers/r.yaml"),
+    ]

@@ -24,6 +24,7 @@ BASE = {
               review: {type: capture_store, path: .clew/review, max_ttl_days: 7}
     """,
     "datasources/files.yaml": "{id: files, type: files, options: {root: data}}",
+    "datasources/books.yaml": "{id: books, type: database, options: {url: 'postgresql://host/books'}}",
     "resolvers/tables.yaml": """
         id: tables
         is_default: true

@@ -24,7 +24,7 @@ def output_of(found: Checked) -> OutputStep:
     ("destination", "expected"),
     [
         ("{datasource_id: files, path: 'a/{period}.csv'}", Destination("files", None, "a/{period}.csv", "csv", ())),
-        ("{datasource_id: files, table: t}", Destination("files", "t", None, None, ())),
+        ("{datasource_id: books, table: t}", Destination("books", "t", None, None, ())),
         ("{location: {path: out, format: delta}}", Destination(None, None, "out", "delta", ())),
         (
             "{location: {path: out.csv, options: {header: true, b: 2, a: x, unset: null}}}",

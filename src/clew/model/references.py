@@ -15,12 +15,12 @@ from clew.diagnostics.codes.workspace import (
 )
 from clew.model.calendar import Calendar, Period, PeriodTree
 from clew.model.dataset import Dataset, Status
-from clew.model.datasource import Datasource
+from clew.model.datasource import DatabaseDatasource, Datasource, FilesDatasource
 from clew.model.fragment import Fragment
 from clew.model.operations import LocationDestination, Operation, Output, PathDestination, TableDestination, Use
 from clew.model.output_places import problems_of_output_place
 from clew.model.project import Project
-from clew.model.resolver import ANY_LEVEL, Resolver
+from clew.model.resolver import ANY_LEVEL, Resolver, TableStrategy
 from clew.model.scenario import Scenario
 from clew.model.workspace import Workspace
 
@@ -109,6 +109,8 @@ def _problems_of_resolvers(workspace: Workspace) -> Iterator[Diagnostic]:
         for rule in resolver.rules:
             place = rule.place("strategy", "datasource_id")
             yield from _unknown_datasource(workspace, rule.strategy.datasource_id, place)
+            needs_database = isinstance(rule.strategy, TableStrategy)
+            yield from _other_kind(workspace, rule.strategy.datasource_id, place, needs_database=needs_database)
             if knows_levels and rule.data_level not in {ANY_LEVEL, *levels}:
                 problem = f'no calendar has the level "{rule.data_level}"'
                 hint = did_you_mean(rule.data_level, {ANY_LEVEL, *levels})
@@ -124,6 +126,8 @@ def _problems_of_destinations(workspace: Workspace, operations: Iterable[Operati
             case TableDestination() | PathDestination() as destination:
                 place = destination.place("datasource_id")
                 yield from _unknown_datasource(workspace, destination.datasource_id, place)
+                needs_database = isinstance(destination, TableDestination)
+                yield from _other_kind(workspace, destination.datasource_id, place, needs_database=needs_database)
             case LocationDestination():
                 pass
         if isinstance(operation.arguments.destination, PathDestination | LocationDestination):
@@ -134,6 +138,17 @@ def _unknown_datasource(workspace: Workspace, name: str, place: Span) -> Iterato
     if workspace.datasource(name) is None and ("datasource", name) not in workspace.broken:
         hint = did_you_mean(name, _names(workspace.datasources))
         yield UNKNOWN_DATASOURCE.at(place, name=name, hint=hint)
+
+
+def _other_kind(workspace: Workspace, name: str, place: Span, *, needs_database: bool) -> Iterator[Diagnostic]:
+    """A table lies in a database, a path among files."""
+    datasource = workspace.datasource(name)
+    if needs_database and isinstance(datasource, FilesDatasource):
+        problem, hint = f'a table needs a database, and the datasource "{name}" has files', "name a database, or a path"
+        yield INVALID_VALUE.at(place, problem=problem, hint=hint)
+    if not needs_database and isinstance(datasource, DatabaseDatasource):
+        problem, hint = f'a path needs files, and the datasource "{name}" is a database', "name files, or a table"
+        yield INVALID_VALUE.at(place, problem=problem, hint=hint)
 
 
 def _unknown_resolver(workspace: Workspace, name: str | None, place: Span) -> Iterator[Diagnostic]:
