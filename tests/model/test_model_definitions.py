@@ -286,12 +286,12 @@ def test_a_workspace_needs_an_environment_if_it_lists_any(workspace_of: Workspac
     ("expectations", "message"),
     [
         (
-            "expected_output: {rows: []}\nexpected_error: {code: X}\n",
+            "expected_output: {rows: []}\nexpected_error: {code: TypeMismatch}\n",
             "a scenario has one of expected_output, expected_error",
         ),
         ("", 'the key "expected_output" is missing in a scenario'),
         (
-            "expected_error: {code: X}\nexpected_trace: [{operation_seq: 1, change_type: updated}]\n",
+            "expected_error: {code: TypeMismatch}\nexpected_trace: [{operation_seq: 1, change_type: updated}]\n",
             "a scenario that expects",
         ),
         ("expected_outputs: {}\n", "expected expected outputs by seq or name"),

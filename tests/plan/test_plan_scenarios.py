@@ -79,3 +79,37 @@ expected_output: {rows: []}
 """),
     )
     assert found.diagnostics == ()
+
+
+def test_what_a_scenario_expects_has_to_be_there(check: Check) -> None:
+    operations = f"""
+{ON_X}
+- {{seq: 2, name: Write totals, type: output, arguments: {{destination: {{location: {{path: out}}}}}}}}
+"""
+    found = check(
+        operations,
+        files=scenario("""
+datasets: [{id: orders, rows: [{amount: 1, _period: "1"}, {amuont: 2}]}]
+project: p
+expected_outputs: {Write total: {rows: []}, "2": {rows: []}, "3": {rows: []}}
+expected_trace:
+  - {operation_seq: 0, change_type: created}
+  - {operation_seq: 5, change_type: deleted}
+"""),
+    )
+    assert [(each.code, each.message, each.hint) for each in found.diagnostics] == [
+        ("UnknownColumn", 'no column "amuont" in orders', 'did you mean "amount"?'),
+        ("InvalidValue", 'the project has no output "Write total"', 'did you mean "Write totals"?'),
+        ("InvalidValue", 'the project has no output "3"', "the outputs are 2, Write totals"),
+        ("InvalidValue", "the project has no operation with the seq 5", "its operations are 1, 2, and 0 is loading"),
+    ]
+    assert all(each.span is not None and each.span.file == "scenarios/s.yaml" for each in found.diagnostics)
+
+
+def test_an_error_that_does_not_exist_cannot_be_expected(check: Check) -> None:
+    found = check(ON_X, files=scenario("project: p\nexpected_error: {code: SchemaMissmatch}\n"))
+    [problem] = found.diagnostics
+    assert (problem.message, problem.hint) == (
+        'no error has the code "SchemaMissmatch"',
+        'did you mean "SchemaMismatch"?',
+    )

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TypeAlias
 
-from clew.diagnostics import Diagnostic
+from clew.diagnostics import Diagnostic, did_you_mean
+from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY
 from clew.model.calendar import Period
 from clew.model.dataset import Table, key_problems
@@ -113,6 +114,12 @@ class ExpectedError(Located):
     """The error that the scenario has to end with."""
 
     code: str = key(NAME, "The code of the error.")
+
+    def check(self) -> Iterator[Diagnostic]:
+        """An error that does not exist would never come."""
+        if self.code not in CATALOGUE:
+            hint = did_you_mean(self.code, CATALOGUE) or "docs/reference/errors.md lists all codes"
+            yield INVALID_VALUE.at(self.place("code"), problem=f'no error has the code "{self.code}"', hint=hint)
 
 
 @record("a scenario")

@@ -13,6 +13,7 @@ from clew.plan.catalogue import UNKNOWABLE, Catalogue, Unknowable, use_of_table
 from clew.plan.compiler import Compilation, Surroundings, compile_project
 from clew.plan.datasets import DatasetUse
 from clew.plan.expansion import Expansion, FragmentLibrary, expand
+from clew.plan.expectations import expectation_problems
 from clew.plan.plan import Plan
 from clew.plan.postlude_jobs import SinkKnowledge
 from clew.plan.problems import Problems
@@ -130,7 +131,10 @@ class WorkspaceCompiler:
             return error.diagnostics
         if project is None:
             return ()
-        found = self.project_with(project, inline).diagnostics
+        compilation = self.project_with(project, inline)
+        if compilation.plan is not None:
+            return tuple(expectation_problems(scenario, compilation.plan, inline))
+        found = compilation.diagnostics
         expected = scenario.expected_error.code if scenario.expected_error else None
         return () if any(diagnostic.code == expected for diagnostic in found) else found
 
