@@ -11,6 +11,10 @@ def test_a_new_folder_becomes_a_workspace_that_checks(clew: Callable, tmp_path: 
     assert clew("check", cwd=tmp_path / "ledger").code == 0
 
 
+def test_a_folder_with_spaces_is_quoted_in_the_next_command(clew: Callable) -> None:
+    assert clew("init", "my ledger").out.splitlines()[-1] == "next: cd 'my ledger' && clew check"
+
+
 def test_the_present_folder_is_taken_where_none_is_named(clew: Callable, tmp_path: Path) -> None:
     answer = clew("init")
     assert answer.code == 0

@@ -103,6 +103,12 @@ def test_a_storage_root_that_takes_nothing_is_told_before_there_is_a_run(
     assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
 
 
+def test_the_next_command_is_for_the_same_workspace(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+    answer = clew("run", "gl-close", "--period", "2026-01", "-w", str(sample), cwd=sample.parent)
+    run_id = run_id_in(answer.out.splitlines()[0])
+    assert answer.out.splitlines()[-1] == f"next: clew trace {run_id} -w {sample}"
+
+
 def test_a_failure_names_operation_place_and_way_on(clew: Callable, sample: Path, engine: FakeEngine) -> None:
     engine.failing["10"] = NOT_UNIQUE
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)

@@ -124,6 +124,11 @@ def test_columns_that_clew_keeps_cannot_be_set(check: Check, column: str) -> Non
     check(updating(f"«{column}»", '"x"')).reports("ReservedColumn")
 
 
+def test_whoever_sets_that_a_row_is_deleted_is_told_how(check: Check) -> None:
+    [problem] = check(updating("_deleted", "TRUE")).diagnostics
+    assert problem.hint == "an operation of type delete marks rows as deleted"
+
+
 def test_labels_can_be_set(check: Check) -> None:
     plan = check(updating("_labels", 'CONCAT(_labels, "{a}")')).plan
     assert plan.steps[0].adds == ()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.reading import RunReader
@@ -22,6 +23,8 @@ class RunSite:
     workspace: Workspace
     environment: RunEnvironment
     state: State
+    folder: Path | None = None
+    """The folder that was named on the command line, where one was."""
 
     @property
     def reader(self) -> RunReader:
@@ -29,10 +32,11 @@ class RunSite:
         return RunReader(self.state, self.environment)
 
     def command(self, text: str) -> str:
-        """A command that somebody may type next, for the same environment."""
+        """A command that somebody may type next, for the same workspace and environment."""
         usual = self.workspace.loaded.workspace.settings.usual_environment
         named = "" if self.environment.name == usual else f" --env {self.environment.name}"
-        return f"clew {text}{named}"
+        elsewhere = "" if self.folder is None else f" -w {quote(str(self.folder))}"
+        return f"clew {text}{named}{elsewhere}"
 
 
 @contextmanager
@@ -41,7 +45,7 @@ def open_site(session: Session, folder: Path | None, environment: str | None) ->
     workspace = session.open(folder, environment)
     opened = workspace.run_environment
     with open_state(opened) as state:
-        yield RunSite(workspace, opened, state)
+        yield RunSite(workspace, opened, state, folder)
 
 
 def short(run_id: str) -> str:

@@ -1,6 +1,7 @@
 """`clew init`."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -32,4 +33,4 @@ def init(
         return
     here = folder == Path()
     say(f"{counted(len(files), 'file')} written{'' if here else f' to {folder}'}; README.md says what they are")
-    say(f"next: {'' if here else f'cd {folder} && '}clew check")
+    say(f"next: {'' if here else f'cd {quote(str(folder))} && '}clew check")

@@ -70,7 +70,8 @@ class Context:
     def can_be_set(self, column: str, span: Span, before: Collection[str]) -> bool:
         """Whether an operation may set a column of this name beside those that it sets before; says why not."""
         if column in KEPT_COLUMNS:
-            self.problems.report(RESERVED_COLUMN.at(span, column=column, action="set"))
+            hint = "an operation of type delete marks rows as deleted" if column == "_deleted" else None
+            self.problems.report(RESERVED_COLUMN.at(span, column=column, action="set", hint=hint))
             return False
         if column in before:
             self.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint="this operation sets it already"))
