@@ -342,3 +342,9 @@ def test_a_page_that_cannot_be_written_is_told_with_its_name(
 def test_a_mistake_in_a_condition_of_an_explanation_is_shown_where_it_is(ran: Ran, ask: Callable[..., Answer]) -> None:
     for question in (("--where", "id == 1", "usd"), ("--why-not", "id == 1")):
         assert "    1 | id == 1\n" in ask("explain", ran.january, *question).err
+
+
+def test_a_column_may_have_its_table_before_it_as_in_expressions(ran: Ran, ask: Callable[..., Answer]) -> None:
+    plain = ask("explain", ran.january, "--where", "id = 104", "usd", "--json")
+    assert plain.code == 0
+    assert ask("explain", ran.january, "--where", "orders.id = 104", "orders.usd", "--json").json == plain.json

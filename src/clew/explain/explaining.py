@@ -58,11 +58,14 @@ def explain(
 ) -> Explanation:
     """Why a column of a row has its value after a step, the last one where none is given.
 
+    The column may have the name of the working dataset before it, as in expressions.
     `top` is how many of the rows behind a summary are shown; None shows all. UserError where there is no such row,
     column or step.
     """
     seq = trace.run.checked_step(at)
-    return _Explainer(trace, upstream, top, _Budget(_MOST_NODES)).explain(row_id, column, seq, depth)
+    known = {name for name, _ in trace.run.columns(seq)}
+    name = column if column in known else column.removeprefix(f"{trace.plan.input.table}.")
+    return _Explainer(trace, upstream, top, _Budget(_MOST_NODES)).explain(row_id, name, seq, depth)
 
 
 def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
