@@ -60,7 +60,7 @@ EXPECTED: list[tuple[int, str | None]] = [(1, "plain"), (2, 'quoted " and, cut')
 
 def read_csv(path: Path) -> list[tuple[int, str | None]]:
     with path.open(encoding="utf-8", newline="") as lines:
-        header, *cells = csv.reader(lines, escapechar="\\", doublequote=False)
+        header, *cells = csv.reader(lines, strict=True)
     assert header == ["k", "a,b"]
     return [(int(k), text or None) for k, text in cells]
 
@@ -185,6 +185,9 @@ def test_a_format_without_its_connector_is_told_by_name(publish: Callable[..., i
         publish("o", output_step("delta"))
     assert refused.value.code == "OutputConflict"
     assert "spark.jars" in (refused.value.diagnostic.hint or "")
+    with pytest.raises(UserError, match="cannot write o as cvs: ") as refused:
+        publish("o", output_step("cvs"))
+    assert refused.value.diagnostic.hint == 'did you mean "csv"?'
     assert list(tmp_path.iterdir()) == []
 
 

@@ -291,8 +291,9 @@ def test_a_row_id_is_never_wrapped_and_columns_that_were_asked_about_come_first(
 
 def test_the_next_page_is_named(ran: Ran, ask: Callable[..., Answer]) -> None:
     for question in (("--at", "10"), ("--step", "10")):
-        *_, row, count = ask("trace", ran.january, *question, "--limit", "2").out.splitlines()
-        assert count.endswith(f"there are more: --limit, --after {row.split()[0]}")
+        *_, row, count, more = ask("trace", ran.january, *question, "--limit", "2").out.splitlines()
+        assert count.startswith("2 rows")
+        assert more == f"there are more: --limit, --after {row.split()[0]}"
 
 
 def test_a_row_that_is_not_there_is_an_error_with_its_code(ran: Ran, ask: Callable[..., Answer]) -> None:

@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
-from clew.diagnostics import TransientFailure, UserError
+from clew.diagnostics import TransientFailure, UserError, did_you_mean
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.plan.steps import OutputStep
 from clew.spark.failures import SPARK_ERRORS, is_value_error, translated
 from clew.spark.loading.files import reason_of
 
 DELTA = "delta"
+_KNOWN = ("csv", "jsonl", "json", "orc", "parquet")
+_NEEDS_JARS = "formats of others need their jars under `spark.jars` in clew.yaml, and often settings in its config"
 _BUILT_FOR_ANOTHER = (
     "AbstractMethodError",
     "IncompatibleClassChangeError",
@@ -42,7 +44,7 @@ def write_through(
             is_foreign = any(name in str(error) for name in _BUILT_FOR_ANOTHER)
             reason = "its connector is built for another version of Spark" if is_foreign else reason_of(error)
             problem = f"cannot write {shown} as {format_}: {reason}"
-            hint = "formats of others need their jars under `spark.jars` in clew.yaml, and often settings in its config"
+            hint = did_you_mean(format_, _KNOWN) or _NEEDS_JARS
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint)) from error
 
     return write

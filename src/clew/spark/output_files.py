@@ -26,7 +26,7 @@ _SPARK_FORMATS = {**_TEXTS, "orc": "orc", "parquet": "parquet"}
 """Formats that are published by renaming, with Spark's name for them."""
 
 _CSV_OPTIONS = {"delimiter": "sep", "null_value": "nullValue"}
-"""Our names of options for CSV, as Spark's."""
+"""Our names of options for CSV, as Spark's. Quotes inside of quotes are doubled, as everybody reads them."""
 
 
 Further = Callable[[Sequence[Path]], tuple[DataFrame, bool]]
@@ -87,7 +87,8 @@ def _staged(rows: DataFrame, destination: Destination) -> Callable[[], None]:
         path, shown, owner = str(destination.path), destination.shown, destination.owner
         return write_through(rows, step, format_, options, path=path, shown=shown, owner=owner)
     if spark_format == "csv":
-        options = {"header": "true", **{_CSV_OPTIONS.get(key, key): value for key, value in options.items()}}
+        given = {_CSV_OPTIONS.get(key, key): value for key, value in options.items()}
+        options = {"header": "true", "escape": '"', **given}
     _require_room(destination, spark_format)
     with _told_as_conflict(destination):
         destination.path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,12 +158,12 @@ def _stage_file(
 
 
 def _header(rows: DataFrame, options: Mapping[str, str]) -> bytes:
-    separator = options.get("sep", ",")
-    return (separator.join(_csv_cell(name, separator) for name in rows.columns) + "\n").encode()
+    separator, escape = options.get("sep", ","), options.get("escape", '"')
+    return (separator.join(_csv_cell(name, separator, escape) for name in rows.columns) + "\n").encode()
 
 
-def _csv_cell(name: str, separator: str) -> str:
-    return '"' + name.replace('"', '\\"') + '"' if separator in name or '"' in name else name
+def _csv_cell(name: str, separator: str, escape: str) -> str:
+    return '"' + name.replace('"', f'{escape}"') + '"' if separator in name or '"' in name else name
 
 
 def _publish_file(destination: Destination, header: bytes) -> None:

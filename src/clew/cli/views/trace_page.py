@@ -89,8 +89,14 @@ def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Group
     count = f"{len(found.rows)} rows" if len(found.rows) != 1 else "1 row"
     left = len(telling) - len(columns)
     beside = "" if not left else f"; {left} more column{'' if left == 1 else 's'} with --json"
-    more = f"; there are more: --limit, --after {found.rows[-1].row_id}" if found.has_more else ""
-    return Group(headed(["row id", *columns], rows), Text(f"{count} {when}{beside}{more}", style="dim"))
+    last = found.rows[-1].row_id if found.has_more else None
+    return Group(headed(["row id", *columns], rows), _counted(f"{count} {when}{beside}", last))
+
+
+def _counted(count: str, last_row_id: str | None) -> Text:
+    """How many rows there are and, in a line to copy from, how to see those behind the last one."""
+    more = "" if last_row_id is None else f"\nthere are more: --limit, --after {last_row_id}"
+    return Text(count + more, style="dim")
 
 
 def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[str]) -> list[str]:
@@ -135,9 +141,9 @@ def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Grou
         key = [plain(keys.get(record.row_id, ""))] if keys else []
         rows.append([plain(record.row_id), *key, plain(record.change_type), plain(changes)])
     count = f"{len(rows)} rows" if len(rows) != 1 else "1 row"
-    more = f"{count}; there are more: --limit, --after {records.records[-1].row_id}" if records.has_more else count
+    last = records.records[-1].row_id if records.has_more else None
     headings = ["row id", *(["key"] if keys else []), "change", "what"]
-    return Group(plain(title, "bold"), headed(headings, rows, fixed=len(headings) - 1), Text(more, style="dim"))
+    return Group(plain(title, "bold"), headed(headings, rows, fixed=len(headings) - 1), _counted(count, last))
 
 
 def counts_page(summaries: Sequence[StepSummary]) -> Group:
