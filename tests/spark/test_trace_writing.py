@@ -5,6 +5,7 @@ import resource
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,31 @@ def test_a_file_in_the_place_of_the_trace_fails_the_step_and_a_retry_completes(s
     view = shop.retry(view, 40)
     assert told(view) == ("COMPLETED", None, 50)
     assert counted(trace_of(shop, view)) == COUNTS
+
+
+@pytest.mark.usefixtures("spark")
+def test_decimals_are_kept_short_where_they_fit_and_whole_where_they_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product has a type of 34 digits, whatever its values are."""
+    monkeypatch.setattr("clew.spark.engine.FEW_ROWS", 0)
+    shop = make_shop(tmp_path)
+    for name, factor in (("few", "1.00"), ("many", "1000000000000000000.00")):
+        product = {"column": "product", "expression": f"amount * {factor} * 1.00"}
+        update = {"seq": 10, "name": "Multiply", "type": "update", "arguments": {"assignments": [product]}}
+        shop.project(name, update)
+    found = {}
+    for name in ("few", "many"):
+        view = shop.run(name)
+        assert told(view) == ("COMPLETED", None, 10)
+        trace = trace_of(shop, view)
+        file, *_ = (shop.storage / "runs" / trace.run_id / "changes").rglob("*.parquet")
+        row = trace.search("id = 2").rows[0]
+        [change] = [entry for entry in trace.history(row.row_id).entries if entry.operation_seq == 10]
+        found[name] = (pq.read_schema(file).field(after_column(10, 0)).type.precision, row.state["product"], change)
+    few, many = found["few"], found["many"]
+    assert (few[0], str(few[1])) == (18, "20.000000")
+    assert many[0] > 18
+    assert many[1] == Decimal(20000000000000000000)
+    assert few[2].diff["product"].new == few[1]
+    assert many[2].diff["product"].new == many[1]

@@ -18,7 +18,7 @@ from clew.plan.plan import Plan
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.spark.conditions import equality_keys
 from clew.spark.creating import appended_rows, summary_rows
-from clew.spark.failures import SPARK_ERRORS
+from clew.spark.failures import SPARK_ERRORS, is_value_error
 from clew.spark.footers import given_count
 from clew.spark.joins import JoinChecks, UniqueKeys
 from clew.spark.narrow import Expressing, NarrowStep, change_columns, mask_columns
@@ -27,6 +27,7 @@ from clew.spark.parts import FEW_ROWS, write_part
 from clew.spark.publishing import Published, Publisher
 from clew.spark.reading_back import shows_what_is_summed_up, written_rows
 from clew.spark.registering import Registrar
+from clew.spark.short_decimals import with_short_decimals
 from clew.spark.sql import quoted
 from clew.spark.trace_ids import TraceLinking, lineage_of
 from clew.spark.working import Progress, Storage, Working, created_rows, joined_for, rebuild
@@ -162,7 +163,8 @@ class _Chain:
         observation = Observation() if self._doubtful else None
         working = self.working if observation is None else _counted(self.working, observation)
         try:
-            results = _write_changes(self._run, working, steps, is_small=self._is_small)
+            may_repeat = observation is None
+            results = _write_changes(self._run, working, steps, is_small=self._is_small, may_repeat=may_repeat)
         except SPARK_ERRORS:
             self._find_doubled()
             raise
@@ -214,9 +216,12 @@ def _discard(writing: "Future[_Written]") -> None:
 
 
 def _write_changes(
-    run: EngineRun, working: Working, steps: Sequence[NarrowStep], *, is_small: bool
+    run: EngineRun, working: Working, steps: Sequence[NarrowStep], *, is_small: bool, may_repeat: bool
 ) -> list[StepResult]:
-    """Write what narrow steps changed, with the state where the chain has become long."""
+    """Write what narrow steps changed, with the state where the chain has become long.
+
+    The job may be repeated where nothing is counted on the way.
+    """
     holds_state = working.chain >= LONGEST_CHAIN
     columns = run.plan.columns_after(steps[-1].seq)
     change = [quoted(name) for step in steps for name in change_columns(step)]
@@ -236,11 +241,23 @@ def _write_changes(
         seq=steps[-1].seq,
         steps=tuple(_traced(step) for step in steps),
     )
-    folder = f"{run.folder}/changes/{part.name}"
-    written = write_part(rows, run.storage.root, folder, part, is_small=is_small)
+    written = _write_rows_of_changes(run, rows, part, is_small=is_small, may_repeat=may_repeat)
     files = [run.storage.root / file.path for file in written.files]
     results = [StepResult(step.seq, _narrow_counts(step, given_count(files, mask_columns(step)))) for step in steps]
     return [*results[:-1], replace(results[-1], parts=(written,))]
+
+
+def _write_rows_of_changes(run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool) -> Part:
+    """Write changes with short decimals, and again with long ones in the rare case that a value needs them."""
+    folder = f"{run.folder}/changes/{part.name}"
+    short = with_short_decimals(rows, part.steps) if may_repeat and not is_small else None
+    if short is not None:
+        try:
+            return write_part(short, run.storage.root, folder, part, is_small=is_small)
+        except SPARK_ERRORS as error:
+            if not is_value_error(error):
+                raise
+    return write_part(rows, run.storage.root, folder, part, is_small=is_small)
 
 
 def _is_for_every_row(step: NarrowStep) -> bool:
