@@ -32,8 +32,7 @@ def measure() -> list[Figure]:
         root = Path(name)
         _write_workspace(root)
         _run(root, 5)
-        spark = SparkSession.getActiveSession()
-        assert spark is not None
+        spark = SparkSession.builder.getOrCreate()
         bare = median(_bare_seconds(spark) for _ in range(30))
         seconds = _run(root, COUNT)
     return [
