@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests, and golden files that change only on purpose."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("clew")
+
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+"""Every JVM of a test does little: the code of the second compiler and threads that collect garbage do not pay."""
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -14,7 +14,7 @@ def test_the_demonstration_runs_both_projects_and_follows_numbers_back_to_the_fi
     done = subprocess.run(
         [sys.executable, ROOT / "demo" / "run.py"], capture_output=True, text=True, timeout=900, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     text = done.stdout
     assert 'did you mean "amount_local"?' in text
     assert "1,569 rows -> dataset gl-closed v1" in text

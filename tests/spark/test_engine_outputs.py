@@ -185,9 +185,9 @@ def test_a_format_without_its_connector_is_told_by_name(publish: Callable[..., i
         publish("o", output_step("delta"))
     assert refused.value.code == "OutputConflict"
     assert "spark.jars" in (refused.value.diagnostic.hint or "")
-    with pytest.raises(UserError, match="cannot write o as cvs: ") as refused:
-        publish("o", output_step("cvs"))
-    assert refused.value.diagnostic.hint == 'did you mean "csv"?'
+    with pytest.raises(UserError, match="cannot write o as parqet: ") as refused:
+        publish("o", output_step("parqet"))
+    assert refused.value.diagnostic.hint == 'did you mean "parquet"?'
     assert list(tmp_path.iterdir()) == []
 
 

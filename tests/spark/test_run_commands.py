@@ -1,7 +1,6 @@
 """The commands on the sample workspace with Spark: figures that are known, failures that are put right."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -143,17 +142,3 @@ def test_scenarios_pass_fail_and_err(clew: Callable[..., Answer], sample: Path) 
     assert (mismatch["kind"], mismatch["where"], mismatch["columns"]) == ("trace", "trace of step 20", ["account_code"])
     assert mismatch["actual"] == {"account_code": "5210 -> 5290"}
     assert 'failures="1" errors="1"' in (sample / "junit.xml").read_text()
-
-
-def test_the_command_itself_runs_a_project_in_a_process_of_its_own(sample: Path) -> None:
-    done = subprocess.run(
-        [CLEW, "run", "gl-close", "--period", "2026-01", "--request-id", "once"],
-        cwd=sample,
-        capture_output=True,
-        text=True,
-        timeout=580,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "-> dataset gl-closed v1" in done.stdout
-    assert clew_package.open(sample).runs(project="gl-close")[0].status == "COMPLETED"
