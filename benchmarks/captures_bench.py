@@ -44,7 +44,10 @@ def measure() -> list[Figure]:
 
 
 def _with_breakpoints(root: Path) -> None:
-    """The typical project once more, with a breakpoint behind every step."""
+    """The typical project once more, with a breakpoint behind every step, and room for captures of all rows."""
+    settings = (root / "clew.yaml").read_text(encoding="utf-8")
+    room = "  dev:\n    captures: {max_rows: 1000000000, max_bytes: 100000000000}\n"
+    (root / "clew.yaml").write_text(settings.replace("  dev:\n", room), encoding="utf-8")
     text = (root / "projects" / "typical.yaml").read_text(encoding="utf-8")
     labelled = text.replace("id: typical", "id: pointed").replace("path: typical", "path: pointed")
     for seq in (10, 20, 30, 40, 50, 60, 70):
