@@ -1,5 +1,6 @@
 """`make demo`: what it shows is what happens."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,3 +26,14 @@ def test_the_demonstration_runs_both_projects_and_follows_numbers_back_to_the_fi
     assert "differs" not in text
     assert "TEST posting Q1" in text
     assert "journal/journal_2026-01.csv line" in text.rpartition("$ clew explain")[2]
+    answers = _answers_in_the_readme()
+    assert len(answers) > 20
+    assert [line for line in answers if line not in text.splitlines()] == []
+
+
+def _answers_in_the_readme() -> list[str]:
+    """What the README shows below a command that the demonstration gives too, except what differs from run to run."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^    \$ clew (?:run|trace|explain) .*\n((?:    [^$\n].*\n)+)", readme, re.MULTILINE)
+    lines = [line.removeprefix("    ") for block in shown for line in block.splitlines()]
+    return [line for line in lines if not re.match(r"row |\.\.\.|gl-close v1", line)]

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,20 @@ def test_the_project_of_the_readme_compiles_and_its_mistake_is_reported_as_shown
     assert render(found[0], workspace.source_of).splitlines() == [line[4:] for line in shown.splitlines()]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/workspace.md"])
+def test_the_project_that_the_readme_writes_in_python_has_the_steps_that_it_says(tmp_path: Path) -> None:
+    write_sample(tmp_path / "ledger")
+    [code] = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "clew.project" in block]
+    assert "# three steps, with seq 10, 20 and 30" in code
+    names: dict[str, Any] = {"clew": clew, "workspace": clew.open(tmp_path / "ledger")}
+    exec(compile(code, "README.md", "exec"), names)
+    plan = clew.open(tmp_path / "ledger").plan(names["draft"])
+    assert [step.seq for step in plan.steps] == [10, 20, 30]
+
+
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):
