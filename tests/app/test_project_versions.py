@@ -72,6 +72,19 @@ def test_the_operations_of_a_draft_can_be_put_in_another_order_at_will(root: Pat
     assert [view.state for view in list_projects(Workspace(root), state)] == ["draft"]
 
 
+def test_another_order_of_the_operations_of_an_active_project_is_another_version(root: Path, state: State) -> None:
+    project(root, "p", setting(10, "a"), setting(20, "b"))
+    assert activate(Workspace(root), state, "p", actor="tester").version == 1
+    project(root, "p", setting(20, "a"), setting(10, "b"))
+    assert [view.state for view in list_projects(Workspace(root), state)] == ["modified"]
+    before = choose(Workspace(root), state, "p")
+    assert (before.version, [step.name for step in before.plan.steps]) == (1, ["a", "b"])
+    assert activate(Workspace(root), state, "p", actor="tester").version == 2
+    after = choose(Workspace(root), state, "p")
+    assert (after.version, [step.name for step in after.plan.steps]) == (2, ["b", "a"])
+    assert len(state.projects.project_versions("p")) == 2
+
+
 def test_a_change_that_takes_columns_from_an_active_project_is_not_activated(root: Path, state: State) -> None:
     project(root, "close", output(columns=["id", "amount"], register_as_dataset="closed"))
     project(root, "report", output(columns=["amount"]), dataset="closed")

@@ -88,6 +88,24 @@ def test_captures_and_jobs_that_fail_leave_the_run_as_it_is(clew: Callable, samp
     ] == []
 
 
+def test_captures_and_jobs_tell_the_facts_that_operators_look_for(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    answer = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample).json
+    [capture], [job] = answer["captures"], answer["postlude_jobs"]
+    assert (capture["breakpoint"], capture["seq"]) == ("gl-close::main::cleaned", 30)
+    assert (capture["asked_mode"], capture["limits"]) == (
+        "full_raw",
+        {"max_bytes": 100_000_000, "max_rows": 1_000_000, "max_columns": 2000},
+    )
+    assert capture["estimated_bytes"] >= 0
+    assert capture["freeze_us"] >= 0
+    assert (capture["degradations"], capture["drop_reason"], capture["attempts"]) == ([], None, 1)
+    assert job["anchor"] == "gl-close::main::cleaned"
+    assert job["created_at"] <= job["started_at"] <= job["completed_at"]
+    assert (job["attempts"], job["bytes"], job["emissions"], job["drop_reason"]) == (1, 0, [], None)
+
+
 def test_in_prod_captures_wait_for_a_worker(clew: Callable, sample: Path, engine: FakeEngine) -> None:
     settings = sample / "clew.yaml"
     settings.write_text(settings.read_text().replace("    approval: required\n", ""))
@@ -321,6 +339,18 @@ def test_an_expired_capture_cannot_be_read_and_is_collected(clew: Callable, samp
     [gone] = clew("captures", "--json", cwd=sample).json["captures"]
     assert gone["status"] == "expired"
     assert clew("capture", "show", "cap_x", "--json", cwd=sample).json["error"]["code"] == "CaptureExpired"
+
+
+def test_a_worker_with_nothing_to_do_takes_away_what_has_expired(clew: Callable, sample: Path) -> None:
+    ready(sample, days=-1)
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        assert not Postlude(environment, state, lambda: None).work_once()  # type: ignore[arg-type, return-value]
+    [gone] = clew("captures", "--json", cwd=sample).json["captures"]
+    assert (gone["capture_id"], gone["status"]) == ("cap_x", "expired")
+    assert not (sample / ".clew" / "storage" / "captures" / "cap_x").exists()
+    [removal] = clew("gc", "--history", "--json", cwd=sample).json["removals"]
+    assert (removal["kind"], removal["name"]) == ("capture", "cap_x")
 
 
 def test_a_capture_that_lives_is_not_collected_and_can_be_removed(clew: Callable, sample: Path) -> None:

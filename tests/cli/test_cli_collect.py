@@ -42,6 +42,15 @@ def stopped(process: subprocess.Popen[str], number: signal.Signals) -> dict[str,
     return counts
 
 
+@pytest.mark.parametrize(("milliseconds", "problem"), [("9", "9 is less than 10"), ("101", "101 is more than 100")])
+def test_writes_are_gathered_for_10_to_100_milliseconds(
+    clew: Callable, sample: Path, milliseconds: str, problem: str
+) -> None:
+    refused = clew("collect", "--batch-ms", milliseconds, cwd=sample)
+    assert refused.code == 2
+    assert problem in refused.err
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_collector_that_is_told_to_stop_writes_what_has_come_and_prints_its_counts(
     sample: Path, clew: Callable, number: signal.Signals

@@ -80,6 +80,13 @@ def test_the_architecture_names_every_package() -> None:
         assert f"| `{name}` |" in page, name
 
 
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py)?)`", page)
+    assert len(named) > 15
+    assert [path for path in named if not (ROOT / "src" / "clew" / path).exists()] == []
+
+
 def test_the_architecture_names_every_dependency() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").lower()
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -34,6 +34,35 @@ def test_a_reference_that_means_nothing_is_refused(check: Check, expression: str
     assert found.hints == [hint]
 
 
+LOOKED_UP = (
+    "type: update, arguments: {joins: [{alias: c, dataset_id: customers, on: %s}],"
+    " assignments: [{column: x, expression: %s}]}"
+)
+SUMMED_UP = (
+    "type: append, arguments: {source: {dataset_id: targets}, aggregation:"
+    " {group_by: [region], aggregations: [{column: amount, expression: SUM(«amout»)}]}}"
+)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "type: delete, selector: «amout» = 0",
+        "type: update, selector: «amout» = 0, arguments: {assignments: [{column: x, expression: amount}]}",
+        "type: output, selector: «amout» = 0, arguments: {destination: {location: {path: out.csv}}}",
+        "type: aggregate, arguments: {group_by: [], aggregations: [{column: n, expression: SUM(«amout»)}]}",
+        "type: append, arguments: {source: {dataset_id: targets}, source_selector: targets.«amout» = 0}",
+        SUMMED_UP,
+        LOOKED_UP % ("c.«idd» = customer_id", "c.tier"),
+        LOOKED_UP % ("c.id = customer_id", "c.«tear»"),
+    ],
+)
+def test_columns_are_checked_wherever_an_expression_stands(check: Check, operation: str) -> None:
+    found = check(f"- {{seq: 1, name: x, {operation}}}")
+    found.reports("UnknownColumn")
+    assert found.plans == {}
+
+
 def test_a_column_that_a_later_operation_adds_is_not_there_yet(check: Check) -> None:
     found = check(updating("x", "orders.«total» + 1") + "\n" + updating("total", "amount", seq=9))
     found.reports("UnknownColumn")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from runs_histories import PLAN, eventful, queued, request
+from runs_histories import PLAN, artifact, eventful, queued, request
 
 import clew.runs
 from clew.diagnostics import UserError
@@ -62,6 +62,12 @@ def test_canonical_json_does_not_depend_on_the_order_of_keys() -> None:
     assert canonical_json({"b": 1, "a": "ü"}) == canonical_json({"a": "ü", "b": 1}) == '{"a":"ü","b":1}'
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json(float("nan"))
+
+
+def test_a_stored_reference_to_an_artifact_has_five_facts_and_nothing_of_the_content() -> None:
+    [stored] = encode(StepCompleted((artifact("10"),)))["artifacts"]
+    assert stored.keys() == {"uri", "kind", "sha256", "size_bytes", "expires_at"}
+    assert (stored["uri"], stored["size_bytes"]) == ("file:///trace/10.parquet", 1234)
 
 
 def test_an_artifact_of_a_file_has_its_digest_and_size(tmp_path: Path) -> None:

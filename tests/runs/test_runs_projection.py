@@ -195,6 +195,44 @@ def test_every_retry_of_a_step_is_another_logical_attempt() -> None:
     assert (step.status, step.logical_attempt_id) == (StepStatus.SUCCESS, 2)
 
 
+def test_each_event_records_what_it_brings() -> None:
+    one, two, three = steps(3)
+    history = History().started((one, two, three))
+    assert project_run("run-1", history.stored()).engine_run_ref == {"host": "a"}
+    history.begin(one).complete(one).begin(two).fail(two).add(RunFailed(FAILURE, "20"))
+    failed = project_run("run-1", history.stored())
+    first, second = failed.steps[:2]
+    assert (first.artifacts, first.counts, first.error) == ((artifact("10"),), {"rows_updated": 10}, None)
+    assert (second.artifacts, second.error) == ((), FAILURE)
+    assert (failed.error, failed.failed_step, failed.last_completed_step) == (FAILURE, "20", "10")
+    assert (failed.counters.steps_succeeded, failed.counters.steps_failed) == (1, 1)
+    history.add(RunResumed("20"), logical_attempt_id=2).begin(two, 2).complete(two, 2)
+    history.add(StepSkipped("not this month"), step_id="30").add(RunCompleted())
+    ended = project_run("run-1", history.stored())
+    assert ended.steps[2].skip_reason == "not this month"
+    assert ended.artifacts == (artifact("10"), artifact("20"))
+    assert ended.error is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(fates=FATES, attempt=st.integers(2, 9))
+def test_attempts_of_the_platform_decide_nothing(fates: list[str], attempt: int) -> None:
+    """Whatever their number, the run stands where it stands, and every event has the same key."""
+
+    def standing(snapshot: RunSnapshot) -> RunSnapshot:
+        return replace(snapshot, steps=tuple(replace(step, engine_attempt_id=None) for step in snapshot.steps))
+
+    history, again = eventful(fates), eventful(fates)
+    again.events = [
+        replace(event, event_id=known.event_id, engine_attempt_id=event.engine_attempt_id and attempt)
+        for event, known in zip(again.events, history.events, strict=True)
+    ]
+    assert standing(project_run("run-1", again.stored())) == standing(project_run("run-1", history.stored()))
+    assert [event.raw.idempotency_key for event in again.stored()] == [
+        event.raw.idempotency_key for event in history.stored()
+    ]
+
+
 def test_every_event_type_is_in_the_list_once_and_named_like_its_class() -> None:
     assert len({cls.NAME for cls in EVENT_TYPES}) == len(EVENT_TYPES)
     assert all(cls.__name__ == cls.NAME and cls.VERSION >= 1 for cls in EVENT_TYPES)

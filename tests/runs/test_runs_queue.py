@@ -8,6 +8,7 @@ from runs_workers import FakeExecutors, SetClock, Site, succeed
 from store_fixtures import OpenStores
 
 from clew.diagnostics import TransientFailure
+from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
 from clew.runs.active_run import ActiveRun
 from clew.runs.cancel import CancelToken, Interruption, StepInterrupted
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
@@ -129,6 +130,22 @@ def test_reconcilers_are_stateless_and_start_each_run_once(stores: RunStores) ->
     reports = [*reconcile(site, launched, "w1", 4), *reconcile(site, launched, "w2", 4), *reconcile(site, [], "w3")]
     assert [report.status for report in reports] == ["STARTED"] * 6
     assert len({active.live.run.run_id for active in launched}) == 6
+
+
+def test_a_reconciler_passes_over_a_run_whose_surroundings_are_away(sqlite_url: str, open_stores: OpenStores) -> None:
+    class Away(FakeExecutors):
+        def open(self, run, snapshot):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="restarting"))
+
+    clock = SetClock()
+    site = Site(open_stores(sqlite_url, clock=clock), Away(), clock=clock)
+    site.submit()
+    launched: list[ActiveRun] = []
+    assert [report.status for report in reconcile(site, launched, limit=1)] == ["SKIPPED"]
+    assert (launched, site.snapshot().status) == ([], RunStatus.PENDING)
+    well = Site(site.stores, FakeExecutors(), clock=clock)
+    clock.forward(3600)
+    assert [report.status for report in reconcile(well, launched)] == ["STARTED"]
 
 
 def test_a_reconciler_reports_what_could_not_be_started(sqlite_stores: RunStores) -> None:

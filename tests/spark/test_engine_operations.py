@@ -137,6 +137,7 @@ EVERYTHING = project(
     output(100),
     output(110, "id = 4", include_deleted=True, columns=["id", "_deleted", "_labels", "status"]),
     output(120, "id = 4"),
+    output(130, "_deleted = TRUE"),
     selectors={"open": 'status = "open"'},
 )
 
@@ -187,7 +188,10 @@ def test_deleted_rows_are_invisible_to_every_later_operation(ran: Ran, sums: dic
     assert ran.counts[30].deleted == 1
     assert ran.outputs[50] == [{"id": 1, "region": "EMEA"}, {"id": 2, "region": "EMEA"}, {"id": 3, "region": "APAC"}]
     assert "TEST" not in sums
-    assert ran.outputs[120] == []
+
+
+def test_without_opting_in_no_deleted_row_is_written_whatever_the_selector_asks_for(ran: Ran) -> None:
+    assert ran.outputs[120] == ran.outputs[130] == []
 
 
 def test_an_output_that_opts_in_writes_deleted_rows_as_they_were_when_they_were_deleted(ran: Ran) -> None:
@@ -370,7 +374,7 @@ def test_no_rows_at_all_go_through_every_operation(spark: SparkSession, tmp_path
     plan = compiled(tmp_path / "workspace", EVERYTHING, DATASETS)
     assert plan is not None
     ran = run_plan(spark, tmp_path / "storage", plan, {"orders": [], "returns": [], "regions": []})
-    assert ran.outputs == {50: [], 100: [], 110: [], 120: []}
+    assert ran.outputs == {50: [], 100: [], 110: [], 120: [], 130: []}
     assert all(count.updated == count.created == count.deleted == 0 for count in ran.counts.values())
 
 

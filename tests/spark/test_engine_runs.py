@@ -73,6 +73,23 @@ def test_a_registered_output_gets_versions_keeps_other_periods_and_feeds_other_p
     assert shop.read("reports/old/2026-02") == []
 
 
+def test_a_join_takes_the_newest_version_or_the_one_that_it_pins_and_the_run_keeps_which(shop: Shop) -> None:
+    shop.project("close", output(10, "closed", register_as_dataset="closed"))
+    shop.run("close")
+    shop.write({"data/orders.csv": DATA["data/orders.csv"].replace("10.00", "77.00")})
+    shop.run("close")
+    newest = {"alias": "newest", "dataset_id": "closed", "on": "newest.id = orders.id"}
+    pinned = {"alias": "pinned", "dataset_id": "closed", "dataset_version": 1, "on": "pinned.id = orders.id"}
+    columns = update(10, [newest, pinned], after="newest.amount", before="pinned.amount")
+    shop.project("p", columns, output(20, "out", columns=["id", "before", "after"]))
+    view = shop.run("p")
+    assert told(view) == ("COMPLETED", None, 20)
+    [changed] = [row for row in shop.read("reports/out") if row["id"] == 1]
+    assert (float(changed["before"]), float(changed["after"])) == (10, 77)
+    used = [part.details["version"] for part in committed_parts(shop.storage, view.snapshot) if "closed" in part.name]
+    assert sorted(used, key=str) == [1, 2], [part.name for part in committed_parts(shop.storage, view.snapshot)]
+
+
 def test_a_run_keeps_its_plan_selectors_and_versions_whatever_becomes_of_the_files(shop: Shop) -> None:
     shop.project("close", output(10, "closed", register_as_dataset="closed"))
     shop.run("close")

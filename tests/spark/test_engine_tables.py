@@ -133,6 +133,9 @@ def test_a_refused_password_fails_the_run_and_a_retry_after_the_fix_completes(
     assert view.failure.span is not None
     assert view.failure.span.file == "projects/p.yaml"
     assert "wrong" not in str(view.to_json())
+    kept = [path for path in shop.root.rglob("*") if path.is_file() and "secrets" not in path.parts]
+    assert len(kept) > 10
+    assert [path for path in kept if b"wrong-" in path.read_bytes()] == []
     assert ask(server, "SELECT tablename FROM pg_tables WHERE schemaname = 'books'") == [("targets",)]
 
     shop.write({".clew/secrets/ledger": "right"})

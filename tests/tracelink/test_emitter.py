@@ -1,6 +1,7 @@
 import hashlib
 import socket
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -95,6 +96,32 @@ def test_a_link_set_names_the_stream_epoch_and_seq_of_its_frame(listener: socket
         links.seq,
         links.trace_id,
     )
+
+
+def test_link_sets_share_datagrams(listener: socket.socket) -> None:
+    with emitting(listener.getsockname(), datagram_bytes=560, poll_seconds=60) as emitter:
+        for seq in range(100):
+            emitter.links(1, 1, seq, seq + 1, (seq + 2, seq + 3))
+        counts = emitter.close(PATIENCE)
+    messages, datagrams = receive(listener, 100)
+    assert [message.seq for message in messages] == list(range(100))
+    assert counts.datagrams == datagrams == 10
+
+
+def test_emitting_into_the_ring_asks_for_no_more_memory(deaf_address: tuple[str, int]) -> None:
+    """The ring is made beforehand: a thousand messages leave nothing behind that was not there after the first."""
+    with Emitter(deaf_address, ring_bytes=1 << 20, poll_seconds=60) as emitter:
+        emitter.frame(1, 1, 0, trace_id=1)
+        emitter.links(1, 1, 0, 1, (2, 3))
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for seq in range(1, 500):
+            emitter.frame(1, 1, seq, trace_id=1)
+            emitter.links(1, 1, seq, 1, (2, 3))
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        assert emitter.counts.accepted == 1000
+        assert grown < 8_000
 
 
 def test_messages_share_datagrams(listener: socket.socket) -> None:

@@ -16,6 +16,7 @@ def capture_json(record: CaptureRecord) -> dict[str, object]:
         "run_id": record.run_id,
         "request_id": record.request_id,
         "asked_mode": record.request.mode.value if record.request is not None else None,
+        "limits": encode(record.request.limits) if record.request is not None else None,
         "mode": manifest.mode.value if manifest is not None else None,
         "rows": manifest.rows if manifest is not None else None,
         "bytes": manifest.size if manifest is not None else None,

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from clew.app.captures.jobs import JobRunner
 from clew.app.captures.places import Places
-from clew.app.captures.removal import clear_attempts, drop_waiting
+from clew.app.captures.removal import clear_attempts, collect_expired, drop_waiting
 from clew.app.captures.writing import CaptureWriter
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.reading import RunReader, RunView, committed_parts
@@ -96,11 +96,15 @@ class Postlude:
                 stop.wait(_POLL_S)
 
     def work_once(self) -> bool:
-        """Freeze what has ended, and do the capture or job that has waited longest; whether there was one."""
+        """Freeze what has ended, and do the capture or job that has waited longest; whether there was one.
+
+        With nothing to do, what has expired is taken away.
+        """
         for run_id in self.state.captures.unfrozen_runs():
             self.settle(run_id)
         lease = self.state.captures.claim(owner=worker_name(), ttl_s=self.lease.ttl_s)
         if lease is None:
+            collect_expired(self.environment, self.state)
             return False
         self._perform(lease)
         return True

@@ -8,7 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 from clew.app.captures.places import DRAFT, Places
+from clew.app.running.actor import actor_name
 from clew.app.running.collecting.collectable import Removable
+from clew.app.running.collecting.journal import Journal, RemovalRecord
 from clew.app.running.environment import RunEnvironment
 from clew.app.running.state import State
 from clew.debug.degrading import Reason
@@ -83,11 +85,12 @@ class ExpiredCaptures:
 
 
 def collect_expired(environment: RunEnvironment, state: State) -> tuple[Removable, ...]:
-    """Take away everything whose time is over."""
-    captures = ExpiredCaptures(environment, state)
+    """Take away everything whose time is over, and write it down as `clew gc` does."""
+    captures, journal = ExpiredCaptures(environment, state), Journal(environment.storage_root)
     gone = tuple(captures.expired(utc_now()))
     for thing in gone:
         captures.remove(thing)
+        journal.add(RemovalRecord(utc_now(), actor_name(), environment.name, thing))
     return gone
 
 
