@@ -3,7 +3,8 @@
 import json
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -72,6 +73,37 @@ class RedactingFilter(logging.Filter):
             record.exc_text = self._redactor.text(logging.Formatter().formatException(record.exc_info))
             record.exc_info = None
         return True
+
+
+class _BeforeAllOthers(logging.Handler):
+    """Stands at the logger above all of Clew's, so that records are rewritten before any other handler sees them.
+
+    Where there is no handler at all Python prints warnings itself. As there is one now, the last of its kind does that.
+    """
+
+    def __init__(self, redactor: Redactor, logger: logging.Logger) -> None:
+        super().__init__()
+        self.addFilter(RedactingFilter(redactor))
+        self._logger = logger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the record, which the filter has rewritten, where nobody else will."""
+        printer = logging.lastResort
+        is_last = self._logger.handlers[-1:] == [self]
+        if is_last and not logging.getLogger().handlers and printer is not None and record.levelno >= printer.level:
+            printer.handle(record)
+
+
+@contextmanager
+def redacted_logs(redactor: Redactor) -> Iterator[None]:
+    """Let nothing that Clew logs meanwhile show what the redactor knows, whoever handles the records."""
+    logger = logging.getLogger("clew")
+    handler = _BeforeAllOthers(redactor, logger)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _forms(value: str) -> set[str]:

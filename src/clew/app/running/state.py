@@ -9,6 +9,7 @@ from clew.debug.records import CaptureStore
 from clew.runs.access.access_log import AccessLog
 from clew.runs.access.browser_sessions import BrowserSessionStore
 from clew.runs.access.tokens import TokenStore
+from clew.runs.redaction import redacted_logs
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.run_queue import RunQueue
 from clew.runs.secrets import SecretsResolver
@@ -44,25 +45,29 @@ def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
 
 @contextmanager
 def open_state(environment: RunEnvironment) -> Iterator[State]:
-    """Open the state store, upgrading its schema where it is older, and close it at the end."""
+    """Open the state store, upgrading its schema where it is older, and close it at the end.
+
+    Until then no log of Clew's shows a secret that was looked up for it.
+    """
     secrets = environment.secrets()
     options = StoreOptions(
         sinks=tuple(bus.id for bus in environment.settings.bus),
         chained=environment.settings.store_limits.tamper_evidence,
     )
-    database = open_database(environment.store_url(secrets), options)
-    try:
-        migrate(database, MIGRATIONS)
-        yield State(
-            stores=run_stores(database, options),
-            datasets=SqlDatasetRegistry(database, environment.name),
-            projects=SqlProjectRegistry(database, environment.name),
-            captures=SqlCaptureStore(database, environment.name),
-            secrets=secrets,
-            tokens=SqlTokens(database, environment.name),
-            browser_sessions=SqlBrowserSessions(database, environment.name),
-            access_log=SqlAccessLog(database, environment.name),
-            tracelink=trace_link_stores(database),
-        )
-    finally:
-        database.close()
+    with redacted_logs(secrets.redactor):
+        database = open_database(environment.store_url(secrets), options)
+        try:
+            migrate(database, MIGRATIONS)
+            yield State(
+                stores=run_stores(database, options),
+                datasets=SqlDatasetRegistry(database, environment.name),
+                projects=SqlProjectRegistry(database, environment.name),
+                captures=SqlCaptureStore(database, environment.name),
+                secrets=secrets,
+                tokens=SqlTokens(database, environment.name),
+                browser_sessions=SqlBrowserSessions(database, environment.name),
+                access_log=SqlAccessLog(database, environment.name),
+                tracelink=trace_link_stores(database),
+            )
+        finally:
+            database.close()
