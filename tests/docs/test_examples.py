@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,6 +10,7 @@ import clew
 from clew.app.sample_workspace import write_sample
 from clew.diagnostics import render
 from clew.model.kinds import FILE_KINDS
+from clew.model.schemas import schema_of
 from clew.model.shapes import problems_in
 from clew.model.source import Source
 from clew.model.yaml_nodes import read_yaml
@@ -20,6 +21,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 EXAMPLES = re.findall(r"^## (\S+)\n\n```yaml\n(.*?)```", WORKSPACE, re.DOTALL | re.MULTILINE)
 KIND_OF_HEADING = {"clew.yaml": "workspace"} | {f"{name.capitalize()}s": name for name in FILE_KINDS}
+ENVIRONMENT_KEYS = list(cast("Any", schema_of("workspace"))["$defs"]["Environment"]["properties"])
 
 
 def test_every_kind_of_file_has_an_example() -> None:
@@ -32,6 +34,12 @@ def test_an_example_of_a_file_can_be_read(heading: str, text: str) -> None:
     assert tree.diagnostics == ()
     assert tree.root is not None
     assert list(problems_in(FILE_KINDS[KIND_OF_HEADING[heading]].shape.read(tree.root))) == []
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT_KEYS)
+def test_every_key_of_an_environment_is_named(name: str) -> None:
+    table = WORKSPACE.partition("| key | what it sets |")[2].partition("\n\n")[0]
+    assert f"`{name}`" in table
 
 
 @pytest.mark.parametrize("folder", [kind.folder for kind in FILE_KINDS.values() if kind.folder])

@@ -124,7 +124,7 @@ class StoreLimits(Located):
     """Bounds on the history of runs."""
 
     write_latency_budget_ms: int = key(
-        Whole(1), "A write to the state store that takes longer raises an alert.", default=3000
+        Whole(1), "Time for a write: beyond it the start of a step waits and its outcome fails it.", default=3000
     )
     continue_steps: int = key(Whole(1), "Steps after which the history of a run starts a new segment.", default=50)
     history_bytes: int = key(

@@ -32,13 +32,7 @@ class HostedWorker:
         self._site = site
         self._listener = listener
         self._stop = threading.Event()
-        self._is_warm = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hosted worker")
-
-    @property
-    def is_warm(self) -> bool:
-        """Whether Spark has started, or said why it does not."""
-        return self._is_warm.is_set()
 
     def start(self) -> None:
         """Begin to work, beside whatever else the process does."""
@@ -58,7 +52,6 @@ class HostedWorker:
         try:
             starter = RunStarter(site.workspace, site.environment, site.state, current=site.live.current)
             starter.prepare()
-            self._is_warm.set()
             with after_runs(site.environment, site.state, starter.session, on_done=told.capture, stop=self._stop):
                 starter.worker(on_event=told.event).run(self._stop)
         except Exception:  # noqa: BLE001 - the server goes on without its worker, and says so
