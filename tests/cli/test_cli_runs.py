@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_fake_engine import FakeEngine
@@ -12,6 +13,7 @@ from clew.app.running.state import open_state
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.runs.registry import DatasetFile, Registration
+from clew.store.events import SqlEventReader
 
 
 @pytest.fixture
@@ -115,6 +117,28 @@ def test_events_tell_the_history_in_order(clew: Callable, sample: Path, three: l
     document = clew("events", three[1], "--json", cwd=sample).json
     assert [event["event_type"] for event in document["events"]][-2:] == ["StepFailed", "RunFailed"]
     assert clew("events", three[1], "--follow", cwd=sample).out == answer.out
+
+
+@pytest.mark.parametrize("missing", ["one in the middle", "the last one"])
+def test_who_follows_waits_for_an_event_that_is_missing(
+    clew: Callable, sample: Path, three: list[str], monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    everything = clew("events", three[0], cwd=sample).out
+    last = len(everything.splitlines())
+    hidden = {3} if missing == "one in the middle" else {last}
+    read, asked = SqlEventReader.events, list[int]()
+
+    def events(self: SqlEventReader, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[Any, ...]:
+        asked.append(after)
+        found = read(self, run_id, after=after, limit=limit)
+        return tuple(event for event in found if len(asked) > 2 or event.run_seq not in hidden)
+
+    monkeypatch.setattr(SqlEventReader, "events", events)
+    answer = clew("events", three[0], "--follow", cwd=sample)
+    [expected] = hidden
+    assert answer.err == f"event {expected} is missing; what came after it waits\n"
+    assert answer.out == everything
+    assert asked == [0, expected - 1, expected - 1]
 
 
 def test_a_history_without_hashes_cannot_be_verified(clew: Callable, sample: Path, three: list[str]) -> None:

@@ -1,5 +1,6 @@
 """`clew events`."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from clew.cli.session import Session
 
 if TYPE_CHECKING:
     from clew.cli.run_site import RunSite
+    from clew.runs.projection import Gap
 
 
 def events(
@@ -41,7 +43,11 @@ def _list(site: "RunSite", run_id: str, session: Session, *, follow: bool) -> No
     from clew.app.running.following import follow_events
     from clew.cli.views.event_lines import event_line
 
-    stream = follow_events(site.state, run_id) if follow else site.reader.events(run_id)
+    def tell(gap: "Gap") -> None:
+        sys.stderr.write(f"event {gap.expected_seq} is missing; what came after it waits\n")
+        sys.stderr.flush()
+
+    stream = follow_events(site.state, run_id, on_gap=tell) if follow else site.reader.events(run_id)
     if session.wants_json:
         write_json({"run_id": run_id, "events": [event.to_json() for event in stream]})
         return
