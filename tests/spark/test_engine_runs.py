@@ -1,6 +1,7 @@
 """Projects as users run them: periods, versions, snapshots, failures and what comes after them."""
 
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,13 @@ def test_a_run_keeps_its_plan_selectors_and_versions_whatever_becomes_of_the_fil
     assert isinstance(again.plan.steps[0], UpdateStep)
     details = {part.name: part.details for part in committed_parts(shop.storage, again.snapshot) if part.details}
     assert details["closed"]["version"] == 1
+    written = [artifact for artifact in again.snapshot.artifacts if artifact.kind == "trace-part"]
+    parts = [artifact for artifact in written if "/input/" not in artifact.uri]
+    assert parts
+    files = [(shop.storage / artifact.uri.removeprefix("storage:")).read_bytes() for artifact in parts]
+    assert [(artifact.sha256, artifact.size_bytes) for artifact in parts] == [
+        (sha256(file).hexdigest(), len(file)) for file in files
+    ]
 
 
 def test_a_draft_writes_to_the_sandbox_and_registers_nothing(shop: Shop) -> None:

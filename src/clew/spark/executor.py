@@ -5,7 +5,7 @@ Step "load" pins everything that the plan reads. The others are the steps of the
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +18,7 @@ from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.steps import AppendStep, Step, UpdateStep
-from clew.runs.artifacts import ArtifactRef
+from clew.runs.artifacts import ArtifactRef, artifact_of_file
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.plan_ref import PlannedStep
@@ -221,8 +221,10 @@ class SparkExecutor:
 
     def _artifact(self, part: Part) -> ArtifactRef:
         folder = f"runs/{self._run.run_id}/{_folder_of(part)}"
-        described = self._run.storage_root / folder / PART_FILE
-        return ArtifactRef(f"storage:{folder}/{PART_FILE}", PART_KIND, None, described.stat().st_size)
+        artifact = artifact_of_file(self._run.storage_root / folder / PART_FILE, kind=PART_KIND)
+        # A retry may read an input anew, which is then described anew; what steps have written stays as it is.
+        digest = None if part.kind == "input" else artifact.sha256
+        return replace(artifact, uri=f"storage:{folder}/{PART_FILE}", sha256=digest)
 
     def _engine_run(self, snapshot: RunSnapshot) -> EngineRun:
         return EngineRun(

@@ -40,14 +40,14 @@ def events(
 
 
 def _list(site: "RunSite", run_id: str, session: Session, *, follow: bool) -> None:
-    from clew.app.running.following import follow_events
+    from clew.app.running.following import events_so_far, follow_events
     from clew.cli.views.event_lines import event_line
 
     def tell(gap: "Gap") -> None:
         sys.stderr.write(f"event {gap.expected_seq} is missing; what came after it waits\n")
         sys.stderr.flush()
 
-    stream = follow_events(site.state, run_id, on_gap=tell) if follow else site.reader.events(run_id)
+    stream = (follow_events if follow else events_so_far)(site.state, run_id, on_gap=tell)
     if session.wants_json:
         write_json({"run_id": run_id, "events": [event.to_json() for event in stream]})
         return
