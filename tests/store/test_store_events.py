@@ -29,6 +29,8 @@ from clew.runs.plan_ref import PlanRef
 from clew.runs.queue import Accepted
 from clew.runs.refusals import LateWrite, OutOfDate
 from clew.runs.stores import RunStores
+from clew.store.tracelink import open_trace_link_stores
+from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock
 
 
 def new_run(stores: RunStores, run_id: str = "run-1", **changes: object) -> Lease:
@@ -282,6 +284,25 @@ def test_a_whole_run_can_be_deleted_once_it_has_ended(stores: RunStores) -> None
     with pytest.raises(UserError) as gone:
         new_run(stores)
     assert gone.value.code == "RunDeleted"
+
+
+def test_the_blocks_of_a_deleted_run_go_and_their_ids_are_never_given_out_again(url: str, stores: RunStores) -> None:
+    lease = new_run(stores)
+    stores.writer.append("run-1", [NewEvent(RunFailed(FAILURE), START)], token=lease.token)
+    with open_trace_link_stores(url) as tracing:
+        far_ahead, node = 4096 * 3_600_000, ConfiguredNode(5)
+        minting = LeasedTraceIds(tracing.node_leases, policy=tracing.lease_policy, node_id=node)
+        kept, gone = minting.reserve_block(3), minting.reserve_block(far_ahead)
+        for run_id, block in {"run-2": kept, "run-1": gone}.items():
+            published = PublishedBlock(block=block, run_id=run_id, operation_seq=0, stream_id=0, epoch=1)
+            tracing.blocks.record(published)
+        minting.close()
+        stores.intake.delete("run-1", deleted_by="ada", reason="tidy")
+        assert tracing.blocks.blocks_of_run("run-1") == ()
+        assert list(tracing.blocks.blocks_of([gone.trace_id(0)])) == []
+        assert [block.block for block in tracing.blocks.blocks_of_run("run-2")] == [kept]
+        successor = LeasedTraceIds(tracing.node_leases, policy=tracing.lease_policy, node_id=node)
+        assert successor.next_id() > gone.trace_id(far_ahead - 1)
 
 
 def test_a_chained_history_can_be_verified_and_shows_tampering(url: str, open_stores: OpenStores) -> None:

@@ -17,7 +17,7 @@ from clew.runs.stores import Intake
 from clew.store.appending import AppendOptions, append_to, locked_run
 from clew.store.database import Database
 from clew.store.rows import RUN_COLUMNS, new_run_values, run_record
-from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots, step_attempts
+from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots, step_attempts, trace_blocks
 
 
 class SqlRunCatalog:
@@ -100,6 +100,10 @@ class SqlRunIntake:
             )
             for table in (run_events, snapshots, outbox, step_attempts, runs):
                 connection.execute(sa.delete(table).where(table.c.run_id == run_id))
+            # What an id may be minted after is told by the leases of its node, so nothing depends on the blocks of
+            # runs that are gone: those of this one, and those that earlier versions of Clew have left behind.
+            removed = sa.select(run_deletions.c.run_id)
+            connection.execute(sa.delete(trace_blocks).where(trace_blocks.c.run_id.in_(removed)))
 
     def _insert(self, connection: sa.Connection, request: RunRequest, run_id: str, not_before: datetime | None) -> None:
         if connection.execute(sa.select(run_deletions.c.run_id).where(run_deletions.c.run_id == run_id)).first():

@@ -215,3 +215,18 @@ captures = sa.Table(
     sa.UniqueConstraint("run_id", "slot"),
 )
 """Captures and postlude jobs. `slot` is what a run asked for once: the same slot of a run is never done twice."""
+
+trace_blocks = sa.Table(
+    "trace_blocks",
+    metadata,
+    sa.Column("node_id", sa.Integer, primary_key=True),
+    sa.Column("first_tick", sa.BigInteger, primary_key=True),
+    sa.Column("id_count", sa.BigInteger, nullable=False),
+    sa.Column("run_id", sa.String(255), nullable=False),
+    sa.Column("operation_seq", sa.Integer, nullable=False),
+    sa.Column("stream_id", sa.BigInteger, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("first_seq", sa.BigInteger, nullable=False),
+    sa.Column("t_ns", sa.BigInteger, nullable=False),
+)
+"""Which trace ids the rows of a run have. The other tables of TraceLink are in `clew.store.tracelink.tables`."""

@@ -7,8 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from clew.store.database import Database
+from clew.store.schema import trace_blocks
 from clew.store.tracelink.inserting import insert_new
-from clew.store.tracelink.tables import signed, trace_blocks, unsigned
+from clew.store.tracelink.tables import signed, unsigned
 from clew.tracelink.block_register import PublishedBlock
 from clew.tracelink.blocks import TraceIdBlock
 from clew.tracelink.layout import decompose, tick_of

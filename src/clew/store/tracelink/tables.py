@@ -64,20 +64,6 @@ node_leases = sa.Table(
 )
 """Every lease ever granted; the one with the largest term of a node id is its present one."""
 
-trace_blocks = sa.Table(
-    "trace_blocks",
-    metadata,
-    sa.Column("node_id", sa.Integer, primary_key=True),
-    sa.Column("first_tick", sa.BigInteger, primary_key=True),
-    sa.Column("id_count", sa.BigInteger, nullable=False),
-    sa.Column("run_id", sa.String(255), nullable=False),
-    sa.Column("operation_seq", sa.Integer, nullable=False),
-    sa.Column("stream_id", sa.BigInteger, nullable=False),
-    sa.Column("epoch", sa.BigInteger, nullable=False),
-    sa.Column("first_seq", sa.BigInteger, nullable=False),
-    sa.Column("t_ns", sa.BigInteger, nullable=False),
-)
-
 frames = sa.Table(
     "frames",
     metadata,
