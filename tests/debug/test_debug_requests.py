@@ -7,6 +7,7 @@ import pytest
 from debug_plans import people_plan, policy
 
 from clew.debug.asking import requests_of
+from clew.debug.job_rules import job_violations
 from clew.debug.policy import CapturePolicy
 from clew.debug.requests import PARAMETER, CaptureRequest, KeptColumn, requests_in
 from clew.diagnostics import UserError
@@ -77,6 +78,24 @@ def test_each_mode_can_be_asked_for_and_another_word_is_refused(plan: Plan) -> N
     error = refusal(plan, "kept=ful_raw")
     assert error.code == "InvalidValue"
     assert "full_raw" in (error.diagnostic.hint or "") + error.diagnostic.message
+
+
+def test_words_that_name_no_capture_are_all_told_without_a_place(plan: Plan) -> None:
+    error = refusal(plan, "kept=stat", "kept=everything", "=stats", "kept=", 5, None, ["kept"])
+    assert {(each.code, each.span) for each in error.diagnostics} == {("InvalidValue", None)}
+    how = "write BREAKPOINT or BREAKPOINT=MODE"
+    assert {each.message: each.hint for each in error.diagnostics} == {
+        'no capture mode "stat"': 'did you mean "stats"?',
+        'no capture mode "everything"': "it is one of stats, sample_raw, sample_view, full_raw, full_view",
+        '"=stats" is no capture': how,
+        '"kept=" is no capture': how,
+        "5 is no capture": how,
+        "None is no capture": how,
+        "['kept'] is no capture": how,
+    }
+    with pytest.raises(UserError) as alone:
+        capture_wishes_of_data(5, "--capture")  # type: ignore[arg-type]
+    assert alone.value.diagnostic.hint == "write --capture BREAKPOINT or --capture BREAKPOINT=MODE"
 
 
 @pytest.mark.parametrize(
@@ -191,11 +210,47 @@ def test_personal_columns_are_masked_where_the_environment_masks(plan: Plan) -> 
     masks = {column.name: str(column.mask) for column in found.columns if column.mask is not None}
     assert masks == {
         "name": "redact",
-        "greeting": "keep_last(2)",
+        "greeting": "hash",
         "city": "hash",
         "pin": "redact",
         "door": "redact",
     }
+
+
+def test_last_characters_are_kept_of_values_as_they_were_loaded_only(tmp_path: Path) -> None:
+    project = """
+id: greet
+input_dataset: people
+operations:
+  - {seq: 1, name: Greet, type: update, selector: amount > 5, assign: kept,
+     arguments: {assignments: [{column: name, expression: 'CONCAT("Hello ", name)'}]}}
+"""
+    masking = policy(captures={"personal_columns": "mask", "mask": {"keep_last": 2}})
+    [found] = ask(people_plan(tmp_path, project), "kept", under=masking)
+    assert {column.name: str(column.mask) for column in found.columns if column.mask} == {
+        "name": "hash",
+        "pin": "redact",
+    }
+
+
+@pytest.mark.parametrize(
+    ("environment", "asked", "counts"),
+    [
+        ("hash", {"keep_last": 50}, "hash"),
+        ("redact", "hash", "redact"),
+        ({"keep_last": 2}, {"keep_last": 9}, "keep_last(2)"),
+        ({"keep_last": 2}, {"keep_last": 1}, "keep_last(1)"),
+        ({"keep_last": 2}, "hash", "hash"),
+        ("hash", "redact", "redact"),
+    ],
+)
+def test_nobody_weakens_the_mask_of_the_environment(
+    plan: Plan, environment: object, asked: object, counts: str
+) -> None:
+    masking = policy(captures={"personal_columns": "mask", "mask": environment})
+    [found] = ask(plan, {"breakpoint": "kept", "mask": {"name": asked, "pin": asked}}, under=masking)
+    masks = {column.name: str(column.mask) for column in found.columns if column.mask is not None}
+    assert (masks["name"], masks["pin"]) == (counts, "redact")
 
 
 def test_personal_columns_are_shown_where_environment_and_role_permit(plan: Plan) -> None:
@@ -220,16 +275,42 @@ def test_secret_columns_are_never_kept_as_they_are(plan: Plan) -> None:
     assert refusal(plan, {"breakpoint": "kept", "include_columns": ["pin"]}, under=open_to_all).code
 
 
-def test_labels_that_are_made_of_a_personal_column_are_personal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "labelling",
+    [
+        "type: update, arguments: {assignments: [{column: _labels, expression: name}]}",
+        "type: aggregate, arguments: {group_by: [city], aggregations: [{column: _labels, expression: MIN_AGG(name)}]}",
+        """type: append, arguments: {source: {dataset_id: people}, aggregation: {group_by: [people.city],
+           aggregations: [{column: _labels, expression: MAX_AGG(people.name)}]}}""",
+    ],
+)
+def test_labels_that_are_made_of_a_personal_column_are_personal(tmp_path: Path, labelling: str) -> None:
+    project = f"""
+id: greet
+input_dataset: people
+operations:
+  - {{seq: 1, name: Label, {labelling}}}
+  - {{seq: 2, name: Copy, type: update, assign: kept,
+     arguments: {{assignments: [{{column: note, expression: _labels}}]}}}}
+"""
+    plan = people_plan(tmp_path, project)
+    [found] = ask(plan, "kept")
+    assert not {"_labels", "note"} & set(kept(found))
+    assert "_period" in kept(found)
+    assert refusal(plan, {"breakpoint": "kept", "include_columns": ["_labels"]}).code == "CaptureNotAllowed"
+
+
+def test_a_job_that_names_labels_made_of_a_personal_column_is_refused(tmp_path: Path) -> None:
     project = """
 id: greet
 input_dataset: people
 operations:
-  - {seq: 1, name: Label, type: update, assign: kept, arguments: {assignments: [{column: _labels, expression: name}]}}
+  - {seq: 1, name: Label, type: update, assign: kept, arguments: {assignments: [{column: _labels, expression: name}]},
+     after_request: [{name: labels, tasks: [{topk: {column: _labels}}]}]}
 """
-    [found] = ask(people_plan(tmp_path, project), "kept")
-    assert "_labels" not in kept(found)
-    assert "_period" in kept(found)
+    [problem] = job_violations(people_plan(tmp_path, project), DEV)
+    assert problem.code == "CaptureNotAllowed"
+    assert "_labels" in problem.message
 
 
 def test_a_file_of_captures_is_read_with_places(plan: Plan, tmp_path: Path) -> None:

@@ -3,22 +3,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from clew.debug.masking import masks_of, stricter
 from clew.debug.policy import CapturePolicy
 from clew.debug.requests import CaptureRequest, KeptColumn, LeftOut, Limits
 from clew.diagnostics import Diagnostic, Span, UserError, did_you_mean
 from clew.diagnostics.codes.debug import CAPTURE_NOT_ALLOWED, NO_MATCHING_COLUMN, UNKNOWN_BREAKPOINT
-from clew.model import CaptureWish, Mask, MaskKind
+from clew.model import CaptureWish, Mask
 from clew.model.settings import PersonalColumns, SinkType
 from clew.plan.datasets import Privacy
 from clew.plan.labels import SEPARATOR
 from clew.plan.plan import Breakpoint, Plan
-from clew.plan.privacy import LABELS, privacy_by_column, privacy_of_labels
+from clew.plan.privacy import LABELS, privacy_by_column
 
 EVERY = "*"
 SYSTEM = ("_period", LABELS)
 """System columns that every capture keeps beside identity and deletion."""
-
-_REDACTED = Mask(MaskKind.REDACT)
 
 
 def requests_of(plan: Plan, wishes: Iterable[CaptureWish], policy: CapturePolicy) -> tuple[CaptureRequest, ...]:
@@ -124,9 +123,7 @@ class _Columns:
         self._policy = policy
         self._wish = wish
         privacy = privacy_by_column(plan)
-        labels = privacy_of_labels(plan)
-        if labels is not None:
-            privacy[LABELS] = labels
+        self._masks = masks_of(plan, policy)
         data = [column.name for column in plan.columns_after(point.seq)]
         self._check_patterns([*data, *SYSTEM], point)
         for name in (*data, *SYSTEM):
@@ -156,17 +153,20 @@ class _Columns:
         if privacy is None:
             self.kept.append(KeptColumn(name, asked))
         elif privacy == "secret":
-            self._hide(name, "SECRET", _REDACTED, is_named=is_named)
+            self._hide(name, "SECRET", asked, is_named=is_named)
         elif self._policy.shows_personal or (is_named and self._policy.may_ask_for_personal):
             self.shows_personal = self.shows_personal or asked is None
             self.kept.append(KeptColumn(name, asked))
         else:
-            self._hide(name, "PERSONAL", asked or self._policy.mask, is_named=is_named)
+            self._hide(name, "PERSONAL", asked, is_named=is_named)
 
-    def _hide(self, name: str, reason: str, mask: Mask, *, is_named: bool) -> None:
-        """Mask a column or leave it out, as the environment has it. To ask for one that is left out is a violation."""
+    def _hide(self, name: str, reason: str, asked: Mask | None, *, is_named: bool) -> None:
+        """Mask a column or leave it out, as the environment has it. To ask for one that is left out is a violation.
+
+        A mask that is asked for counts where it shows less than that of the environment.
+        """
         if self._policy.personal is PersonalColumns.MASK:
-            self.kept.append(KeptColumn(name, mask))
+            self.kept.append(KeptColumn(name, stricter(self._masks[name], asked)))
             return
         self.left_out.append(LeftOut(name, reason))
         if is_named:

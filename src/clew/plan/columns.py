@@ -22,6 +22,9 @@ SYSTEM_COLUMNS: Mapping[str, Type] = MappingProxyType(
 
 ASSIGNABLE_SYSTEM_COLUMNS = frozenset({"_labels"})
 
+UNDERIVED_COLUMNS = frozenset(SYSTEM_COLUMNS) - ASSIGNABLE_SYSTEM_COLUMNS
+"""System columns that come from no column of a dataset."""
+
 KEPT_COLUMNS = frozenset({*SYSTEM_COLUMNS, "_trace_id", "_period_from", "_period_to"}) - ASSIGNABLE_SYSTEM_COLUMNS
 """Columns that no assignment and no aggregation may set."""
 

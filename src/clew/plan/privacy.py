@@ -1,45 +1,56 @@
 """Which columns hold what is not for everybody: those that are marked, and all that is made from them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from clew.lang.typed import columns_of
+from clew.lang.typed import ColumnValue, Expression
 from clew.plan.datasets import DatasetUse, Privacy
+from clew.plan.lineage import Origins, SourceColumn
 from clew.plan.plan import Plan
-from clew.plan.steps import AppendStep, UpdateStep
+from clew.plan.step_lineage import state_after
+from clew.plan.steps import AggregateStep, AppendStep, Step, UpdateStep
 
 LABELS = "_labels"
 
 
 def privacy_by_column(plan: Plan) -> dict[str, Privacy]:
-    """Columns of the plan that derive from personal or secret ones; secret wins.
+    """Columns of the plan that derive from personal or secret ones, `_labels` among them; secret wins.
 
     What a column becomes in any step counts for all of them: nobody has to know at which step it turned personal.
     """
     sources = _marked_sources(plan)
     marked = dict[str, Privacy]()
-    for lineage in plan.lineage:
-        found = {sources.get((source.dataset, source.column)) for source in lineage.derives_from}
+    for column, derives_from in _derivations(plan):
+        found = {sources.get((source.dataset, source.column)) for source in derives_from}
         if "secret" in found:
-            marked[lineage.column] = "secret"
+            marked[column] = "secret"
         elif "personal" in found:
-            marked[lineage.column] = "personal"
+            marked[column] = "personal"
     return marked
 
 
-def privacy_of_labels(plan: Plan) -> Privacy | None:
-    """Whether `_labels`, which has no lineage of its own, is ever set from a marked column."""
-    sources, marked = _marked_sources(plan), privacy_by_column(plan)
-    found = set[Privacy | None]()
+def set_by_steps(plan: Plan) -> frozenset[str]:
+    """Columns whose values need not be those that were loaded: steps have set them, or added them."""
+    loaded = {column.name for column in plan.input.columns}
+    found = {lineage.column for lineage in plan.lineage if lineage.column not in loaded} | {LABELS}
     for step in plan.steps:
-        if not isinstance(step, UpdateStep):
-            continue
-        joined = {join.alias: join.dataset.dataset_id for join in step.joins}
-        for assignment in step.assignments:
-            if assignment.column == LABELS:
-                for table, column in columns_of(assignment.value.tree):
-                    in_join = sources.get((joined[table], column)) if table in joined else None
-                    found.add(in_join or (None if table in joined else marked.get(column)))
-    return "secret" if "secret" in found else "personal" if "personal" in found else None
+        match step:
+            case UpdateStep(assignments=values) | AggregateStep(aggregations=values) | AppendStep(columns=values):
+                found |= {each.column for each in values if not _is_as_loaded(step, each.value.tree)}
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _is_as_loaded(step: Step, value: Expression) -> bool:
+    """Whether rows that are appended bring a value along as it is."""
+    return isinstance(step, AppendStep) and isinstance(value, ColumnValue)
+
+
+def _derivations(plan: Plan) -> Iterator[tuple[str, Iterable[SourceColumn]]]:
+    for lineage in plan.lineage:
+        yield lineage.column, lineage.derives_from
+    end = max((step.seq for step in plan.steps), default=0)
+    yield LABELS, state_after(plan, end).working.get(LABELS, Origins()).derives_from
 
 
 def _marked_sources(plan: Plan) -> dict[tuple[str, str], Privacy]:

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from clew.plan.columns import SYSTEM_COLUMNS
+from clew.plan.columns import UNDERIVED_COLUMNS
 from clew.plan.lineage import ColumnLineage, LineageState, Origins
 from clew.plan.plan import Plan
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, PlannedExpression, Step, UpdateStep
@@ -67,6 +67,6 @@ def _after_append(state: LineageState, step: AppendStep) -> LineageState:
         {
             each.column: loaded.of([each.value.tree]) | (chosen if each.column in keys else grouped)
             for each in step.columns
-            if each.column not in SYSTEM_COLUMNS
+            if each.column not in UNDERIVED_COLUMNS
         }
     )

@@ -18,6 +18,7 @@ from clew.debug.degrading import Reason
 from clew.debug.job_facts import is_due
 from clew.debug.job_reports import Emission, JobReport
 from clew.debug.manifests import MANIFEST_FILE, Manifest
+from clew.debug.masking import masks_of
 from clew.debug.policy import CapturePolicy
 from clew.debug.records import CaptureRecord, CaptureStore, NewCapture, Outcome
 from clew.debug.requests import LeftOut
@@ -26,7 +27,7 @@ from clew.diagnostics.codes.debug import BUDGET_EXCEEDED
 from clew.diagnostics.codes.engine import ENGINE_FAILURE
 from clew.lang.typed import Value
 from clew.lang.types import STRING, Type
-from clew.model import CaptureMode, Mask, MaskKind
+from clew.model import CaptureMode, Mask
 from clew.model.settings import PersonalColumns
 from clew.plan.postlude import (
     DescribeTask,
@@ -42,7 +43,7 @@ from clew.plan.postlude import (
     TakeTask,
     TopKTask,
 )
-from clew.plan.privacy import LABELS, privacy_by_column, privacy_of_labels
+from clew.plan.privacy import LABELS, privacy_by_column
 from clew.runs.clock import utc_now
 from clew.spark.capturing import EndedRun, in_view, interrupting
 from clew.spark.failures import SPARK_ERRORS
@@ -176,7 +177,8 @@ class JobRunner:
 
     def _manifest(self, payload: Payload, capture_id: str, folder: Path, days: int, sink: str | None) -> Manifest:
         now, request, frozen = utc_now(), self.view.record.request, self.record.frozen
-        mode = CaptureMode.FULL_RAW if payload.is_raw else CaptureMode.FULL_VIEW
+        privacy = privacy_by_column(self.ended.plan)
+        mode = self._mode(payload)
         return Manifest(
             capture_id=capture_id,
             run_id=self.record.run_id,
@@ -190,7 +192,7 @@ class JobRunner:
             mode=mode,
             asked=mode,
             columns=payload.columns,
-            left_out=tuple(LeftOut(name, "PERSONAL") for name in self._left_out()),
+            left_out=tuple(LeftOut(name, privacy[name].upper()) for name in self._left_out()),
             natural_key=self.ended.plan.input.natural_key,
             rows=payload.file.rows,
             size=payload.file.size,
@@ -198,6 +200,7 @@ class JobRunner:
             digest=digest_of_files((payload.file,)),
             folder=self.places.shown(folder),
             store=sink,
+            shows_personal=any(column.mask is None and column.name in privacy for column in payload.columns),
             job_id=self.job.id,
             wait_ms=self.wait_ms,
             attempts=self.record.attempts,
@@ -206,6 +209,12 @@ class JobRunner:
             created_at=now,
             expires_at=now + timedelta(days=days),
         )
+
+    def _mode(self, payload: Payload) -> CaptureMode:
+        """The mode of a capture that would keep the same: a sample is one, however it was drawn."""
+        if any(isinstance(task, SampleTask) for task in self.job.tasks):
+            return CaptureMode.SAMPLE_RAW if payload.is_raw else CaptureMode.SAMPLE_VIEW
+        return CaptureMode.FULL_RAW if payload.is_raw else CaptureMode.FULL_VIEW
 
     # What it sees
 
@@ -224,14 +233,9 @@ class JobRunner:
         return {**columns, "_period": STRING, LABELS: STRING}
 
     def _what_to_hide(self) -> dict[str, Mask | None]:
-        plan = self.ended.plan
-        privacy = privacy_by_column(plan)
-        labels = privacy_of_labels(plan)
-        if labels is not None:
-            privacy[LABELS] = labels
         if self.policy.personal is PersonalColumns.MASK:
-            redacted = Mask(MaskKind.REDACT)
-            return {name: redacted if kind == "secret" else self.policy.mask for name, kind in privacy.items()}
+            return dict(masks_of(self.ended.plan, self.policy))
+        privacy = privacy_by_column(self.ended.plan)
         shown = self.policy.personal is PersonalColumns.INCLUDE and not self.policy.include_roles
         return {name: None for name, kind in privacy.items() if kind == "secret" or not shown}
 

@@ -11,7 +11,7 @@ from clew.lang.conversion import assignable
 from clew.lang.typed import ColumnValue
 from clew.lang.types import NULL, Type
 from clew.model import Append, AppendAggregation
-from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS
+from clew.plan.columns import KEPT_COLUMNS, UNDERIVED_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import converted
 from clew.plan.lineage import LineageState
@@ -155,6 +155,6 @@ def _state_after(
     changes = {
         name: lineage.of([value.tree]) | (chosen if name in group_by else grouped)
         for name, value in values.items()
-        if value and name not in SYSTEM_COLUMNS
+        if value and name not in UNDERIVED_COLUMNS
     }
     return context.state.changed((), context.state.lineage.changed(changes))
