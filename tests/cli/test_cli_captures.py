@@ -47,6 +47,19 @@ def test_what_is_not_allowed_is_refused_before_there_is_a_run(
     assert engine.executed == []
 
 
+def test_a_mistake_in_a_file_of_captures_is_shown_where_it_stands(
+    clew: Callable, sample: Path, engine: FakeEngine
+) -> None:
+    (sample / "captures.yaml").write_text(
+        "captures:\n  - {breakpoint: cleaned, ttl_days: 0}\n  - {breakpoint: cleaned, limits: {max_rows: -5}}\n"
+    )
+    told = clew(*GL_CLOSE, "--captures", "captures.yaml", cwd=sample)
+    assert told.code == 1
+    assert "captures.yaml:2:37: error InvalidValue" in told.err
+    assert "    3 |   - {breakpoint: cleaned, limits: {max_rows: -5}}" in told.err
+    assert engine.executed == []
+
+
 def test_a_sink_that_the_environment_does_not_have_is_refused_before_there_is_a_run(
     clew: Callable, sample: Path, engine: FakeEngine
 ) -> None:
@@ -233,6 +246,8 @@ def test_a_point_that_a_failed_run_did_not_reach_is_dropped_and_taken_up_when_th
     assert found["gl-close::main::after_totals"]["drop_reason"] == "NOT_REACHED"
     assert found["gl-close::main::cleaned"]["drop_reason"] is None
     assert failed.json["postlude_jobs"][0]["drop_reason"] == "RUN_NOT_COMPLETED"
+    [line] = [line for line in clew("show", failed.json["run_id"], cwd=sample).out.splitlines() if "RUN_NOT" in line]
+    assert line.startswith("converted-lines")
     engine.failing.clear()
     again = clew("signal", failed.json["run_id"], "RETRY_STEP", "--step", "40", "--json", cwd=sample)
     assert again.code == 0

@@ -49,6 +49,14 @@ def test_a_view_is_read_as_it_is_and_as_a_data_frame(tmp_path: Path) -> None:
     assert rows.deleted() == 0
 
 
+def test_long_numbers_keep_their_digits_in_a_data_frame_where_some_are_missing(tmp_path: Path) -> None:
+    long = 2**53 + 1
+    frame = captured(tmp_path / "a", {"id": "integer", "n": "integer"}, [(1, long), (2, None)]).to_pandas()
+    assert list(frame["n"].dropna()) == [long]
+    assert list(frame["n"].isna()) == [False, True]
+    assert str(frame["id"].dtype) == "int64"
+
+
 def test_a_file_that_changed_or_is_gone_is_noticed(tmp_path: Path) -> None:
     rows = captured(tmp_path / "a", COLUMNS, ROWS)
     path = tmp_path / "a" / "rows.parquet"
@@ -62,8 +70,9 @@ def test_a_file_that_changed_or_is_gone_is_noticed(tmp_path: Path) -> None:
 
 def test_statistics_alone_have_no_rows_to_read(tmp_path: Path) -> None:
     rows = captured(tmp_path / "a", COLUMNS, ROWS)
-    with pytest.raises(UserError, match="statistics only"):
+    with pytest.raises(UserError, match="is without rows: it kept statistics only") as error:
         replace(rows, manifest=replace(rows.manifest, mode=CaptureMode.STATS))
+    assert "clew capture show" in (error.value.diagnostic.hint or "")
 
 
 def test_a_manifest_survives_its_file(tmp_path: Path) -> None:

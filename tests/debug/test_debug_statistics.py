@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from clew.debug.diffing import diff_captures, statistics_of_rows
 from clew.debug.report import report_page, sparkline
+from clew.debug.requests import LeftOut
 from clew.debug.statistics import Statistics, histogram, statistics_of
 from clew.diagnostics import UserError
 from clew.lang.types import DOUBLE, INTEGER, parse_type
@@ -76,8 +79,18 @@ def test_the_report_stands_for_itself_and_escapes_what_users_wrote(tmp_path: Pat
     page = report_page(rows.manifest, statistics_of_rows(rows))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 5, "most frequent values of all three columns, and histograms of the numbers"
     assert not [word for word in ("http://", "https://", "src=", "@import", "url(") if word in page]
+
+
+def test_the_report_tells_what_is_masked_left_out_and_deleted_and_cuts_long_texts(tmp_path: Path) -> None:
+    rows = captured(tmp_path / "a", LEDGER, [(n, "x" * 500 if n else "", Decimal(n)) for n in range(5)], deleted=[1, 2])
+    masked = tuple(replace(each, mask="hash") if each.name == "account" else each for each in rows.manifest.columns)
+    manifest = replace(rows.manifest, columns=masked, left_out=(LeftOut("name", "PERSONAL"),))
+    page = report_page(manifest, statistics_of_rows(rows))
+    for told in ("full_raw, 5 rows", "2, not counted below", "masked: hash", "left out: PERSONAL", "&quot;&quot; (1)"):
+        assert told in page
+    assert "x" * 100 not in page
 
 
 def test_a_sparkline_is_as_long_as_its_bins_and_empty_bins_are_empty() -> None:
@@ -126,6 +139,36 @@ def test_columns_of_one_side_only_are_told(tmp_path: Path) -> None:
         True,
         [("id", False), ("more", True)],
     )
+
+
+def test_columns_of_different_types_and_masks_are_compared_as_texts(tmp_path: Path) -> None:
+    plain = {"id": "integer", "amount": "decimal(10,2)", "day": "date", "size": "integer", "code": "integer"}
+    other = {"id": "integer", "amount": "string", "day": "boolean", "size": "decimal(12,3)", "code": "string"}
+    before = captured(tmp_path / "b", plain, [(1, Decimal("1.50"), date(2026, 1, 2), 7, 5)], key=("id",))
+    masked = [(1, "9f3ab", True, Decimal("7.000"), "5"), (2, None, None, None, None)]
+    after = captured(tmp_path / "a", other, masked, key=("id",), run_id="run-2")
+    found = diff_captures(before, after)
+    assert (found.added, found.removed, found.changed) == (1, 0, 1)
+    [changed] = found.examples_changed
+    assert {name: (each.before, each.after) for name, each in changed.columns.items()} == {
+        "amount": ("1.50", "9f3ab"),
+        "day": ("2026-01-02", True),
+    }
+    assert diff_captures(before, after, key=["code"]).same == 0
+    assert diff_captures(before, after, key=["code"]).changed == 1
+
+
+def test_a_key_that_only_one_side_has_masked_tells_no_rows_apart(tmp_path: Path) -> None:
+    before = captured(tmp_path / "b", LEDGER, BEFORE, key=("account",))
+    after = captured(tmp_path / "a", LEDGER, AFTER, key=("account",), run_id="run-2")
+    columns = tuple(replace(each, mask="hash") if each.name == "account" else each for each in after.manifest.columns)
+    masked = replace(after, manifest=replace(after.manifest, columns=columns))
+    for key in ([], ["account"]):
+        with pytest.raises(UserError) as error:
+            diff_captures(before, masked, key=key)
+        assert error.value.code == "NoCommonKey"
+        assert '"account" is masked' in error.value.diagnostic.message
+    assert diff_captures(before, masked, key=["id"]).same == 1
 
 
 def test_without_a_key_two_runs_cannot_be_compared_until_one_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from clew.debug.queries import ask
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.debug import CAPTURE_DAMAGED, CAPTURE_NOT_READY
 from clew.lang.types import parse_type
+from clew.trace.data_frames import data_frame
 from clew.trace.identity import RowIds
 from clew.trace.layout import ORDINAL
 from clew.trace.sql import Sql, parquet, quoted, typed_column
@@ -33,8 +34,11 @@ class CapturedRows:
     def __post_init__(self) -> None:
         if not self.manifest.keeps_rows:
             because = ": it kept statistics only"
+            hint = "`clew capture show ID` shows them; for rows, run again with --capture BREAKPOINT=sample_view"
             raise UserError(
-                CAPTURE_NOT_READY.anywhere(capture_id=self.manifest.capture_id, status="ready", because=because)
+                CAPTURE_NOT_READY.anywhere(
+                    capture_id=self.manifest.capture_id, status="without rows", because=because, hint=hint
+                )
             )
         for file in self.manifest.files:
             self._require_intact(file)
@@ -68,7 +72,7 @@ class CapturedRows:
 
     def to_pandas(self) -> "pd.DataFrame":
         """The view as a data frame; pandas must be installed."""
-        return self.to_arrow().to_pandas()
+        return data_frame(self.to_arrow())
 
     def deleted(self) -> int:
         """How many of the rows that were kept are deleted."""

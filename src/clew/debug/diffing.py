@@ -1,12 +1,13 @@
 """Two captures compared: rows added, removed and changed, and columns side by side.
 
 Rows of one run are the same row by their id. Rows of different runs are the same by a key; where several rows have the
-same key, such as summaries whose key is empty, they are matched one after the other in their order.
+same key, such as summaries whose key is empty, they are matched one after the other in their order. Values of types
+that cannot be compared, such as a number and what a mask made of it, are compared as texts.
 """
 
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,17 @@ from clew.debug.queries import Questions, questions
 from clew.debug.statistics import ColumnStatistics, Statistics, statistics_of
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.debug import NO_COMMON_KEY
-from clew.lang.types import parse_type
+from clew.lang.types import Kind, parse_type
 from clew.runs.events.codec import encode
 from clew.trace.json_values import JsonValue, json_value
 from clew.trace.sql import Sql, quoted
 
 _NUMBER = "__number"
+_COMPARABLE = (
+    frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}),
+    frozenset({Kind.DATE, Kind.TIMESTAMP}),
+)
+"""Kinds of types that differ, and whose values are compared all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def diff_captures(
     with questions() as asked:
         asked.keep("b", _numbered(before, chosen))
         asked.keep("a", _numbered(after, chosen))
-        asked.keep("pairs", _pairs(chosen, shared))
+        asked.keep("pairs", _pairs(chosen, shared, _as_texts(before, after)))
         [counts] = asked.records(_counts(shared))
         differing = {name: int(counts[f"d{index}"]) for index, name in enumerate(shared)}
         found = {which: _examples(asked, which, chosen, shared, examples) for which in _CONDITIONS}
@@ -116,14 +122,34 @@ def _key(before: CapturedRows, after: CapturedRows, wanted: Sequence[str]) -> tu
             if name not in common:
                 problem = f'not both captures have a column "{name}"'
                 raise UserError(NO_COMMON_KEY.anywhere(problem=problem, hint=did_you_mean(name, common)))
-        return tuple(wanted)
+        return _as_masked(before, after, wanted)
     if before.manifest.run_id == after.manifest.run_id:
         return (ROW_ID,)
     natural = before.manifest.natural_key
     if natural and natural == after.manifest.natural_key and all(name in common for name in natural):
-        return natural
+        return _as_masked(before, after, natural)
     problem = "the captures are of different runs, and their dataset has no natural key that both captures have"
     raise UserError(NO_COMMON_KEY.anywhere(problem=problem))
+
+
+def _as_masked(before: CapturedRows, after: CapturedRows, key: Sequence[str]) -> tuple[str, ...]:
+    """A key that both sides keep in the same way: what one of them has masked finds nothing on the other."""
+    masks, others = ({each.name: each.mask for each in rows.manifest.columns} for rows in (before, after))
+    for name in key:
+        if masks[name] != others[name]:
+            problem = f'"{name}" is masked in one of the captures, or in another way, so it does not tell rows apart'
+            raise UserError(NO_COMMON_KEY.anywhere(problem=problem, hint="name other columns with --key"))
+    return tuple(key)
+
+
+def _as_texts(before: CapturedRows, after: CapturedRows) -> frozenset[str]:
+    """Columns whose types on the two sides have no values in common."""
+    kinds, others = ({c.name: parse_type(c.type).kind for c in rows.manifest.columns} for rows in (before, after))
+    return frozenset(
+        name
+        for name in kinds.keys() & others.keys()
+        if kinds[name] is not others[name] and not any({kinds[name], others[name]} <= kind for kind in _COMPARABLE)
+    )
 
 
 def _numbered(rows: CapturedRows, key: Sequence[str]) -> Sql:
@@ -133,16 +159,20 @@ def _numbered(rows: CapturedRows, key: Sequence[str]) -> Sql:
     return f"SELECT *, {number} FROM (" + rows.view() + ")"
 
 
-def _pairs(key: Sequence[str], shared: Sequence[str]) -> Sql:
+def _pairs(key: Sequence[str], shared: Sequence[str], as_texts: Collection[str]) -> Sql:
     """Rows of both sides beside each other, and whether they differ."""
-    keys = "".join(f", coalesce(b.{quoted(name)}, a.{quoted(name)}) AS k{i}" for i, name in enumerate(key))
+
+    def of(side: str, name: str) -> str:
+        return f"{side}.{quoted(name)}::VARCHAR" if name in as_texts else f"{side}.{quoted(name)}"
+
+    keys = "".join(f", coalesce({of('b', name)}, {of('a', name)}) AS k{i}" for i, name in enumerate(key))
     columns = "".join(
         f", b.{quoted(name)} AS b{index}, a.{quoted(name)} AS a{index}, "
-        f"b.{quoted(name)} IS DISTINCT FROM a.{quoted(name)} AS d{index}"
+        f"{of('b', name)} IS DISTINCT FROM {of('a', name)} AS d{index}"
         for index, name in enumerate(shared)
     )
-    differs = " OR ".join(f"b.{quoted(name)} IS DISTINCT FROM a.{quoted(name)}" for name in shared) or "FALSE"
-    same = " AND ".join(f"b.{quoted(name)} IS NOT DISTINCT FROM a.{quoted(name)}" for name in key)
+    differs = " OR ".join(f"{of('b', name)} IS DISTINCT FROM {of('a', name)}" for name in shared) or "FALSE"
+    same = " AND ".join(f"{of('b', name)} IS NOT DISTINCT FROM {of('a', name)}" for name in key)
     return Sql(
         f"SELECT b.{_NUMBER} IS NOT NULL AS in_b, a.{_NUMBER} IS NOT NULL AS in_a, ({differs}) AS differs, "
         f"coalesce(b.{quoted(ROW_ID)}, a.{quoted(ROW_ID)}) AS place{keys}{columns} "

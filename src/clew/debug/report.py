@@ -8,6 +8,7 @@ from clew.debug.statistics import ColumnStatistics, Statistics, TopValue
 from clew.trace.json_values import JsonValue
 
 _WIDTH, _HEIGHT, _GAP = 260, 64, 2
+_LONGEST_FACT = 60
 
 _STYLE = """
 body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;color:#1c2430;background:#fff}
@@ -29,7 +30,8 @@ def report_page(manifest: Manifest, statistics: Statistics) -> str:
     facts = [
         ("capture", manifest.capture_id),
         ("run", manifest.run_id),
-        ("kept", f"{manifest.mode}, {statistics.rows:,} rows, {len(manifest.columns)} columns"),
+        ("kept", f"{manifest.mode}, {manifest.rows:,} rows, {len(manifest.columns)} columns"),
+        *([("deleted", f"{deleted:,}, not counted below")] if (deleted := deleted_rows(manifest, statistics)) else []),
         ("taken", manifest.created_at.isoformat(timespec="seconds")),
         ("expires", manifest.expires_at.isoformat(timespec="seconds")),
         *(
@@ -37,6 +39,7 @@ def report_page(manifest: Manifest, statistics: Statistics) -> str:
             for step in manifest.degradations
         ),
         *((each.column, f"left out: {each.reason}") for each in manifest.left_out),
+        *((each.name, f"masked: {each.mask}") for each in manifest.columns if each.mask is not None),
     ]
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts)
     columns = "".join(_section(column) for column in statistics.columns)
@@ -49,12 +52,17 @@ def report_page(manifest: Manifest, statistics: Statistics) -> str:
     )
 
 
+def deleted_rows(manifest: Manifest, statistics: Statistics) -> int:
+    """How many of the rows that were kept are deleted; statistics do not count these."""
+    return manifest.rows - statistics.rows if manifest.keeps_rows else 0
+
+
 def _section(column: ColumnStatistics) -> str:
     facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in _facts(column))
-    plot = bars(column) if column.histogram else _frequencies(column)
+    plots = (bars(column) if column.histogram else "") + _frequencies(column)
     return (
         f"<section><h2>{escape(column.name)} <small>{escape(column.type)}</small></h2>"
-        f'<div class="two"><table>{facts}</table>{plot}</div></section>'
+        f'<div class="two"><table>{facts}</table>{plots}</div></section>'
     )
 
 
@@ -63,7 +71,7 @@ def _facts(column: ColumnStatistics) -> Iterator[tuple[str, str]]:
     yield "distinct", f"about {column.distinct:,}"
     for name, value in (("min", column.min), ("max", column.max), ("mean", column.mean)):
         if value is not None:
-            yield name, shown(value)
+            yield name, cut(shown(value), _LONGEST_FACT)
     for name, value in (column.quantiles or {}).items():
         yield name, shown(value)
 
@@ -113,6 +121,8 @@ def shown(value: JsonValue) -> str:
             return "TRUE" if value else "FALSE"
         case float():
             return f"{value:,.4g}" if abs(value) < 1 else f"{value:,.2f}"
+        case "":
+            return '""'
         case _:
             return str(value)
 

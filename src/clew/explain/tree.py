@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from clew.lang.typed import Value
 from clew.plan.steps import Step
+from clew.trace.data_frames import data_frame
 from clew.trace.records import Source
 
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
@@ -112,7 +113,7 @@ class Parents:
 
     def to_pandas(self) -> "pd.DataFrame":
         """The same as a data frame; pandas must be installed."""
-        return self.to_arrow().to_pandas()
+        return data_frame(self.to_arrow())
 
 
 @dataclass(frozen=True, slots=True)

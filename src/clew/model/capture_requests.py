@@ -1,16 +1,16 @@
 """Captures that a run is asked for: in a file, on the command line, in Python. All go through the same door."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from clew.diagnostics import UserError, raise_if_any
+from clew.diagnostics import Diagnostic, did_you_mean, raise_if_any
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.model.capture_masks import MASK, Mask
 from clew.model.data_nodes import node_of
 from clew.model.files import read_source
-from clew.model.nodes import ListNode, MapNode, Node, ScalarNode
+from clew.model.nodes import ListNode, Node, ScalarNode
 from clew.model.settings import CaptureMode
 from clew.model.shapes import (
     NAME,
@@ -131,20 +131,30 @@ def capture_wishes_of_data(
     data: CaptureData | Sequence[CaptureData], origin: Literal["captures", "--capture"]
 ) -> tuple[CaptureWish, ...]:
     """Captures from Python data, or from words of the command line. UserError with everything that is wrong."""
-    listed = [data] if isinstance(data, str | Mapping) else list(data)
-    nodes = [node_of(_spelled_out(each, origin), f"<{origin}>") for each in listed]
-    if any(not isinstance(node, MapNode) for node in nodes):
-        raise UserError(INVALID_VALUE.anywhere(problem="a capture is a breakpoint, or a mapping with its keys"))
+    listed = [data] if isinstance(data, str | Mapping) or not isinstance(data, Iterable) else list(data)
+    raise_if_any(problem for each in listed for problem in _problems(each, origin))
+    nodes = [node_of(_spelled_out(each), f"<{origin}>") for each in listed]
     whole = ListNode(nodes[0].source, 0, 0, nodes) if nodes else None
     return ListOf(Record(CaptureWish), "captures").read(whole) if whole is not None else ()
 
 
-def _spelled_out(each: CaptureData, origin: str) -> Mapping[str, object]:
+def _problems(each: object, origin: str) -> Iterator[Diagnostic]:
+    """What is wrong with a word, which has no place that a message could name."""
+    if isinstance(each, Mapping):
+        return
+    name, equals, mode = each.partition("=") if isinstance(each, str) else ("", "", "")
+    if not name or (equals and not mode):
+        option = "--capture " if origin == "--capture" else ""
+        hint = f"write {option}BREAKPOINT or {option}BREAKPOINT=MODE"
+        shown = f'"{each}"' if isinstance(each, str) else repr(each)
+        yield INVALID_VALUE.anywhere(problem=f"{shown} is no capture", hint=hint)
+    elif mode and mode not in set(CaptureMode):
+        hint = did_you_mean(mode, CaptureMode) or f"it is one of {', '.join(CaptureMode)}"
+        yield INVALID_VALUE.anywhere(problem=f'no capture mode "{mode}"', hint=hint)
+
+
+def _spelled_out(each: CaptureData) -> Mapping[str, object]:
     if isinstance(each, Mapping):
         return each
-    name, equals, mode = each.partition("=")
-    if not name or (equals and not mode):
-        problem = f'"{each}" is no capture'
-        hint = f"write {origin} BREAKPOINT or {origin} BREAKPOINT=MODE"
-        raise UserError(INVALID_VALUE.anywhere(problem=problem, hint=hint))
+    name, _, mode = each.partition("=")
     return {"breakpoint": name, "mode": mode or None}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
 from clew.lang.types import Type
+from clew.trace.data_frames import data_frame
 from clew.trace.html_tables import Html, html_table, shown
 from clew.trace.json_values import JsonValue, json_state, json_value
 from clew.trace.records import State, StepRecord, TraceEntry
@@ -71,7 +72,7 @@ class RowHistory:
 
     def to_pandas(self) -> "pd.DataFrame":
         """The same as a data frame; pandas must be installed."""
-        return self.to_arrow().to_pandas()
+        return data_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
         rows = [
@@ -118,7 +119,7 @@ class FoundRows:
 
     def to_pandas(self) -> "pd.DataFrame":
         """The same as a data frame; pandas must be installed."""
-        return self.to_arrow().to_pandas()
+        return data_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
         names = [name for name, _ in self.columns]
@@ -173,7 +174,7 @@ class StepRecords:
 
     def to_pandas(self) -> "pd.DataFrame":
         """The same as a data frame; pandas must be installed."""
-        return self.to_arrow().to_pandas()
+        return data_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
         rows = [

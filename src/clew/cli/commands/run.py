@@ -69,18 +69,18 @@ def run_project(
         if dry_run:
             raise UserError(WRONG_USAGE.anywhere(problem="--dry-run reads data from here, not on a server", hint=_HERE))
         asked = server_of(server, token_file)
-        wishes = _wishes(Path.cwd(), capture or [], captures)
+        wishes = _wishes(Path.cwd(), capture or [], captures, session)
         raise typer.Exit(run_remotely(asked, project, period, request_id, wishes, session))
     if dry_run:
         opened = session.open(workspace, environment)
-        _dry_run(opened, project, period, _wishes(opened.root, capture or [], captures), session)
+        _dry_run(opened, project, period, _wishes(opened.root, capture or [], captures, session), session)
         return
 
     from clew.cli.driving import drive
     from clew.cli.run_site import open_site
 
     with open_site(session, workspace, environment) as site:
-        wishes = _wishes(site.workspace.root, capture or [], captures)
+        wishes = _wishes(site.workspace.root, capture or [], captures, session)
         run_id = _submit(site, project, period, request_id, wishes, session)
         raise typer.Exit(drive(site, run_id, session))
 
@@ -111,10 +111,15 @@ def _dry_run(
     say(f"next: clew run {project} --period {period}")
 
 
-def _wishes(root: Path, words: list[str], file: Path | None) -> "Sequence[CaptureWish]":
+def _wishes(root: Path, words: list[str], file: Path | None, session: Session) -> "Sequence[CaptureWish]":
     from clew.model import capture_wishes_of_data, capture_wishes_of_file
+    from clew.model.files import read_source
 
-    listed = capture_wishes_of_file(file.absolute(), root) if file is not None else ()
+    listed: Sequence[CaptureWish] = ()
+    if file is not None:
+        source = read_source(file.absolute(), root)
+        session.typed(source.file, source.text)
+        listed = capture_wishes_of_file(file.absolute(), root)
     return (*listed, *capture_wishes_of_data(words, "--capture"))
 
 

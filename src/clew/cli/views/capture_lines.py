@@ -31,7 +31,7 @@ def capture_lines(view: RunView) -> list[str]:
     jobs = [record for record in view.captures if record.kind == "job" and record.outcome.drop_reason not in _NOT_MEANT]
     return [
         *(f"capture {record.capture_id}  {what(record)}" for record in captures),
-        *(f"job {job_name(record)}: {what(record)}" for record in jobs),
+        *(f"job {_name_in(view, record)}: {what(record)}" for record in jobs),
     ]
 
 
@@ -47,7 +47,7 @@ def captures_of_run(view: RunView) -> Iterator[RenderableType]:
     jobs = [record for record in view.captures if record.kind == "job"]
     if jobs:
         yield plain("")
-        yield headed(["job", "at", "status", "bytes", "waited", "took", ""], [_job_row(each) for each in jobs])
+        yield headed(["job", "at", "status", "bytes", "waited", "took", ""], [_job_row(view, each) for each in jobs])
 
 
 def status(record: CaptureRecord) -> RenderableType:
@@ -93,13 +93,20 @@ def job_name(record: CaptureRecord) -> str:
     return plain(report.name).plain if report is not None and report.name else record.slot
 
 
-def _job_row(record: CaptureRecord) -> list[RenderableType]:
+def _name_in(view: RunView, record: CaptureRecord) -> str:
+    """What the plan calls a job: one that was never begun has no report that would tell."""
+    jobs = view.plan.extensions.postlude_jobs if view.plan is not None else ()
+    names = {job.id: job.name for job in jobs if job.name}
+    return plain(names.get(record.slot) or job_name(record)).plain
+
+
+def _job_row(view: RunView, record: CaptureRecord) -> list[RenderableType]:
     outcome: Outcome = record.outcome
     report = outcome.job
     waited = duration(timedelta(milliseconds=report.wait_ms)) if report is not None else ""
     took = duration(timedelta(milliseconds=report.run_ms)) if report is not None else ""
     return [
-        plain(job_name(record)),
+        plain(_name_in(view, record)),
         plain(record.breakpoint),
         status(record),
         plain(size(report.size) if report is not None else ""),

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from clew.cli.moments import local_minute, size
+from clew.cli.moments import local_minute
 from clew.cli.run_site import short
 from clew.cli.views.capture_lines import kept, status
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.debug.diffing import CaptureDiff, ColumnPair, RowChange
 from clew.debug.manifests import Manifest
 from clew.debug.records import CaptureRecord
-from clew.debug.report import cut, shown, sparkline
+from clew.debug.report import cut, deleted_rows, shown, sparkline
 from clew.debug.statistics import ColumnStatistics, Statistics
 from clew.trace import html_tables
 
@@ -40,12 +40,13 @@ def capture_page(record: CaptureRecord, manifest: Manifest, statistics: Statisti
     yield heading(f"capture {record.capture_id}")
     left_out = ", ".join(f"{each.column} ({each.reason})" for each in manifest.left_out)
     masked = ", ".join(f"{each.name} ({each.mask})" for each in manifest.columns if each.mask)
+    deleted = deleted_rows(manifest, statistics)
     yield grid(
         [
             [label("at"), plain(f"{manifest.breakpoint}, step {manifest.seq}")],
             [label("run"), plain(f"{manifest.run_id}, {manifest.project} for {manifest.period}")],
             [label("kept"), plain(kept(record))],
-            [label("size"), plain(f"{size(manifest.size)} in {len(manifest.files)} files")],
+            *([[label("deleted"), plain(f"{deleted:,}, not counted below")]] if deleted else []),
             *([[label("without"), plain(left_out)]] if left_out else []),
             *([[label("masked"), plain(masked)]] if masked else []),
             [label("taken"), plain(f"{local_minute(manifest.created_at)}, in {manifest.write_ms:,} ms")],
@@ -57,6 +58,19 @@ def capture_page(record: CaptureRecord, manifest: Manifest, statistics: Statisti
         ["column", "type", "nulls", "distinct", "min", "max", "mean", "spread"],
         [_column_row(each) for each in statistics.columns],
     )
+    yield from _quantiles(statistics)
+
+
+def _quantiles(statistics: Statistics) -> Iterator[RenderableType]:
+    """What share of the values of numbers and days lies below which: a table of its own, which would be too wide."""
+    found = [(each.name, each.quantiles) for each in statistics.columns if each.quantiles]
+    if found:
+        shares = list(found[0][1])
+        yield plain("")
+        yield headed(
+            ["quantiles", *(f"{int(share[1:])} %" for share in shares)],
+            [[plain(name), *(plain(shown(values[share])) for share in shares)] for name, values in found],
+        )
 
 
 def _column_row(column: ColumnStatistics) -> list[RenderableType]:
