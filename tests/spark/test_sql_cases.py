@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 from sql_parity import (
+    TODAY,
     Rows,
     column_name,
     differences,
@@ -21,7 +22,8 @@ from sql_parity import (
     unnoticed_errors,
 )
 
-from clew.lang import FUNCTIONS, Expression, Scope, Table, Value, parse_type
+from clew.diagnostics import UserError
+from clew.lang import FUNCTIONS, Expression, Row, Scope, Table, Value, group_evaluator, parse_type
 from clew.lang.typed import Apply, walk
 from clew.spark.sql import quoted, spark_type
 from clew.spark.sql.expressions import ENTRIES
@@ -410,6 +412,35 @@ def test_a_total_of_integers_fails_only_if_the_total_itself_does_not_fit(spark: 
     assert frame.agg(expr(sql(total))).collect()[0][0] == 2**63 - 1
     with pytest.raises(PySparkException):
         frame.where(f"{column_name('t', 'k')} > 0").agg(expr(sql(total))).collect()
+
+
+@pytest.mark.parametrize("source", ["SUM(x)", "AVG(x)", "SUM(x * 2)", "MAX_AGG(x + x)"])
+def test_a_total_of_doubles_that_is_too_large_fails_in_both_and_infinite_data_does_not(
+    spark: SparkSession, source: str
+) -> None:
+    scope = Scope((Table("t", {"x": parse_type("double")}),))
+    total = typed_aggregation(source, scope, "g")
+    assert total is not None
+    frame = spark.createDataFrame([(1.5e308,), (1.5e308,), (None,)], f"{column_name('t', 'x')} DOUBLE")
+    with pytest.raises(PySparkException, match="does not fit double"):
+        frame.agg(expr(sql(total))).collect()
+    with pytest.raises(UserError, match="does not fit double"):
+        group_evaluator(total)([Row({"t": {"x": 1.5e308}}, TODAY)] * 2)
+    infinite = spark.createDataFrame([(inf,), (1.0,)], f"{column_name('t', 'x')} DOUBLE")
+    assert infinite.agg(expr(sql(total))).collect()[0][0] == inf
+    assert group_evaluator(total)([Row({"t": {"x": value}}, TODAY) for value in (inf, 1.0)]) == inf
+
+
+@pytest.mark.parametrize("type_", ["integer", "double"])
+def test_a_total_of_a_long_expression_is_one_too(spark: SparkSession, type_: str) -> None:
+    scope = Scope((Table("t", {"k": parse_type(type_)}),))
+    total = typed_aggregation(f"SUM({' + '.join(['IF(k > 1, k, 1)'] * 30)})", scope, "g")
+    assert total is not None
+    assert len(sql(total)) > 300
+    frame = spark.createDataFrame([(2,), (0,)], "k INT").selectExpr(
+        f"CAST(k AS {spark_type(parse_type(type_))}) AS {column_name('t', 'k')}"
+    )
+    assert frame.agg(expr(sql(total))).collect()[0][0] == 90
 
 
 def test_upper_and_lower_case_of_every_character_are_those_of_python(spark: SparkSession) -> None:

@@ -1,15 +1,16 @@
 """Doubles where they are not like other numbers: NaN, infinities, the two zeros.
 
 The rules are those of Spark: NaN equals itself and comes after everything else, and rounding never gives a negative
-zero, since it passes through a decimal that has none.
+zero, since it passes through a decimal that has none. Infinity is a value that data may hold, but no calculation makes
+it of numbers that are finite: that is a result which does not fit.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from clew.lang.arithmetic import decimal_of_double, round_half_up
+from clew.lang.arithmetic import decimal_of_double, out_of_range, round_half_up
 
 
 def order(value: float) -> tuple[bool, float]:
@@ -17,8 +18,16 @@ def order(value: float) -> tuple[bool, float]:
     return (True, 0.0) if math.isnan(value) else (False, value)
 
 
+def calculated(calculate: Callable[[float, float], float], a: float, b: float) -> float:
+    """The result for two doubles; an error where it is infinite and neither of them is."""
+    result = calculate(a, b)
+    if math.isinf(result) and math.isfinite(a) and math.isfinite(b):
+        raise out_of_range(f"the result for {a} and {b} does not fit double (64 bits)")
+    return result
+
+
 def total(values: Sequence[float]) -> float:
-    """The sum, which does not depend on the order of the values; infinite where it is too large."""
+    """The sum, which does not depend on the order of the values; an error where it is too large."""
     if not all(math.isfinite(value) for value in values):
         return sum(values)
     try:
@@ -28,11 +37,10 @@ def total(values: Sequence[float]) -> float:
 
 
 def _total_of_large(values: Sequence[float]) -> float:
-    exact = sum(map(Fraction, values))
     try:
-        return float(exact)
+        return float(sum(map(Fraction, values)))
     except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+        raise out_of_range(f"the sum of {len(values)} numbers does not fit double (64 bits)") from None
 
 
 def rounded(value: float, digits: int) -> float:

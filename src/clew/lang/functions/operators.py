@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 
 from clew.lang import arithmetic as exact
 from clew.lang import doubles
@@ -50,7 +51,7 @@ def _calculate(
             return lambda a, b: exact.fit(on_decimals(a, b), result)
         if result.kind is Kind.INTEGER:
             return lambda a, b: exact.fit_integer(int(plain(a, b)))
-        return plain
+        return partial(doubles.calculated, plain)
 
     return bind
 
@@ -59,7 +60,7 @@ def _divide(signature: Signature) -> Callable[..., Value]:
     result = signature.result
     if result.kind is Kind.DECIMAL:
         return lambda a, b: exact.fit(exact.divide(a, b), result) if b else None
-    return lambda a, b: a / b if b else None
+    return lambda a, b: doubles.calculated(operator.truediv, a, b) if b else None
 
 
 def _compare(compare: Callable[..., bool]) -> Callable[[Signature], Callable[..., Value]]:

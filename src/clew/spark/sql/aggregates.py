@@ -1,9 +1,13 @@
-"""Functions over the rows of a group in Spark SQL."""
+"""Functions over the rows of a group in Spark SQL.
+
+An argument may stand in several of Spark's functions, since aggregates do not stand within each other: its text is
+doubled once. A lambda, which would bind it, must not hold aggregates.
+"""
 
 from clew.lang.types import INTEGER_AS_DECIMAL, Kind, quotient_of_decimals, total_of_decimals
 from clew.spark.sql.call import Call, Entries, calling, repeating
 from clew.spark.sql.literals import cast, spark_type
-from clew.spark.sql.operators import of_type
+from clew.spark.sql.operators import finite, of_type
 
 _AVERAGED_AS_DOUBLE = 11
 """Spark calculates the mean of decimals with up to so many digits in doubles, which is not exact."""
@@ -13,8 +17,14 @@ _OWN_MEAN = 34
 
 def _sum(call: Call) -> str:
     if call.type.kind is Kind.INTEGER:
-        return repeating(_sum_of_integers, *call.arguments)
+        return _sum_of_integers(*call.arguments)
+    if call.type.kind is Kind.DOUBLE:
+        return _finite("sum", call.arguments[0])
     return f"sum({call.arguments[0]})"
+
+
+def _finite(function: str, x: str) -> str:
+    return repeating(finite, f"{function}({x})", f"max(abs({x}))")
 
 
 def _sum_of_integers(x: str) -> str:
@@ -26,7 +36,7 @@ def _sum_of_integers(x: str) -> str:
 def _average(call: Call) -> str:
     number, type_ = call.arguments[0], call.types[0]
     if type_.kind is Kind.DOUBLE:
-        return f"avg({number})"
+        return _finite("avg", number)
     if type_.precision <= _AVERAGED_AS_DOUBLE:
         wide = f"CAST({number} AS DECIMAL({_AVERAGED_AS_DOUBLE + 1},{type_.scale}))"
         return cast(f"avg({wide})", call.type)

@@ -1,8 +1,10 @@
 """The operators in Spark SQL."""
 
 from collections.abc import Callable
+from math import inf
 
 from clew.lang.types import (
+    DOUBLE,
     MAX_PRECISION,
     STRING,
     Kind,
@@ -12,12 +14,15 @@ from clew.lang.types import (
     sum_of_decimals,
 )
 from clew.spark.sql.call import Call, Entries, SqlOf, repeating
-from clew.spark.sql.literals import cast, zero
+from clew.spark.sql.literals import cast, literal, zero
 
 _QUOTIENT_ALWAYS_FITS = MAX_PRECISION - 6
 """So many integer digits a quotient can have without ever being too large for its type."""
 
 _DIGITS_OF_NEGATION = 34
+
+_INFINITY = literal(inf, DOUBLE)
+_TOO_LARGE = "raise_error('a result does not fit double (64 bits)')"
 
 
 def of_type(sql: str, natural: Type, wanted: Type) -> str:
@@ -25,9 +30,19 @@ def of_type(sql: str, natural: Type, wanted: Type) -> str:
     return sql if natural == wanted else cast(sql, wanted)
 
 
+def finite(result: str, *sizes: str) -> str:
+    """A double, and an error where it is infinite although the doubles of these sizes, which it is made of, are not."""
+    infinite_for_no_reason = " AND ".join(
+        [f"abs({result}) = {_INFINITY}", *(f"{each} < {_INFINITY}" for each in sizes)]
+    )
+    return f"IF({infinite_for_no_reason}, {_TOO_LARGE}, {result})"
+
+
 def _arithmetic(operator: str, on_decimals: Callable[[Type, Type], Type]) -> SqlOf:
     def sql_of(call: Call) -> str:
         a, b = call.arguments
+        if call.type.kind is Kind.DOUBLE:
+            return repeating(lambda a, b: finite(f"({a} {operator} {b})", f"abs({a})", f"abs({b})"), a, b)
         sql = f"({a} {operator} {b})"
         return of_type(sql, on_decimals(*call.types), call.type) if call.type.kind is Kind.DECIMAL else sql
 
@@ -38,7 +53,7 @@ def _quotient(call: Call) -> str:
     """NULL for a zero divisor. `try_divide` would hide a quotient that is too large; it is used where none can be."""
     a, b = call.arguments
     if call.type.kind is not Kind.DECIMAL:
-        return f"try_divide({a}, {b})"
+        return repeating(lambda a, b: finite(f"try_divide({a}, {b})", f"abs({a})", f"abs({b})"), a, b)
     left, right = call.types
     if left.precision - left.scale + right.scale <= _QUOTIENT_ALWAYS_FITS:
         sql = f"try_divide({a}, {b})"
