@@ -73,3 +73,49 @@ def test_an_unknown_datasource_is_found_in_a_project_with_other_mistakes_too(che
         - {seq: «0», name: x, type: delete}
         - {seq: 2, name: out, type: output, arguments: {destination: {datasource_id: «fils», path: a}}}
     """).reports("InvalidValue", "UnknownDatasource")
+
+
+def two_outputs(first: str, second: str) -> str:
+    return f"""
+        - {{seq: 1, name: early, type: output, arguments: {{{first}}}}}
+        - {{seq: 2, name: late, type: output, arguments: {{{second}}}}}
+    """
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("destination: {location: {path: out}}", "destination: {location: {path: ./out/}}"),
+        (
+            "destination: {datasource_id: files, path: 'a/{period}'}",
+            "destination: {location: {path: 'data/a/{period}'}}",
+        ),
+        ("destination: {location: {path: out/parts/one}}", "destination: {location: {path: out}}"),
+        ("destination: {location: {path: out}}, mode: append", "destination: {location: {path: out}}"),
+        ("destination: {datasource_id: books, table: t}", "destination: {datasource_id: books, table: t}"),
+    ],
+)
+def test_an_output_that_would_replace_an_earlier_one_of_its_run_is_refused(
+    check: Check, first: str, second: str
+) -> None:
+    [found] = check(two_outputs(first, second)).diagnostics
+    assert found.code == "OutputConflict"
+    assert 'would replace what step 1 "early" (projects/p.yaml:' in found.message
+    assert found.span is not None
+    assert found.span.line == int(found.message.split("projects/p.yaml:")[1].split(":")[0]) + 1
+    assert found.hint is not None
+    assert "mode: append" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("destination: {location: {path: out}}", "destination: {location: {path: out}}, mode: append"),
+        ("destination: {location: {path: out}}", "destination: {location: {path: outer}}"),
+        ("destination: {location: {path: out}}", "destination: {location: {path: out/parts}}"),
+        ("destination: {datasource_id: books, table: t}", "destination: {datasource_id: books, table: u}"),
+        ("destination: {datasource_id: books, table: t}", "destination: {location: {path: t}}"),
+    ],
+)
+def test_outputs_that_leave_each_other_alone_are_no_conflict(check: Check, first: str, second: str) -> None:
+    assert len(check(two_outputs(first, second)).plan.steps) == 2

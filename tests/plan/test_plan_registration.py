@@ -13,7 +13,7 @@ def registering(name: str, columns: str = "", seq: int = 50) -> str:
 - seq: {seq}
   name: publish
   type: output
-  arguments: {{destination: {{location: {{path: out}}}}, {columns}register_as_dataset: {name}}}
+  arguments: {{destination: {{location: {{path: out-{seq}}}}}, {columns}register_as_dataset: {name}}}
 """
 
 

@@ -23,7 +23,7 @@ def plan_project(loaded: LoadedWorkspace, name: str) -> Plan:
 
 def plan_definition(loaded: LoadedWorkspace, project: Project) -> Plan:
     """The plan of a project that is in no file. UserError with everything that stands in its way."""
-    compilation = WorkspaceCompiler(loaded.workspace).project_with(project, {})
+    compilation = WorkspaceCompiler(loaded.workspace).definition(project)
     if compilation.plan is None:
         raise UserError(*(compilation.diagnostics or loaded.diagnostics))
     return compilation.plan

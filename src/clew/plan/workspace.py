@@ -14,6 +14,7 @@ from clew.plan.compiler import Compilation, Surroundings, compile_project
 from clew.plan.datasets import DatasetUse
 from clew.plan.expansion import Expansion, FragmentLibrary, expand
 from clew.plan.expectations import expectation_problems
+from clew.plan.output_clashes import output_clashes
 from clew.plan.plan import Plan
 from clew.plan.postlude_jobs import SinkKnowledge
 from clew.plan.problems import Problems
@@ -91,7 +92,7 @@ class WorkspaceCompiler:
             if source is not None:
                 self._under_way.append(source)
                 continue
-            compilation = compile_project(current, self._surroundings(current, {}))
+            compilation = self.definition(current)
             overrides = self._override_problems(current)
             if overrides:
                 compilation = Compilation(None, in_order([*compilation.diagnostics, *overrides]))
@@ -117,6 +118,13 @@ class WorkspaceCompiler:
             project = _alone(fragment)
             found += compile_project(project, self._surroundings(project, {}), is_whole=False).diagnostics
         return found
+
+    def definition(self, project: Project) -> Compilation:
+        """The plan of a project that is to run in this workspace, where its outputs must not be in each other's way."""
+        compilation = self.project_with(project, {})
+        clashes = output_clashes(self._workspace, compilation.plan) if compilation.plan is not None else ()
+        found = tuple(clashes)
+        return Compilation(None, found) if found else compilation
 
     def project_with(self, project: Project, inline: Mapping[str, DatasetUse]) -> Compilation:
         """The plan of a project with other datasets in the place of the workspace's."""
