@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_project_versions import FILES, output, project, write
+from test_project_versions import FILES, output, project, setting, write
 
 from clew.app.running.projects import activate
 from clew.app.running.state import State, open_state
@@ -65,6 +65,38 @@ def test_a_version_without_columns_in_use_is_told_where_the_dataset_is_named(roo
     [found] = Workspace(root).check().diagnostics
     assert found.span is not None
     assert (root / found.span.file).read_text()[found.span.column - 1 :].startswith('"closed"')
+
+
+def test_a_column_that_was_added_to_both_projects_is_a_note_that_says_what_to_run(root: Path, state: State) -> None:
+    register(state, "one", *FITS)
+    activate(Workspace(root), state, "close", actor="tester")
+    columns = ["id", "amount", "tax"]
+    project(root, "close", setting(10, "tax"), output(columns=columns, register_as_dataset="closed"))
+    project(root, "report", output(columns=["tax"]), dataset="closed")
+    found = Workspace(root).check()
+    assert found.is_ok
+    [note] = found.notes
+    assert note == (
+        'version 1 of the dataset "closed" has no column "tax", which the project "report" uses; the next version will '
+        "have it: `clew activate close`, then `clew run close`, before `clew run report`"
+    )
+    activate(Workspace(root), state, "close", actor="tester")
+    [note] = Workspace(root).check("report").notes
+    assert note.endswith("the next version will have it: `clew run close`, before `clew run report`")
+    planned = clew(root, "plan", "report")
+    assert (planned.returncode, planned.stderr) == (0, f"note: {note}\n")
+    register(state, "two", *FITS, ("tax", "decimal(13,2)"))
+    assert Workspace(root).check().notes == ()
+
+
+def test_a_pinned_version_that_never_had_a_column_stays_an_error(root: Path, state: State) -> None:
+    register(state, "one", *FITS)
+    columns = ["id", "amount", "tax"]
+    project(root, "close", setting(10, "tax"), output(columns=columns, register_as_dataset="closed"))
+    project(root, "report", output(columns=["tax"]), dataset={"dataset_id": "closed", "dataset_version": 1})  # type: ignore[arg-type]
+    [(code, message, _)] = told(root)
+    assert code == "DatasetConflict"
+    assert message.endswith("no version has what it needs")
 
 
 def test_a_pinned_version_is_the_one_that_counts(root: Path, state: State) -> None:

@@ -31,7 +31,7 @@ class Check:
     counts: Mapping[str, int]
     """The number of files by folder, without those that are empty."""
     notes: tuple[str, ...] = ()
-    """What could not be looked at."""
+    """What could not be looked at, and what fits only once another project has run."""
 
     @property
     def is_ok(self) -> bool:

@@ -21,7 +21,7 @@ _EMBEDDED = "sqlite:///"
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """What does not fit, and what could not be looked at."""
+    """What does not fit, and notes: what could not be looked at, and what fits once another project has run."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
@@ -43,15 +43,19 @@ def conflicts_of(workspace: "Workspace", projects: Iterable[tuple[Project, Plan]
     if recorded is None:
         return Conflicts()
 
-    from clew.app.running.version_conflicts import broken_by, outdated_versions
+    from clew.app.running.version_conflicts import broken_by, outdated_versions, remedy
 
     everybody = workspace.loaded.workspace.projects
-    found = list[Diagnostic]()
+    found, notes = list[Diagnostic](), list[str]()
     for project, plan in concerned:
-        found += outdated_versions(plan, project, recorded)
+        for outdated in outdated_versions(plan, project, recorded):
+            if outdated.comes_with_next_version:
+                notes.append(remedy(outdated, project.id, everybody, recorded))
+            else:
+                found.append(outdated.diagnostic)
         if project.status is Status.ACTIVE or recorded.active_plan(project.id) is not None:
             found += broken_by(plan, everybody, recorded)
-    return Conflicts(tuple(found))
+    return Conflicts(tuple(found), tuple(notes))
 
 
 def _has_to_do_with_versions(plan: Plan) -> bool:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.codes.project import DATASET_CONFLICT
 from clew.lang.types import Type
-from clew.model import Period, PeriodTree, Project
+from clew.model import Output, Period, PeriodTree, Project
 from clew.plan import Plan, plan_from_json
 from clew.plan.conflicts import columns_that_matter, datasets_read, missing_and_retyped
 from clew.plan.datasets import DatasetUse
@@ -82,7 +83,19 @@ def version_conflict(
     return None
 
 
-def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterator[Diagnostic]:
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A version that a run would read and that lacks what the plan uses."""
+
+    use: DatasetUse
+    version: int
+    problems: tuple[str, ...]
+    diagnostic: Diagnostic
+    comes_with_next_version: bool
+    """No version ever had it, and the files let the next one have it: what was added has only to be run."""
+
+
+def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterator[Outdated]:
     """The versions that a run of a project would read, as far as they lack what its plan uses, whatever the period.
 
     What counts is the version itself: files of other periods that it carries over may be older and are left to runs.
@@ -95,7 +108,42 @@ def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterato
         problems = [] if version is None else missing_and_retyped(needed, version.columns)
         if version is not None and problems:
             problem = _told(plan, use, version, problems, _last_that_fits(versions, needed))
-            yield DATASET_CONFLICT.at(place, problem=problem)
+            yield Outdated(
+                use,
+                version.version,
+                tuple(problems),
+                DATASET_CONFLICT.at(place, problem=problem),
+                # A plan takes the columns of an unpinned dataset from the project that registers it, as it is written.
+                use.pinned_version is None and _newest_that_fits(versions, needed) is None,
+            )
+
+
+def remedy(outdated: Outdated, reader: str, projects: Sequence[Project], record: OnRecord) -> str:
+    """What has to run before a reader whose columns come with the next version of a dataset."""
+    name = outdated.use.dataset_id
+    lack = " and ".join(outdated.problems)
+    said = f'version {outdated.version} of the dataset "{name}" {lack}, which the project "{reader}" uses'
+    writer = next((each.id for each in projects if name in _registered_by(each)), None)
+    if writer is None:
+        return f"{said}; run the project that registers it first"
+    needs_activation = not _registers_now(record.active_plan(writer), outdated)
+    first = f"`clew activate {writer}`, then `clew run {writer}`" if needs_activation else f"`clew run {writer}`"
+    return f"{said}; the next version will have it: {first}, before `clew run {reader}`"
+
+
+def _registered_by(project: Project) -> list[str | None]:
+    return [each.arguments.register_as_dataset for each in project.operations if isinstance(each, Output)]
+
+
+def _registers_now(active: str | None, outdated: Outdated) -> bool:
+    """Whether the version of a project that runs writes what is missing; one that never ran is activated by its run."""
+    if active is None:
+        return True
+    plan, name = plan_from_json(json.loads(active)), outdated.use.dataset_id
+    if not any(isinstance(step, OutputStep) and step.registers == name for step in plan.steps):
+        return False
+    offered = {column.name: column.type for column in registered_use(plan, name).columns}
+    return all(offered.get(column.name) == column.type for column in outdated.use.columns)
 
 
 def _reads_with_places(plan: Plan, project: Project) -> Iterator[tuple[DatasetUse, Span | None]]:
@@ -112,8 +160,12 @@ def _told(plan: Plan, use: DatasetUse, version: Offer, problems: Sequence[str], 
     return f'{said}, which the project "{plan.name}" uses; {fitting}'
 
 
+def _newest_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> Offer | None:
+    return next((each for each in versions if not missing_and_retyped(needed, each.columns)), None)
+
+
 def _last_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> str:
-    fitting = next((each for each in versions if not missing_and_retyped(needed, each.columns)), None)
+    fitting = _newest_that_fits(versions, needed)
     return "no version has what it needs" if fitting is None else f"version {fitting.version} was the last that fits"
 
 
