@@ -111,6 +111,7 @@ def test_datasets(loaded: LoadedWorkspace) -> None:
     gl = loaded.workspace.dataset("General ledger")
     assert gl is not None
     assert (gl.id, gl.version, gl.status, gl.file) == ("gl", 3, Status.ACTIVE, "datasets/gl.yaml")
+    assert gl.may_be_empty
     assert gl.main_table.temporal_mode is TemporalMode.PERIOD
     assert gl.main_table.columns[2].type == decimal(18, 2)
     assert gl.main_table.columns[3].type == DOUBLE

@@ -70,8 +70,7 @@ def test_a_registered_output_gets_versions_keeps_other_periods_and_feeds_other_p
         assert {row["id"] for row in shop.read(f"reports/report/{period}")} == expected
     assert told(shop.run("old", "2026-01")) == ("COMPLETED", None, 20)
     assert {row["id"] for row in shop.read("reports/old/2026-01")} == {1, 2}
-    assert told(shop.run("old", "2026-02")) == ("COMPLETED", None, 20)
-    assert shop.read("reports/old/2026-02") == []
+    assert told(shop.run("old", "2026-02")) == ("FAILED", "SourceUnavailable", None)
 
 
 def test_a_join_takes_the_newest_version_or_the_one_that_it_pins_and_the_run_keeps_which(shop: Shop) -> None:
@@ -116,6 +115,17 @@ def test_a_run_keeps_its_plan_selectors_and_versions_whatever_becomes_of_the_fil
     ]
 
 
+def test_a_rule_and_an_output_may_call_a_datasource_by_its_name(shop: Shop) -> None:
+    data, rule = SHOP["datasources/data.yaml"], SHOP["resolvers/r.yaml"]["rules"][0]
+    named = {**rule, "strategy": {**rule["strategy"], "datasource_id": "The data"}}
+    shop.write({"datasources/data.yaml": {**data, "name": "The data"}})
+    shop.write({"resolvers/r.yaml": {**SHOP["resolvers/r.yaml"], "rules": [named]}})
+    shop.write({"datasources/reports.yaml": {**SHOP["datasources/reports.yaml"], "name": "The reports"}})
+    shop.project("p", output(10, "", destination={"datasource_id": "The reports", "path": "out"}))
+    assert told(shop.run("p")) == ("COMPLETED", None, 10)
+    assert len(shop.read("reports/out")) == 2
+
+
 def test_a_draft_writes_to_the_sandbox_and_registers_nothing(shop: Shop) -> None:
     shop.project("p", output(10, "closed", register_as_dataset="closed"), status="draft")
     view = shop.run("p")
@@ -125,7 +135,8 @@ def test_a_draft_writes_to_the_sandbox_and_registers_nothing(shop: Shop) -> None
     assert Path(shop.root, str(view.outputs()[0]["path"])).is_dir()
 
 
-def test_a_period_without_data_completes_with_outputs_that_have_no_rows(shop: Shop) -> None:
+def test_a_period_without_data_completes_with_outputs_that_have_no_rows_where_it_may(shop: Shop) -> None:
+    shop.write({"datasets/orders.yaml": {**SHOP["datasets/orders.yaml"], "may_be_empty": True}})
     shop.project(
         "p",
         update(10, [TARGETS], goal="targets.goal"),

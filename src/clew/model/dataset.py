@@ -144,6 +144,9 @@ class Dataset(Definition):
     natural_key: tuple[str, ...] = key(
         ListOf(NAME, "columns"), "The columns that together tell one row from another.", default=()
     )
+    may_be_empty: bool = key(
+        FLAG, "Whether a run that has the dataset as its input may find no rows for its period.", default=False
+    )
     main_table: Table = key(Record(Table), "The table.")
 
     def check(self) -> Iterator[Diagnostic]:

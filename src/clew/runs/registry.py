@@ -41,6 +41,8 @@ class Registration:
     files: tuple[DatasetFile, ...]
     mode: Literal["overwrite", "append"] = "overwrite"
     """Whether the files take the place of the period's earlier ones or join them."""
+    covers: tuple[str, ...] = ()
+    """The periods below, whose rows a run of this period has taken too: files of theirs are replaced as well."""
 
 
 @dataclass(frozen=True, slots=True)

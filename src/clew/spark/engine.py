@@ -301,7 +301,11 @@ def _writer(
 
 def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Further | None = None) -> _Written:
     pending = run.publisher.prepare(rows, step, run.expressing, further)
-    register = run.registrar.prepare(rows, step, run.expressing) if step.registers is not None else None
+    try:
+        register = run.registrar.prepare(rows, step, run.expressing) if step.registers is not None else None
+    except BaseException:
+        pending.discard()
+        raise
 
     def publish() -> tuple[StepResult]:
         published = pending.publish()

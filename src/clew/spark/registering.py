@@ -8,6 +8,9 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
+from clew.model import PeriodTree
 from clew.plan.plan import Plan
 from clew.plan.steps import OutputStep
 from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
@@ -36,6 +39,7 @@ class StorageRegistrar:
     run_id: str
     plan: Plan
     period: str
+    periods: PeriodTree
     root: Path
     registry: DatasetRegistry
 
@@ -46,8 +50,21 @@ class StorageRegistrar:
             if (version.run_id, version.seq) == (self.run_id, step.seq):
                 made = version.version
                 return lambda: made
+        self._require_period_of_its_own(step, step.registers)
         registration = self._kept(rows, step, step.registers, expressing)
         return lambda: self.registry.register(registration).version
+
+    def _require_period_of_its_own(self, step: OutputStep, dataset: str) -> None:
+        """A month whose rows stand in the file of their quarter already would be in the dataset twice."""
+        versions = self.registry.versions(dataset)
+        above = {each.identifier for each in self.periods.ancestors(self.period)}
+        taken = next((file for file in versions[0].files if file.period in above), None) if versions else None
+        if taken is None or step.mode == "append":
+            return
+        problem = f'version {versions[0].version} of the dataset "{dataset}" has the rows of {taken.period}'
+        problem = f"{problem}, and {self.period} is part of it: its rows would be there twice"
+        hint = f"run the project for {taken.period} again, or register the output under another name"
+        raise UserError(REGISTRATION_CONFLICT.at(step.place, problem=problem, hint=hint))
 
     def _kept(self, rows: DataFrame, step: OutputStep, dataset: str, expressing: Expressing) -> Registration:
         types = {column.name: str(column.type) for column in self.plan.columns_after(step.seq)}
@@ -72,4 +89,5 @@ class StorageRegistrar:
                 for file in written.files
             ),
             mode=step.mode,
+            covers=tuple(each.identifier for each in self.periods.descendants(self.period)),
         )

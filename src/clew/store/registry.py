@@ -92,7 +92,8 @@ def _files_after(before: Sequence[DatasetFile], registration: Registration) -> l
     """The files of the next version: those of other periods stay, those of this one are replaced or joined."""
     if registration.mode == "append":
         return [*before, *registration.files]
-    return [*(file for file in before if file.period != registration.period), *registration.files]
+    replaced = {registration.period, *registration.covers}
+    return [*(file for file in before if file.period not in replaced), *registration.files]
 
 
 class SqlProjectRegistry:

@@ -96,12 +96,14 @@ class SparkExecutors:
                 storage_root=self.environment.storage_root,
                 inputs=Inputs(self, spark, run.run_id, plan, period),
                 publisher=FilePublisher(run.run_id, destinations.target_of, self._tables(run.run_id, destinations)),
-                registrar=NoRegistrar()
-                if is_draft
-                else StorageRegistrar(run.run_id, plan, request.period, self.environment.storage_root, self.datasets),
+                registrar=NoRegistrar() if is_draft else self._registrar(run.run_id, plan, request.period),
                 linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
             )
         )
+
+    def _registrar(self, run_id: str, plan: Plan, period: str) -> StorageRegistrar:
+        periods, root = self.workspace.periods, self.environment.storage_root
+        return StorageRegistrar(run_id, plan, period, periods, root, self.datasets)
 
     def _tables(self, run_id: str, destinations: Destinations) -> TableOutputs:
         folder = self.environment.storage_root / "runs" / run_id / "output"
@@ -146,7 +148,7 @@ class Inputs:
         request = PinRequest(
             use=use,
             sources=sources,
-            datasources={datasource.id: datasource for datasource in workspace.datasources},
+            datasources={name: each for each in workspace.datasources for name in (each.name, each.id)},
             workspace_root=workspace.root,
             storage_root=self.executors.environment.storage_root,
             run_id=self.run_id,
@@ -155,12 +157,18 @@ class Inputs:
             first_file_ordinal=first_file_ordinal,
             secrets=self.executors.secret,
             tables=PostgresqlTables(),
+            may_be_empty=use.key != self.plan.input.key or self._may_be_empty(use),
         )
         return pin(self.spark, request).part
+
+    def _may_be_empty(self, use: DatasetUse) -> bool:
+        dataset = self.executors.workspace.dataset(use.dataset_id)
+        return dataset is not None and dataset.may_be_empty
 
     def _managed(self, use: DatasetUse, first_file_ordinal: int) -> Part:
         version = self._version(use)
         self._require_columns(use, version)
+        self._require_rows(use, version)
         files = [PartFile(file.path, file.rows, file.size, file.sha256) for file in version.files]
         part = pin_managed(
             use,
@@ -172,6 +180,22 @@ class Inputs:
         )
         describe_part(self.executors.environment.storage_root, f"runs/{self.run_id}/input/{use.key}", part)
         return part
+
+    def _require_rows(self, use: DatasetUse, version: DatasetVersion) -> None:
+        """The input of a run has to have rows; those of a period may lie in the files of a period above or below."""
+        if use.key != self.plan.input.key or self._may_be_empty(use):
+            return
+        name, periods = self.period.identifier, self.executors.workspace.periods
+        near = {name, *(each.identifier for each in (*periods.descendants(name), *periods.ancestors(name)))}
+        if any(file.rows and (use.temporal_mode != "period" or file.period in near) for file in version.files):
+            return
+        of_period = f' for the period "{name}"' if use.temporal_mode == "period" else ""
+        problem = f'version {version.version} of the dataset "{use.dataset_id}" has no rows{of_period}'
+        hint = (
+            f'run the project that registers it for "{name}" first; where it has no rows for good reason, declare the '
+            "dataset under datasets/ with `may_be_empty: true`"
+        )
+        raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
 
     def _require_columns(self, use: DatasetUse, version: DatasetVersion) -> None:
         """A column that a file lacks would be read as NULL, so what a version has taken away is told before."""

@@ -112,7 +112,7 @@ class UnreadFiles:
 
     def _files(self, source: Source) -> list[SourceFile]:
         """The files of a source on this machine; none where they are elsewhere, or gone."""
-        datasource = next((each for each in self.definitions.datasources if each.id == source.datasource_id), None)
+        datasource = self.definitions.datasource(source.datasource_id)
         if source.kind != "path" or not isinstance(datasource, FilesDatasource):
             return []
         folder = local_folder(datasource, self.root)

@@ -75,7 +75,8 @@ REGISTRATION_CONFLICT = Code(
     "RegistrationConflict",
     "{problem}",
     "Two projects register the same dataset, a registered dataset does not have the columns that its definition "
-    "declares, or projects wait for each other's output in a circle.",
+    "declares, projects wait for each other's output in a circle, or a run would register rows of a month whose "
+    "quarter or year is registered already.",
     "let one project register each dataset, with the columns that its definition declares",
 )
 DATASET_CONFLICT = Code(

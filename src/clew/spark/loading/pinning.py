@@ -72,6 +72,8 @@ def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
         part, findings, unit = _written(spark, request, folder, found, is_small=is_small)
         require_unique_key(spark, request.use, request.storage_root, part, unit)
     loaded = sum(file.rows for file in part.files)
+    if loaded == 0 and not request.may_be_empty:
+        raise _nothing_to_load(request, found, findings.rows_read)
     return Pinned(
         part=part,
         rows_read=findings.rows_read,
@@ -79,6 +81,21 @@ def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
         rows_outside_period=findings.rows_read - loaded,
         sources=_descriptions(request, found),
     )
+
+
+def _nothing_to_load(request: PinRequest, found: Sequence[FoundFile], rows_read: int) -> UserError:
+    """A run without a single row would publish empty outputs in the place of good ones."""
+    period = request.period.identifier
+    sources = _descriptions(request, found)
+    place = f"{', '.join(sources[:3])}{' and others' if len(sources) > 3 else ''}"
+    problem = f'{place} {"has" if len(sources) == 1 else "have"} no rows of "{request.use.name}"'
+    if request.use.temporal_mode != "none":
+        problem = f'{problem} for the period "{period}"'
+    if rows_read:
+        others = "the row there is" if rows_read == 1 else f"the {rows_read:,} rows there are"
+        problem = f"{problem}; {others} not of this period"
+    hint = f'put the data of "{period}" there; `may_be_empty: true` in the dataset lets runs go on without rows'
+    return unavailable(problem, hint)
 
 
 def _written(

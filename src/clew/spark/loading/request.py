@@ -28,6 +28,8 @@ class PinRequest:
     """The secret behind a reference."""
     tables: TableReader | None = None
     """Reads tables of PostgreSQL where there is no JDBC driver."""
+    may_be_empty: bool = True
+    """Whether it is all right that there are no rows for the period."""
 
 
 @dataclass(frozen=True, slots=True)
