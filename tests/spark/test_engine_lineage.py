@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 import tempfile
 from collections import Counter
 from datetime import date
@@ -13,10 +12,27 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from carried_lineage import BEHIND, Carried
-from engine_workspaces import DATA, SHOP, Shop, make_shop
+from engine_workspaces import DATA, Shop, make_shop
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from lineage_runs import blocks_of, graph_down, graph_up, leaves, lineage, registered_rows, trace_ids
+from lineage_runs import (
+    EXTRA,
+    PERIOD,
+    aggregate,
+    append,
+    blocks_of,
+    completed,
+    delete,
+    graph_down,
+    graph_up,
+    leaves,
+    lineage,
+    register,
+    registered_rows,
+    trace_ids,
+    update,
+    windowed,
+)
 
 from clew.app.running.datasets import find_dataset
 from clew.app.running.expansion import expand_windows
@@ -36,68 +52,6 @@ from clew.trace.layout import LINEAGE, PARENTS, TRACE_ID, Part, PartFile
 from clew.tracelink import Direction, TraceIdBlock, walk
 
 pytestmark = pytest.mark.usefixtures("spark")
-
-PERIOD = "2026-01"
-
-
-def aggregate(seq: int, *keys: str, selector: str | None = None) -> dict[str, Any]:
-    totals = [{"column": "amount", "expression": "SUM(amount)"}]
-    chosen = {} if selector is None else {"selector": selector}
-    arguments = {"group_by": list(keys), "aggregations": totals}
-    return {"seq": seq, "name": f"step {seq}", "type": "aggregate", **chosen, "arguments": arguments}
-
-
-def update(seq: int, column: str, expression: str, selector: str | None = None) -> dict[str, Any]:
-    chosen = {} if selector is None else {"selector": selector}
-    arguments = {"assignments": [{"column": column, "expression": expression}]}
-    return {"seq": seq, "name": f"step {seq}", "type": "update", **chosen, "arguments": arguments}
-
-
-def append(seq: int, dataset: str, *keys: str, selector: str | None = None) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"source": {"dataset_id": dataset}}
-    if selector is not None:
-        arguments["source_selector"] = selector
-    if keys:
-        totals = [{"column": "amount", "expression": "SUM(amount)"}]
-        arguments["aggregation"] = {"group_by": list(keys), "aggregations": totals}
-    return {"seq": seq, "name": f"step {seq}", "type": "append", "arguments": arguments}
-
-
-def delete(seq: int, selector: str) -> dict[str, Any]:
-    return {"seq": seq, "name": f"step {seq}", "type": "delete", "selector": selector}
-
-
-def register(seq: int, dataset: str, path: str = "out/{dataset}") -> dict[str, Any]:
-    destination = {"datasource_id": "reports", "path": path.format(dataset=dataset)}
-    columns = ["id", "currency", "amount", "_period"]
-    arguments = {"destination": destination, "columns": columns, "register_as_dataset": dataset}
-    return {"seq": seq, "name": f"step {seq}", "type": "output", "arguments": arguments}
-
-
-EXTRA = {
-    "id": "extra",
-    "main_table": {
-        "name": "extra",
-        "columns": [
-            {"name": "id", "type": "integer"},
-            {"name": "currency", "type": "string"},
-            {"name": "amount", "type": "decimal(12,2)"},
-        ],
-    },
-}
-
-
-def windowed(shop: Shop, **more: int) -> Shop:
-    """From now on no step is small enough to write links."""
-    settings_ = json.loads(json.dumps(SHOP["clew.yaml"]))
-    settings_["environments"]["dev"]["tracelink"] = {"links_up_to_rows": 0, **more}
-    return shop.write({"clew.yaml": settings_})
-
-
-def completed(shop: Shop, project: str) -> RunView:
-    view = shop.run(project, PERIOD)
-    assert view.snapshot.status.value == "COMPLETED", view.failure
-    return view
 
 
 @pytest.fixture(scope="module")
