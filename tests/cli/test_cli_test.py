@@ -56,3 +56,46 @@ def test_a_path_that_does_not_exist_is_said(clew: Callable, tmp_path: Path, no_s
     assert answer.code == 1
     assert "scenarios/none.yaml" in answer.err
     assert "no such file or folder" in answer.err
+
+
+ROWS_IN_FILE = """
+name: filed
+period: "2026"
+periods: [{identifier: "2026", level: year, start_date: 2026-01-01, end_date: 2026-12-31}]
+datasets:
+  - id: rates
+    file: FILE
+    main_table:
+      name: rates
+      temporal_mode: bitemporal
+      columns: [{name: id, type: integer}, {name: fixed, type: boolean}]
+project:
+  id: inline
+  input_dataset: rates
+  operations: [{seq: 1, name: out, type: output, arguments: {destination: {location: {path: out}}}}]
+expected_output: {rows: []}
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "code", "says"),
+    [
+        ("rows.csv", b"id,fixed,_period_from\n1,true,2026-13\n", "SchemaMismatch", "neither a date nor a period"),
+        ("rows.csv", b"id,fixed,_period_from\n1,yes,2026\n", "SchemaMismatch", '"yes" in the column "fixed" is not'),
+        ("rows.csv", b"id,fixed\n1,true,x\n", "SchemaMismatch", "rows.csv, line 2 has 3 values for 2 columns"),
+        ("rows.csv", b"id,fixed\n\xff,true\n", "SourceUnavailable", "cannot read rows.csv"),
+        ("rows.csv", b"", "SchemaMismatch", "rows.csv is empty: it has no header"),
+        ("rows.parquet", b"PAR1", "SourceUnavailable", "cannot read rows.parquet"),
+        ("rows.txt", b"id\n", "SourceUnavailable", "cannot be read from rows.txt"),
+        ("none.csv", None, "SourceUnavailable", "there is no file none.csv"),
+    ],
+)
+def test_a_file_of_rows_that_is_of_no_use_is_an_error_at_its_place(
+    clew: Callable, tmp_path: Path, no_spark: None, file: str, content: bytes | None, code: str, says: str
+) -> None:
+    write_workspace(tmp_path, {"scenarios/one.yaml": ROWS_IN_FILE.replace("FILE", file)})
+    if content is not None:
+        (tmp_path / "scenarios" / file).write_bytes(content)
+    [scenario] = clew("test", "--json").json["scenarios"]
+    assert (scenario["status"], scenario["error"]["code"], scenario["error"]["line"]) == ("error", code, 7)
+    assert says in scenario["error"]["message"]

@@ -67,7 +67,7 @@ def read_csv(path: Path) -> list[tuple[int, str | None]]:
 
 def read_jsonl(path: Path) -> list[tuple[int, str | None]]:
     found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [(row["k"], row.get("a,b")) for row in found]
+    return [(row["k"], row["a,b"]) for row in found]
 
 
 def read_parquet(path: Path) -> list[tuple[int, str | None]]:

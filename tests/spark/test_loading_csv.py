@@ -202,6 +202,12 @@ def test_a_missing_column_is_named_with_the_file_and_near_names(bench: Bench) ->
     assert 'b.csv has no column "name"' in message
 
 
+def test_all_missing_columns_are_named_at_once(bench: Bench) -> None:
+    bench.write("a.csv", "other\n1\n")
+    message = bench.problem(TWO, path_source("a.csv"))
+    assert message == 'a.csv has no columns "id", "name", which the dataset "things" has'
+
+
 @pytest.mark.parametrize(("mark", "written"), [(";", ";"), ("\t", "\\t"), ("|", "|")])
 def test_a_header_with_other_delimiters_is_shown_with_the_option_for_them(mark: str, written: str) -> None:
     with pytest.raises(UserError) as told:
@@ -243,6 +249,9 @@ def test_bytes_that_are_no_utf_8_are_refused(bench: Bench) -> None:
     message = bench.problem(TWO, path_source("a.csv"))
     assert "a.csv, line 3" in message
     assert "not UTF-8" in message
+    with pytest.raises(UserError) as caught:
+        bench.pin(TWO, path_source("a.csv"))
+    assert "`encoding`" in (caught.value.diagnostic.hint or "")
 
 
 def test_a_field_with_thousands_of_quotes_is_read(bench: Bench) -> None:

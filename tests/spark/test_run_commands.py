@@ -142,3 +142,44 @@ def test_scenarios_pass_fail_and_err(clew: Callable[..., Answer], sample: Path) 
     assert (mismatch["kind"], mismatch["where"], mismatch["columns"]) == ("trace", "trace of step 20", ["account_code"])
     assert mismatch["actual"] == {"account_code": "5210 -> 5290"}
     assert 'failures="1" errors="1"' in (sample / "junit.xml").read_text()
+
+
+BY_PERIODS = """
+name: rates from one period to another
+periods: [{identifier: "2026-01", level: month, start_date: 2026-01-01, end_date: 2026-01-31}]
+period: "2026-01"
+datasets:
+  - id: rates
+    main_table:
+      name: rates
+      temporal_mode: bitemporal
+      columns: [{name: id, type: integer}]
+    ROWS
+project:
+  id: inline
+  input_dataset: rates
+  operations: [{seq: 1, name: out, type: output, arguments: {destination: {location: {path: out}}, columns: [id]}}]
+expected_output: {rows: [{id: 1}, {id: 3}, {id: 5}]}
+"""
+TIMES = (
+    (1, "2026-01", ""),
+    (2, "2025-Q1", "2026-01"),
+    (3, "2025", "2026-02"),
+    (4, "2026-02", ""),
+    (5, "2025-12-31", ""),
+)
+
+
+def test_rows_of_scenarios_may_begin_and_end_with_periods_whether_these_are_listed_or_not(
+    clew: Callable[..., Answer], sample: Path
+) -> None:
+    cells = [f'{{id: {row}, _period_from: "{start}", _period_to: {end or "null"}}}' for row, start, end in TIMES]
+    written = BY_PERIODS.replace("ROWS", f"rows: [{', '.join(cells)}]")
+    (sample / "data/times.csv").write_text(
+        "id,_period_from,_period_to\n" + "".join(f"{row},{start},{end}\n" for row, start, end in TIMES)
+    )
+    filed = BY_PERIODS.replace("ROWS", "file: data/times.csv").replace("name: rates", "name: filed rates", 1)
+    (sample / "one.yaml").write_text(written)
+    (sample / "two.yaml").write_text(filed)
+    answer = clew("test", "one.yaml", "two.yaml", "--json", cwd=sample)
+    assert [each["status"] for each in answer.json["scenarios"]] == ["pass", "pass"], answer.out

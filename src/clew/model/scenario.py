@@ -64,7 +64,9 @@ class ScenarioDataset(Located):
         ListOf(NAME, "columns"), "The columns that together tell one row from another.", default=()
     )
     rows: tuple[Row, ...] | None = key(_ROWS, "The rows.", default=None)
-    file: str | None = key(PATH, "A CSV or Parquet file with the rows, beside the scenario.", default=None)
+    file: str | None = key(
+        PATH, "A CSV or Parquet file with the rows, from the scenario or the workspace on.", default=None
+    )
 
     def check(self) -> Iterator[Diagnostic]:
         """Rows come from one place, and the natural key exists."""

@@ -28,6 +28,9 @@ _SPARK_FORMATS = {**_TEXTS, "orc": "orc", "parquet": "parquet"}
 _CSV_OPTIONS = {"delimiter": "sep", "null_value": "nullValue"}
 """Our names of options for CSV, as Spark's. Quotes inside of quotes are doubled, as everybody reads them."""
 
+_JSON_OPTIONS = {"ignoreNullFields": "false"}
+"""Every row has every column, NULL where there is no value: readers learn the columns from the rows."""
+
 
 Further = Callable[[Sequence[Path]], tuple[DataFrame, bool]]
 """Gives further rows of an output from the files that hold its first ones, and says whether they are few."""
@@ -89,6 +92,8 @@ def _staged(rows: DataFrame, destination: Destination) -> Callable[[], None]:
     if spark_format == "csv":
         given = {_CSV_OPTIONS.get(key, key): value for key, value in options.items()}
         options = {"header": "true", "escape": '"', **given}
+    elif spark_format == "json":
+        options = {**_JSON_OPTIONS, **options}
     _require_room(destination, spark_format)
     with _told_as_conflict(destination):
         destination.path.parent.mkdir(parents=True, exist_ok=True)

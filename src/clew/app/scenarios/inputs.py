@@ -1,6 +1,5 @@
 """Rows that a scenario gives, as the pinned input of a run."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -10,14 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clew.app.given_values import given_value
-from clew.app.scenarios.temporal import is_seen
+from clew.app.scenarios.row_files import find_rows, rows_of_file
+from clew.app.scenarios.temporal import first_day, is_seen
 from clew.diagnostics import ClewError, Span, UserError, did_you_mean
-from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
+from clew.diagnostics.codes.engine import SCHEMA_MISMATCH
 from clew.lang.typed import Value
 from clew.lang.types import Kind, Type
 from clew.model import Period, PeriodTree, ScenarioDataset
 from clew.plan.datasets import DatasetUse
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE, Part, PartFile
+
+_TIMES = ("_period_from", "_period_to")
+"""Columns that hold days, or identifiers of periods that stand for their first day."""
 
 _SIMPLE = {
     Kind.STRING: pa.string(),
@@ -81,20 +84,10 @@ class InputWriter:
             yield from self._from_file(dataset, dataset.file)
 
     def _from_file(self, dataset: ScenarioDataset, name: str) -> Iterator[GivenRow]:
-        """Rows of a file beside the scenario."""
-        path = self.workspace_root / Path(dataset.span.file).parent / name
         span = dataset.place("file")
-        if not path.is_file():
-            raise UserError(SOURCE_UNAVAILABLE.at(span, problem=f"there is no file {name}"))
-        if path.suffix == ".parquet":
-            for index, values in enumerate(pq.read_table(path).to_pylist()):
-                yield GivenRow(values, name, index + 1, span)
-            return
-        with path.open(encoding="utf-8", newline="") as lines:
-            reader = csv.DictReader(lines)
-            for values in reader:
-                given = {key: value if value != "" else None for key, value in values.items()}
-                yield GivenRow(given, name, reader.line_num, span)
+        path = find_rows(name, self.workspace_root / dataset.span.file, self.workspace_root, span)
+        for number, values in rows_of_file(path, span):
+            yield GivenRow(values, name, number, span)
 
     def _typed(self, use: DatasetUse, row: GivenRow) -> dict[str, Value]:
         """The values of all columns, NULL where the row says nothing."""
@@ -110,10 +103,19 @@ class InputWriter:
             if value is None and not column.nullable and column.name != "_period":
                 problem = f'the column "{column.name}" of {use.name} cannot be empty'
                 raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem))
-            typed[column.name] = None if value is None else _typed_value(value, column.name, column.type, row)
+            typed[column.name] = None if value is None else self._value(value, column.name, column.type, row)
         period = row.values.get("_period")
         typed["_period"] = str(period) if period is not None else None
         return typed
+
+    def _value(self, value: object, column: str, type_: Type, row: GivenRow) -> Value:
+        if column in _TIMES:
+            day = first_day(value, self.periods)
+            if day is None:
+                problem = f'"{value}" in the column "{column}" is neither a date nor a period'
+                raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem))
+            return day if type_.kind is Kind.DATE else str(value)
+        return _typed_value(value, column, type_, row)
 
 
 def _arrow_type(type_: Type) -> pa.DataType:
@@ -123,6 +125,6 @@ def _arrow_type(type_: Type) -> pa.DataType:
 def _typed_value(value: object, column: str, type_: Type, row: GivenRow) -> Value:
     try:
         return given_value(value, type_)
-    except (ClewError, ValueError, TypeError):
-        problem = f'{value!r} in the column "{column}" is not {type_}'
+    except (ClewError, ValueError, KeyError, TypeError):
+        problem = f'"{value}" in the column "{column}" is not {type_}'
         raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem)) from None

@@ -14,11 +14,17 @@ from clew.model import Period, PeriodTree
 from clew.model.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.spark.loading.periods import first_day_of_text, is_no_time, period_condition
-from clew.spark.loading.problems import mismatch, place, shown
+from clew.spark.loading.problems import NO_JSON_OBJECT, NOT_UTF8, mismatch, place, shown
 from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell
 from clew.spark.sql import quoted, spark_type
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 
+_HINT = "correct the line; a field with a line break inside needs the option `multiline: true`"
+_HINTS = {
+    NOT_UTF8: "save the file as UTF-8; for csv, the option `encoding` of the rule names another",
+    NO_JSON_OBJECT: "write one JSON object on each line",
+}
+"""What to do about a line, by what is wrong with it."""
 _COUNTS = "__counts"
 _FIRST = "__first"
 _TEMPORAL = (PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN)
@@ -181,9 +187,9 @@ def _bare(alias: str) -> str:
 
 def _said(check: _Check, use: DatasetUse, where: str, quotation: str, others: str) -> UserError:
     if check.column is None:
-        hint = "correct the line; a field with a line break inside needs the option `multiline: true`"
-        return mismatch(f'{where}, cannot be read as a row of "{use.dataset_id}": {quotation}{others}', hint)
-    name = f'column "{check.column.name}" of "{use.dataset_id}"'
+        hint = _HINTS.get(quotation, _HINT)
+        return mismatch(f'{where}, cannot be read as a row of "{use.name}": {quotation}{others}', hint)
+    name = f'column "{check.column.name}" of "{use.name}"'
     value = "a value" if check.column.privacy else shown(quotation)
     match check.fault:
         case "missing":

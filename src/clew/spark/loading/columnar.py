@@ -121,7 +121,7 @@ def cells_of(use: DatasetUse, fields: Fields, origin: Origin) -> tuple[Fields, d
         elif serves(type_, column.type):
             cells[column.name] = TypedCell(quoted(name), type_)
         else:
-            problem = f'column "{column.name}" of {origin.shown} is {type_}, but {column.type} in "{use.dataset_id}"'
+            problem = f'column "{column.name}" of {origin.shown} is {type_}, but {column.type} in "{use.name}"'
             raise mismatch(problem, "write the data with the type of the dataset, or correct the dataset")
     if use.temporal_mode == "period" and PERIOD_COLUMN not in cells and origin.period is not None:
         cells[PERIOD_COLUMN] = TextCell(text_literal(origin.period))

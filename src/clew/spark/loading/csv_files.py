@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from clew.plan.resolution import Source
 from clew.spark.loading.files import SourceFile
 from clew.spark.loading.lines import LINE
-from clew.spark.loading.problems import unavailable
+from clew.spark.loading.problems import NOT_UTF8, unavailable
 from clew.spark.sql.literals import text_literal
 
 FIELDS = "__fields"
@@ -177,7 +177,7 @@ def broken(options: CsvOptions, fields: int) -> str:
     """SQL for why a line is broken."""
     cases = list[str]()
     if options.encoding in {"utf-8", "ascii"}:
-        cases.append(f"WHEN NOT is_valid_utf8({LINE}) THEN 'it is not UTF-8 text'")
+        cases.append(f"WHEN NOT is_valid_utf8({LINE}) THEN '{NOT_UTF8}'")
     if options.quote:
         quoted_line = f"contains({LINE}, {text_literal(options.quote)})"
         shape = text_literal(_well_quoted(options))

@@ -8,6 +8,8 @@ from clew.model.dataset import PERIOD_COLUMN
 from clew.plan.datasets import DatasetUse
 from clew.spark.loading.problems import mismatch
 
+_MOST_LISTED = 20
+"""Columns in one message."""
 _OTHER_DELIMITERS = {";": ";", "\t": "\\t", "|": "|"}
 """What separates columns where a comma does not, and how it is written."""
 
@@ -32,7 +34,7 @@ def positions_of(use: DatasetUse, names: Sequence[str], origin: Origin) -> Mappi
     folded = dict[str, list[int]]()
     for position, name in enumerate(names):
         folded.setdefault(name.casefold(), []).append(position)
-    found = dict[str, int]()
+    found, missing = dict[str, int](), list[str]()
     for column in use.columns:
         if names.count(column.name) > 1:
             raise mismatch(f'{origin.shown} has the column "{column.name}" twice', "remove or rename one of them")
@@ -42,17 +44,22 @@ def positions_of(use: DatasetUse, names: Sequence[str], origin: Origin) -> Mappi
         elif len(near) == 1:
             found[column.name] = near[0]
         elif column.name != PERIOD_COLUMN or origin.period is None:
-            raise _missing(use, column.name, names, origin)
+            missing.append(column.name)
+    if missing:
+        raise _missing(use, missing, names, origin)
     return found
 
 
-def _missing(use: DatasetUse, column: str, names: Sequence[str], origin: Origin) -> Exception:
-    problem = f'{origin.shown} has no column "{column}", which the dataset "{use.dataset_id}" has'
-    listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-    hint = did_you_mean(column, names) or f"its columns are {listed}"
+def _missing(use: DatasetUse, missing: Sequence[str], names: Sequence[str], origin: Origin) -> Exception:
+    columns = f"column{'s' if len(missing) > 1 else ''} " + ", ".join(f'"{name}"' for name in missing[:_MOST_LISTED])
+    more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
+    problem = f'{origin.shown} has no {columns}{more}, which the dataset "{use.name}" has'
+    listed = ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
+    near = did_you_mean(missing[0], names) if len(missing) == 1 else None
+    hint = near or f"its columns are {listed}"
     other = next((mark for mark in _OTHER_DELIMITERS if len(names) == 1 and mark in names[0]), None)
     if other is not None:
         hint = f'its header is "{names[0]}": set the option `delimiter` of the rule to "{_OTHER_DELIMITERS[other]}"'
-    elif column == PERIOD_COLUMN:
+    elif list(missing) == [PERIOD_COLUMN]:
         hint = "add the column to the data, or put {period} into the path of the rule"
     return mismatch(problem, hint)

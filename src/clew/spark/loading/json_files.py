@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from clew.spark.loading.csv_files import FIELDS
 from clew.spark.loading.lines import LINE
+from clew.spark.loading.problems import NO_JSON_OBJECT, NOT_UTF8
 from clew.spark.sql import quoted
 from clew.spark.sql.literals import text_literal
 
@@ -29,6 +30,6 @@ def parsed(columns: Sequence[str]) -> Column:
 def broken() -> str:
     """SQL for why a line is broken."""
     return (
-        f"CASE WHEN NOT is_valid_utf8({LINE}) THEN 'it is not UTF-8 text' "
-        f"WHEN coalesce(size({FIELDS}), 0) <> 1 OR {FIELDS}[0] IS NULL THEN 'it is not one JSON object' END"
+        f"CASE WHEN NOT is_valid_utf8({LINE}) THEN '{NOT_UTF8}' "
+        f"WHEN coalesce(size({FIELDS}), 0) <> 1 OR {FIELDS}[0] IS NULL THEN '{NO_JSON_OBJECT}' END"
     )

@@ -45,7 +45,7 @@ def require_unique_key(spark: SparkSession, use: DatasetUse, root: Path, part: P
         row = twice[0]
         places = [place(row[name]["file"], row[name]["line"], unit) for name in ("__one", "__other")]
         count = row["__rows"]
-        told = f'two rows of "{use.dataset_id}"' if count == 2 else f'{count} rows of "{use.dataset_id}"'
+        told = f'two rows of "{use.name}"' if count == 2 else f'{count} rows of "{use.name}"'
         where = f"{places[0]}, and {places[1]}"
         raise mismatch(f"{told} have the natural key {_shown_key(use, names, row)}: {where}", "remove one of them")
 

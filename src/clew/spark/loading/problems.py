@@ -3,6 +3,10 @@
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
 
+NOT_UTF8 = "it is not UTF-8 text"
+NO_JSON_OBJECT = "it is not one JSON object"
+"""What can be wrong with a line as a whole."""
+
 _LONGEST_VALUE = 80
 
 
