@@ -16,6 +16,7 @@ from trace_writer import SYSTEM, Style, Writer, stored_type
 
 from clew.app.running.plans import kept_plan
 from clew.plan import Plan
+from clew.plan.conflicts import datasets_read
 from clew.plan.steps import OutputStep
 from clew.runs.artifacts import ArtifactRef
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
@@ -92,10 +93,10 @@ class InterpretingExecutor:
         return writer
 
     def _managed(self) -> set[str]:
-        return {use.dataset_id for use in [self.plan.input] if use.resolver_source == "managed"}
+        return {use.dataset_id for use in datasets_read(self.plan) if use.resolver_source == "managed"}
 
     def _version(self, dataset: str) -> DatasetVersion:
-        wanted = self.plan.input.pinned_version
+        wanted = next(use.pinned_version for use in datasets_read(self.plan) if use.dataset_id == dataset)
         return next(v for v in self.engine.registry.versions(dataset) if wanted in {None, v.version})
 
     def _as_pinned(self, part: Part, managed: Mapping[str, DatasetVersion]) -> Part:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -39,6 +40,12 @@ def write_file(path: Path, text: str) -> None:
     except OSError as error:
         reason = f"{path}: {error.strerror or error}"
         raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=reason, hint="name another file")) from error
+
+
+def terminal_width() -> int | None:
+    """How many columns the terminal has; None where the output is none, and lines may be as long as they are."""
+    is_measured = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if is_measured else None
 
 
 def tolerate_any_text() -> None:

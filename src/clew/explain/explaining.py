@@ -4,15 +4,15 @@ Every question leads to an earlier step or to another run, so the tree ends. It 
 than anybody would read; what was cut can be asked for by itself.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, ROW_NOT_FOUND
-from clew.explain.conditions import all_of, equals, with_values
-from clew.explain.labels import key_label, row_label
-from clew.explain.parents import Contribution, contributing_call, keys_of_group, look_at, parents_of
+from clew.explain.conditions import all_of, equals
+from clew.explain.joins import joined
+from clew.explain.parents import Contribution, Parent, contributing_call, keys_of_group, look_at, parents_of
 from clew.explain.pinned import DatasetRow, dataset_row, dataset_rows
 from clew.explain.recompute import compared
 from clew.explain.selection import deleted_by
@@ -23,7 +23,6 @@ from clew.explain.tree import (
     Deleted,
     Explanation,
     Input,
-    JoinedRow,
     Loaded,
     Parents,
     Recomputed,
@@ -33,10 +32,9 @@ from clew.explain.tree import (
     Updated,
 )
 from clew.explain.upstream import UpstreamRuns
-from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, walk
-from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, Join, PlannedExpression, Step, UpdateStep
+from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, PlannedExpression, Step, UpdateStep
 from clew.trace.reader import RunTrace
 from clew.trace.records import State, TraceEntry
 
@@ -76,8 +74,7 @@ def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
     if not found.rows:
         hint = "`clew trace RUN --where` shows which rows a condition finds"
         raise UserError(ROW_NOT_FOUND.anywhere(problem=f"no row matches {where}", hint=hint))
-    key = trace.plan.input.natural_key
-    examples = ", ".join(key_label(row.state, key) or row.row_id for row in found.rows)
+    examples = ", ".join(trace.name(row.row_id, row.state) or row.row_id for row in found.rows)
     count = f"more than {len(found.rows)}" if found.has_more else len(found.rows)
     raise UserError(AMBIGUOUS_ROW.anywhere(count=count, examples=examples))
 
@@ -120,8 +117,19 @@ class _Explainer:
     def _explanation(
         self, row_id: str, column: str, value: Value, at: int, entries: tuple[TraceEntry, ...], cause: Cause
     ) -> Explanation:
-        label = row_label(entries[-1].full_state, self.trace.plan.input.natural_key, self._creator(entries))
-        return Explanation(self.trace.run_id, row_id, label, column, value, at, cause, self.trace.trace_id(row_id))
+        label = self.trace.name(row_id, entries[-1].full_state)
+        return Explanation(
+            run_id=self.trace.run_id,
+            row_id=row_id,
+            label=label,
+            column=column,
+            value=value,
+            at=at,
+            cause=cause,
+            trace_id=self.trace.trace_id(row_id),
+            project=self.trace.plan.name,
+            period=self.trace.period,
+        )
 
     def _entries(self, row_id: str, at: int) -> tuple[TraceEntry, ...]:
         if row_id not in self._histories:
@@ -135,10 +143,6 @@ class _Explainer:
             assert state.diagnostic is not None  # noqa: S101 - there is no entry up to then
             raise UserError(state.diagnostic)
         return entries
-
-    def _creator(self, entries: tuple[TraceEntry, ...]) -> Step | None:
-        seq = entries[0].operation_seq
-        return self.trace.run.step(seq) if seq else None
 
     def _cause(
         self, row_id: str, column: str, entries: tuple[TraceEntry, ...], entry: TraceEntry | None, depth: int
@@ -194,7 +198,7 @@ class _Explainer:
     ) -> Updated:
         assignment = next(each for each in step.assignments if each.column == column)
         before = self._state_before(step, entries)
-        seen, joins = self._joined(step, row_id, before)
+        seen, joins = joined(self.trace, step, self._see(row_id, before))
         tree = assignment.value.tree
         inputs = list[Input]()
         for table, name in _in_order(tree):
@@ -203,12 +207,13 @@ class _Explainer:
                 explanation = self._deeper(row_id, name, self.trace.run.before(step.seq), depth)
                 inputs.append(Input(name, value, explanation))
             else:
-                inputs.append(Input(f"{table}.{name}", value, joins[table]))
+                match = joins[table]
+                inputs.append(Input(f"{table}.{name}", value, match.told, self._written(match.row, name, depth)))
         return Updated(
             step=StepRef.of(step),
             expression=assignment.value.text,
             inputs=tuple(inputs),
-            joins=tuple(joins.values()),
+            joins=tuple(join.told for join in joins.values()),
             recomputed=compared(stored, lambda: evaluator(tree)(seen)),
         )
 
@@ -229,7 +234,7 @@ class _Explainer:
     def _selects(self, step: UpdateStep, row_id: str, entries: tuple[TraceEntry, ...]) -> bool:
         if step.selector is None:
             return True
-        seen, _ = self._joined(step, row_id, self._state_before(step, entries))
+        seen, _ = joined(self.trace, step, self._see(row_id, self._state_before(step, entries)))
         return evaluator(step.selector.tree)(seen) is True
 
     def _deleted(self, row_id: str, step: DeleteStep, entries: tuple[TraceEntry, ...]) -> Deleted:
@@ -270,7 +275,8 @@ class _Explainer:
     def _contributor(self, each: Contribution, argument: Expression | None, step: Step, depth: int) -> Contributor:
         parent = each.parent
         if parent.ordinal is None:
-            return Contributor(None, parent.label, each.value, each.share, parent.source)
+            brought = tuple(self._brought(parent, argument, depth))
+            return Contributor(None, parent.label, each.value, each.share, parent.source, brought)
         row_id = self.trace.row_ids.row_id(parent.ordinal)
         before = self.trace.run.before(step.seq)
         inputs = tuple(
@@ -278,6 +284,13 @@ class _Explainer:
             for table, name in (_in_order(argument) if argument is not None else ())
         )
         return Contributor(row_id, parent.label, each.value, each.share, None, inputs)
+
+    def _brought(self, parent: Parent, argument: Expression | None, depth: int) -> Iterator[Input]:
+        """The values of a row of another dataset that a run has registered, and why it wrote them."""
+        for table, name in _in_order(argument) if argument is not None else ():
+            upstream = self._written(parent.row, name, depth)
+            if upstream is not None:
+                yield Input(f"{table}.{name}", parent.seen.tables[table][name], None, upstream)
 
     def _appended(self, column: str, step: AppendStep, entry: TraceEntry, depth: int) -> Cause:
         planned = next((each.value for each in step.columns if each.column == column), None)
@@ -298,7 +311,7 @@ class _Explainer:
             source=row.source,
             inputs=inputs,
             recomputed=compared(entry.full_state[column], lambda: evaluator(planned.tree)(seen)),
-            upstream=self._written(row, names[0], depth) if len(names) == 1 and depth else None,
+            upstream=self._written(row, names[0], depth) if len(names) == 1 else None,
         )
 
     def _source_row(self, step: AppendStep, entry: TraceEntry) -> DatasetRow | None:
@@ -327,8 +340,10 @@ class _Explainer:
             return None
         return self.explain(row_id, column, at, depth - 1)
 
-    def _written(self, row: DatasetRow, column: str, depth: int) -> Explanation | None:
+    def _written(self, row: DatasetRow | None, column: str, depth: int) -> Explanation | None:
         """Why the run that registered a row's dataset wrote one of its values."""
+        if row is None or depth == 0:
+            return None
         found = self.upstream.producer(row.pinned()) if self.upstream is not None else None
         if found is None or not self.budget.take():
             return None
@@ -336,39 +351,12 @@ class _Explainer:
         known = dict(found.trace.run.columns(found.at))
         return other.explain(found.row_id, column, found.at, depth - 1) if column in known else None
 
-    def _joined(self, step: UpdateStep, row_id: str, before: State) -> tuple[Row, dict[str, JoinedRow]]:
-        """What the expressions of an update saw, and the rows that its joins found."""
-        seen = self._see(row_id, before)
-        joins = dict[str, JoinedRow]()
-        for join in step.joins:
-            found = list(self._candidates(join, seen))
-            empty: Mapping[str, Value] = dict.fromkeys(column.name for column in join.dataset.columns)
-            cells = found[0].cells if found else empty
-            seen = Row({**seen.tables, join.alias: cells}, self.trace.today)
-            joins[join.alias] = _joined_row(join, found)
-        return seen, joins
-
-    def _candidates(self, join: Join, seen: Row) -> Iterable[DatasetRow]:
-        condition = with_values(join.on.tree, join.alias, seen)
-        return dataset_rows(self.trace, join.dataset, condition, join.alias, limit=2)
-
     def _state_before(self, step: Step, entries: tuple[TraceEntry, ...]) -> dict[str, Value]:
         earlier = [entry for entry in entries if entry.operation_seq < step.seq][-1].full_state
         return {name: earlier.get(name) for name, _ in self.trace.run.columns(self.trace.run.before(step.seq))}
 
     def _see(self, row_id: str, cells: State) -> Row:
         return Row({self.trace.plan.input.table: {**cells, "_row_id": row_id}}, self.trace.today)
-
-
-def _joined_row(join: Join, found: list[DatasetRow]) -> JoinedRow:
-    name = join.dataset.name
-    if not found:
-        return JoinedRow(join.alias, name, join.on.text, None, matches=0)
-    label = key_label(found[0].cells, join.dataset.natural_key) or None
-    since = found[0].cells.get("_period_from")
-    if label is not None and since is not None:
-        label += f" from {to_text(since)}"
-    return JoinedRow(join.alias, name, join.on.text, found[0].cells, label, found[0].source, len(found))
 
 
 def _in_order(expression: Expression) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Explanations as an outline of sentences, which a terminal and a page show in their own ways."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from clew.explain.tree import (
@@ -24,6 +24,9 @@ from clew.explain.why_not import InOutput, LeftOut, MadeLater, NeverLoaded, Wher
 from clew.lang.text_form import text_of_value
 from clew.lang.typed import Value
 from clew.trace.records import Source
+
+_SHORT = 8
+"""How much of a run id is enough to name the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,7 @@ def _how(cause: Cause) -> Item:
     """How a value came about."""
     match cause:
         case Loaded():
-            children = () if cause.upstream is None else (_upstream(cause.upstream),)
-            return Item(f"loaded, {source_text(cause.source)}", children)
+            return Item(f"loaded, {source_text(cause.source)}", _upstreams(cause.upstream))
         case Unset():
             return Item(cause.reason)
         case Deleted():
@@ -79,8 +81,7 @@ def _appended(cause: Appended) -> Iterable[Item]:
         yield Item(f"from {source_text(cause.source)}")
     for each in cause.inputs:
         yield _input(each)
-    if cause.upstream is not None:
-        yield _upstream(cause.upstream)
+    yield from _upstreams(cause.upstream)
 
 
 def _summarised(cause: Summarised) -> Iterable[Item]:
@@ -96,7 +97,7 @@ def _summarised(cause: Summarised) -> Iterable[Item]:
 
 def _contributor(each: Contributor) -> Item:
     share = "" if each.share is None else f"  {each.share * 100:.1f} %"
-    value = "" if each.value is None and each.share is None else f"{shown(each.value)}{share}  "
+    value = "" if each.value is None and not each.inputs else f"{shown(each.value)}{share}  "
     source = "" if each.source is None else f"  {source_text(each.source)}"
     if len(each.inputs) == 1 and isinstance(each.inputs[0].explanation, Explanation):
         how = _how(each.inputs[0].explanation.cause)
@@ -110,24 +111,31 @@ def _input(each: Input) -> Item:
             how = _how(each.explanation.cause)
             return Item(f"{each.name} = {shown(each.value)}  {how.text}", how.children)
         case JoinedRow():
-            return Item(f"{each.name} = {shown(each.value)}  {_joined(each.explanation)}")
+            return Item(f"{each.name} = {shown(each.value)}  {_joined(each.explanation)}", _upstreams(each.upstream))
         case None:
-            return Item(f"{each.name} = {shown(each.value)}")
+            return Item(f"{each.name} = {shown(each.value)}", _upstreams(each.upstream))
 
 
 def _joined(join: JoinedRow) -> str:
     if join.row is None:
         return f"no row of {join.dataset} has {join.on}"
-    label = f", {join.label}" if join.label else ""
-    source = f", {source_text(join.source)}" if join.source else ""
-    several = "" if join.matches < 2 else ", the first of several"
-    return f"{join.dataset}{label}{source}{several}"
+    told = [join.dataset, join.label]
+    if join.source is not None and join.source.dataset == join.dataset:
+        told = [join.dataset + _version(join.source), join.label, _file(join.source)]
+    elif join.source is not None:
+        told.append(source_text(join.source))
+    several = None if join.matches < 2 else "the first of several"
+    return ", ".join(each for each in (*told, several) if each)
 
 
-def _upstream(explanation: Explanation) -> Item:
+def _upstreams(explanation: Explanation | None) -> tuple[Item, ...]:
+    """How a value came about in the run that wrote it."""
+    if explanation is None:
+        return ()
     inner = outline(explanation)
     row = explanation.label or explanation.row_id
-    return Item(f"in run {explanation.run_id}, row {row}: {inner.text}", inner.children)
+    run = f"{explanation.project}, {explanation.period}, run {explanation.run_id[:_SHORT]}"
+    return (Item(f"in {run}, row {row}: {inner.text}", inner.children),)
 
 
 def _formula(expression: str, recomputed: Recomputed) -> Item:
@@ -149,12 +157,31 @@ def recomputed_text(recomputed: Recomputed) -> str:
 
 def source_text(source: Source) -> str:
     """The place of a row outside Clew."""
-    version = f" v{source.version}" if source.version is not None else ""
     if source.file is None:
         about = f" ({source.description})" if source.description else ""
-        return f"{source.dataset}{version}{about}"
+        return f"{source.dataset}{_version(source)}{about}"
+    return f"{source.dataset}{_version(source)}, {_file(source)}"
+
+
+def _version(source: Source) -> str:
+    return f" v{source.version}" if source.version is not None else ""
+
+
+def _file(source: Source) -> str | None:
     line = f" line {source.line:,}" if source.line is not None else ""
-    return f"{source.dataset}{version}, {source.file}{line}"
+    return None if source.file is None else f"{source.file}{line}"
+
+
+def _places(sources: Sequence[Source]) -> list[str]:
+    """The places of several rows: lines of one file together."""
+    lines = dict[Source, list[int]]()
+    for source in dict.fromkeys(sources):
+        lines.setdefault(replace(source, line=None), []).extend([] if source.line is None else [source.line])
+    told = list[str]()
+    for source, numbers in lines.items():
+        several = f" lines {', '.join(f'{number:,}' for number in numbers)}" if len(numbers) > 1 else ""
+        told.append(source_text(source if several or not numbers else replace(source, line=numbers[0])) + several)
+    return told
 
 
 def _step(step: StepRef) -> str:
@@ -227,7 +254,7 @@ def never_loaded_lines(where: NeverLoaded) -> tuple[str, ...]:
 def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
     """What became of rows that share their fate."""
     name = ", ".join(each.label or each.row_id for each in rows)
-    places = dict.fromkeys(source_text(each.source) for each in rows if each.source)
+    places = _places([each.source for each in rows if each.source])
     loaded = f"loaded from {' and '.join(places)}" if places else "loaded"
     if rows[0].created_by is not None:
         loaded = f"made in {_step(rows[0].created_by)}" + (f" from {' and '.join(places)}" if places else "")

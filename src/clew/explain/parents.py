@@ -7,13 +7,13 @@ from decimal import Decimal
 from heapq import nsmallest
 
 from clew.explain.conditions import all_of, equals, is_not_deleted
-from clew.explain.labels import row_label
-from clew.explain.pinned import dataset_rows
+from clew.explain.pinned import DatasetRow, dataset_rows
 from clew.explain.recompute import compared
 from clew.explain.tree import Recomputed
 from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Expression, Value, columns_of, walk
+from clew.plan.row_names import name_of, names_of_dataset
 from clew.plan.steps import AggregateStep, AppendStep
 from clew.trace.group_keys import GroupKey
 from clew.trace.reader import RunTrace
@@ -33,7 +33,13 @@ class Parent:
     """None for rows of another dataset."""
     label: str
     seen: Row
-    source: Source | None = None
+    row: DatasetRow | None = None
+    """The row of another dataset."""
+
+    @property
+    def source(self) -> Source | None:
+        """Where a row of another dataset came from."""
+        return None if self.row is None else self.row.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +88,20 @@ def _working_parents(trace: RunTrace, step: AggregateStep, keys: Keys, needed: E
     table, before = trace.plan.input.table, trace.run.before(step.seq)
     types = dict(trace.run.columns(before))
     condition = all_of([*_in_group(keys), is_not_deleted(table), step.selector.tree if step.selector else None])
-    natural_key = [name for name in trace.plan.input.natural_key if name in types]
-    columns = sorted({column for _, column in columns_of(needed) if column in types} | set(natural_key))
+    named_by = trace.names.columns(before)
+    columns = sorted({column for _, column in columns_of(needed) if column in types} | set(named_by))
     for ordinal, cells in trace.working(before).matching(condition, columns, trace.see):
-        label = row_label(cells, natural_key, None)
+        label = trace.names.name(ordinal, cells)
         yield Parent(ordinal, label or trace.row_ids.row_id(ordinal), trace.see(ordinal, cells))
 
 
 def _source_parents(trace: RunTrace, step: AppendStep, keys: Keys) -> Iterator[Parent]:
     source = step.source
     condition = all_of([*_in_group(keys), step.source_selector.tree if step.source_selector else None])
+    names = names_of_dataset(source)
     for row in dataset_rows(trace, source, condition, source.table):
-        label = row_label(row.cells, source.natural_key, None) or f"row {row.ordinal}"
-        yield Parent(None, label, Row({source.table: row.cells}, trace.today), row.source)
+        label = name_of(row.cells, names) or f"row {row.ordinal}"
+        yield Parent(None, label, Row({source.table: row.cells}, trace.today), row)
 
 
 def _in_group(keys: Keys) -> list[Expression]:

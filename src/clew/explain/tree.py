@@ -66,6 +66,8 @@ class Input:
     value: Value
     explanation: "Explanation | JoinedRow | None"
     """None where the tree ends because it is deep or large enough."""
+    upstream: "Explanation | None" = None
+    """For a value of another dataset: why the run that registered the dataset wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,9 @@ class Explanation:
     cause: Cause
     trace_id: int | None = None
     """Under which the lineage of the row is asked for."""
+    project: str = ""
+    period: str = ""
+    """What the run was for."""
 
     @property
     def parents(self) -> Parents | None:

@@ -8,12 +8,12 @@ from typing import Protocol
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import NOT_AN_OUTPUT
 from clew.explain.conditions import decisions
-from clew.explain.labels import row_label
 from clew.explain.selection import deleted_by, selector_texts
 from clew.explain.tree import Decision, Deleted, StepRef
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import columns_of
 from clew.plan.columns import SYSTEM_COLUMNS
+from clew.plan.row_names import name_of, names_of_dataset
 from clew.plan.steps import DeleteStep, OutputStep
 from clew.trace.history import source_of
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
@@ -202,7 +202,7 @@ def _other_periods(trace: RunTrace, where: str) -> Iterator[Elsewhere]:
     for _, cells in found:
         period = cells.get("_period")
         source = source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE])
-        yield Elsewhere(None if period is None else str(period), row_label(cells, use.natural_key, None), source)
+        yield Elsewhere(None if period is None else str(period), name_of(cells, names_of_dataset(use)), source)
 
 
 def output_step(trace: RunTrace, seq: int | None) -> OutputStep:
@@ -224,7 +224,7 @@ def _whereabouts(trace: RunTrace, row_id: str, output: OutputStep) -> Whereabout
     entries = list(trace.history(row_id).entries)
     first = entries[0]
     created_by = trace.run.step(first.operation_seq) if first.operation_seq else None
-    label = row_label(first.full_state, trace.plan.input.natural_key, created_by)
+    label = trace.name(row_id, first.full_state)
     creator = None if created_by is None else StepRef.of(created_by)
     return Whereabouts(row_id, label, first.source, _verdict(trace, row_id, entries, output), creator)
 

@@ -30,6 +30,9 @@ class DatasetUse:
     temporal_mode: TemporalMode
     columns: tuple[DatasetColumn, ...]
     natural_key: tuple[str, ...] = ()
+    row_names: tuple[tuple[str, ...], ...] = ()
+    """Columns that name rows to people where no natural key does: in a dataset that a project registers, the natural
+    key that rows came with, and the keys of groups for summaries. Nobody has checked that they are unique."""
     pinned_version: int | None = None
     """The version that the project asks for; None for the newest active one when a run starts."""
     resolver_id: str | None = None

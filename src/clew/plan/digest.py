@@ -5,7 +5,9 @@ import json
 
 from clew.plan.json_form import to_plain
 
-_DOES_NOT_COUNT = frozenset({"place", "description", "title", "project_version", "digest", "lineage", "reads"})
+_DOES_NOT_COUNT = frozenset(
+    {"place", "description", "title", "project_version", "digest", "lineage", "reads", "row_names"}
+)
 """What may change without another result (where things stand, what people say about them, how often they changed),
 and what follows from the rest."""
 

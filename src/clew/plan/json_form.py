@@ -73,6 +73,9 @@ def _field_names(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record))
 
 
+_LATER_FIELDS = frozenset({"row_names"})
+"""Those that stored plans of an older Clew lack; they have a default."""
+
 _Reader = Callable[[object], object]
 
 
@@ -129,7 +132,8 @@ def _read_record(declared: type, readers: Mapping[str, _Reader], data: object) -
     unknown = written.keys() - readers.keys()
     if unknown:
         raise ValueError(f"{declared.__name__} has no {', '.join(sorted(unknown))}")
-    return declared(**{name: read(written[name]) for name, read in readers.items()})
+    needed = [name for name in readers if name in written or name not in _LATER_FIELDS]
+    return declared(**{name: readers[name](written[name]) for name in needed})
 
 
 def _tag(declared: type) -> tuple[str, object]:

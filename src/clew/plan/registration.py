@@ -12,6 +12,7 @@ from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.expansion import Expansion, PlacedOperation
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
+from clew.plan.row_names import names_of_registered
 from clew.plan.steps import OutputStep
 
 
@@ -55,7 +56,8 @@ def datasets_named_by(project: Project, expansion: Expansion) -> Iterator[str]:
 def registered_use(plan: Plan, name: str) -> DatasetUse:
     """The dataset that a plan registers under a name, as an input for another project.
 
-    It keeps the table name of the project that makes it. Its rows carry their period if `_period` is written.
+    It keeps the table name of the project that makes it. Its rows carry their period if `_period` is written,
+    and the names that people know them by.
     """
     step, columns = _written(plan, name)
     privacy = privacy_by_column(plan)
@@ -70,6 +72,7 @@ def registered_use(plan: Plan, name: str) -> DatasetUse:
             *(DatasetColumn(column.name, column.type, privacy=privacy.get(column.name)) for column in columns),
             *period,
         ),
+        row_names=names_of_registered(plan, step),
     )
 
 

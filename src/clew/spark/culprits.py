@@ -19,6 +19,7 @@ from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Convert, Expression, Value, columns_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
+from clew.plan.row_names import names_of_dataset
 from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, OutputStep, Step, UpdateStep
 from clew.spark.creating import aggregated, source_sql
 from clew.spark.names import joined_column, selected_column
@@ -147,7 +148,12 @@ def _records(suspect: _Suspect, plan: Plan, expressing: Expressing) -> Iterator[
 def _telling(suspect: _Suspect, plan: Plan) -> tuple[str, ...]:
     if suspect.source is not None:
         return SOURCE_FILE, SOURCE_LINE
-    return ORDINAL, *(name for name in plan.input.natural_key if name != "_row_id")
+    return ORDINAL, *(name for name in _name_columns(plan) if name != "_row_id")
+
+
+def _name_columns(plan: Plan) -> tuple[str, ...]:
+    """What rows are called by."""
+    return next(iter(names_of_dataset(plan.input)), ())
 
 
 def _physical(table: str, name: str, suspect: _Suspect, expressing: Expressing) -> str:
@@ -177,7 +183,7 @@ def _which(record: Record, suspect: _Suspect, plan: Plan, expressing: Expressing
         return f"a row of {suspect.source.name}{place}"
     private = {column.name for column in plan.input.columns if column.privacy}
     key = ", ".join(
-        f"{name} {'…' if name in private else record[name]}" for name in plan.input.natural_key if name in record
+        f"{name} {'…' if name in private else record[name]}" for name in _name_columns(plan) if name in record
     )
     row_id = RowIds(expressing.run_id).row_id(record[ORDINAL])
     return f"row {key} ({row_id})" if key else f"row {row_id}"

@@ -6,13 +6,13 @@ out is typed as the plan has it.
 
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 
 from clew.diagnostics import Diagnostic, PlainText, UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
 from clew.lang import Scope, Table, check_condition, parse
-from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row
 from clew.lang.typed import Expression
 from clew.plan.columns import SYSTEM_COLUMNS
@@ -26,8 +26,9 @@ from clew.trace.identity import RowIds
 from clew.trace.layout import Part
 from clew.trace.ordering import Order
 from clew.trace.reading import Reading
-from clew.trace.records import RowState, StepSummary
+from clew.trace.records import RowState, State, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
+from clew.trace.row_names import RowNames
 from clew.trace.row_sets import Cells, RowSet
 from clew.trace.run_parts import RunParts
 from clew.trace.step_records import Page, read_matching, read_records, summaries
@@ -170,15 +171,21 @@ class RunTrace:
         return read_matching(self._reading, step, page, lambda found: rows.judged(found, condition, self.see))
 
     def keys_of(self, records: StepRecords) -> dict[str, str]:
-        """The natural keys of the rows on a page of records, in one text each; without those that have none."""
-        key = [name for name in self.plan.input.natural_key if name in dict(self.run.columns(records.operation_seq))]
+        """The names of the rows on a page of records; without those that have none."""
         ordinals = {self.row_ids.ordinal(record.row_id): record.row_id for record in records.records}
-        rows = self.working(records.operation_seq).values([each for each in ordinals if each is not None], key)
-        told = {
-            ordinals[ordinal]: [to_text(value) for value in cells.values() if value is not None]
-            for ordinal, cells in rows
-        }
-        return {row_id: "/".join(values) for row_id, values in told.items() if values}
+        rows = self.working(records.operation_seq).values(
+            [each for each in ordinals if each is not None], self.names.columns(records.operation_seq)
+        )
+        return {ordinals[ordinal]: name for ordinal, cells in rows if (name := self.names.name(ordinal, cells))}
+
+    @cached_property
+    def names(self) -> RowNames:
+        """What people call the rows."""
+        return RowNames(self.run)
+
+    def name(self, row_id: str, state: State) -> str:
+        """What people call a row in a state; nothing where it has no name."""
+        return self.names.name(self.row_ids.ordinal(row_id), state)
 
     def counts(self) -> tuple[StepSummary, ...]:
         """How many rows each step changed, and in which columns."""

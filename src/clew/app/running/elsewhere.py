@@ -11,7 +11,6 @@ from clew.app.running.tracing import open_trace
 from clew.app.running.unread_files import UnreadFiles
 from clew.app.workspace import Workspace
 from clew.diagnostics import UserError
-from clew.explain.labels import row_label
 from clew.explain.why_not import Elsewhere, RuleOutcome, WhyNot, why_not
 from clew.plan.resolution import rules_considered
 from clew.runs.request import RunFilter
@@ -98,7 +97,7 @@ class OtherRuns:
                 found = trace.search(where, at=0, limit=max(1, limit))
                 for row in found.rows:
                     source = trace.history(row.row_id).entries[0].source
-                    label = row_label(row.state, trace.plan.input.natural_key, None)
+                    label = trace.name(row.row_id, row.state)
                     yield Elsewhere(trace.period, label, source, trace.run_id)
             except UserError:
                 continue

@@ -13,7 +13,6 @@ from pathlib import Path
 from clew.app.running.source_rows import READABLE, SourceRow, rows_of_file
 from clew.app.scenarios.temporal import is_seen
 from clew.diagnostics import PlainText, UserError
-from clew.explain.labels import row_label
 from clew.explain.why_not import Elsewhere
 from clew.lang import Scope, Table, check_condition, parse
 from clew.lang.conversion import to_text
@@ -24,6 +23,7 @@ from clew.model.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLU
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import Source, resolve, rules_passed_over
+from clew.plan.row_names import name_of, names_of_dataset
 from clew.spark.local_files import SourceFile, local_files, local_folder
 from clew.trace.records import Source as RowSource
 
@@ -154,7 +154,7 @@ class UnreadFiles:
         period = cells.get(PERIOD_COLUMN)
         return Elsewhere(
             period=None if period is None else str(period),
-            label=row_label(cells, self.use.natural_key, None),
+            label=name_of(cells, names_of_dataset(self.use)),
             source=RowSource(self.use.dataset_id, file=file.shown, line=row.line),
             reason=place.reason or self._not_taken(cells),
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write, write_file, write_json
+from clew.cli.output import say, terminal_width, write, write_file, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -115,4 +115,4 @@ def _print(answer: "Explanation | WhyNot", session: Session, html: Path | None) 
     elif html is not None:
         say(f"written to {html}")
     else:
-        write(as_text(answer))
+        write(as_text(answer, terminal_width()))

@@ -81,7 +81,7 @@ def _check(**given: object) -> None:
 
 def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.trace_page import history_page, state_page
+    from clew.cli.views.trace_page import state_page
 
     if at is not None:
         state = traced.state(row, at)
@@ -96,7 +96,15 @@ def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> 
     if session.wants_json:
         write_json(history.to_json())
     else:
-        show(history_page(history, traced.plan))
+        _show_history(traced, history)
+
+
+def _show_history(traced: "RunTrace", history: "RowHistory") -> None:
+    from clew.cli.views.page import show
+    from clew.cli.views.trace_page import history_page
+
+    name = traced.name(history.row_id, history.entries[-1].full_state)
+    show(history_page(history, name, traced.plan))
 
 
 def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -> None:
@@ -112,7 +120,7 @@ def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -
 
 def _many_rows(traced: "RunTrace", at: int | None, wanted: Wanted, session: Session) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.trace_page import found_page, history_page
+    from clew.cli.views.trace_page import found_page
     from clew.lang.typed import columns_of
 
     found = traced.search(wanted.where, at, wanted.limit, wanted.after)
@@ -121,7 +129,7 @@ def _many_rows(traced: "RunTrace", at: int | None, wanted: Wanted, session: Sess
         if session.wants_json:
             write_json(history.to_json() | found.to_json())
         else:
-            show(history_page(history, traced.plan))
+            _show_history(traced, history)
     elif session.wants_json:
         write_json(found.to_json())
     elif found.rows:

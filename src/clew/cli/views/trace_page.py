@@ -10,6 +10,7 @@ from clew.cli.views.page import grid, headed, plain, width
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
 from clew.plan import Plan
+from clew.plan.row_names import names_of_dataset
 from clew.trace.records import RowState, Source, StepSummary, TraceEntry
 from clew.trace.results import FoundRows, RowHistory, StepRecords
 
@@ -25,14 +26,14 @@ def shown(value: Value) -> str:
     return "NULL" if value is None else to_text(value)
 
 
-def history_page(history: RowHistory, plan: Plan) -> Group:
-    """The life of one row: where it came from, and what each step changed, old and new."""
+def history_page(history: RowHistory, name: str, plan: Plan) -> Group:
+    """The life of one row, with the name that people know it by: where it came from, what each step changed."""
     lines = [line for entry in history.entries for line in _entry_lines(entry)]
     changes = sum(1 for entry in history.entries if entry.change_type != "created")
     last = plan.steps[-1].seq if plan.steps else 0
     many = {0: "no changes", 1: "1 change"}.get(changes, f"{changes} changes")
     return Group(
-        Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(_key(history, plan))),
+        Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(name)),
         grid(lines, fixed=3),
         Text(f"{many}; the whole row: --at {last}{_lineage(history)}", style="dim"),
     )
@@ -40,11 +41,6 @@ def history_page(history: RowHistory, plan: Plan) -> Group:
 
 def _lineage(history: RowHistory) -> str:
     return "" if history.trace_id is None else f"; where it came from and went: clew lineage {history.trace_id}"
-
-
-def _key(history: RowHistory, plan: Plan) -> str:
-    state = history.entries[-1].full_state
-    return "/".join(shown(state[name]) for name in plan.input.natural_key if state.get(name) is not None)
 
 
 def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:
@@ -102,7 +98,8 @@ def _counted(count: str, last_row_id: str | None) -> Text:
 def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[str]) -> list[str]:
     """The columns that say something: those that tell rows apart, those that were asked about, then the others."""
     named = [name for state in states for name in state if name not in _SYSTEM]
-    first = [name for name in (*plan.input.natural_key, *asked) if name in named]
+    key = next(iter(names_of_dataset(plan.input)), ())
+    first = [name for name in (*key, *asked) if name in named]
     return [
         name
         for name in dict.fromkeys([*first, *named])

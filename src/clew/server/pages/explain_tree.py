@@ -82,7 +82,7 @@ class _Tree:
                 return about.node(how=cause.reason, is_source=True)
 
     def _loaded(self, cause: Loaded, about: "_About") -> Node:
-        upstream = () if cause.upstream is None else (self._elsewhere(cause.upstream),)
+        upstream = self._elsewhere(cause.upstream)
         return about.node(how="loaded", source=source_line(cause.source), children=upstream, is_source=not upstream)
 
     def _updated(self, cause: Updated, about: "_About", value: Value) -> Node:
@@ -96,13 +96,12 @@ class _Tree:
         )
 
     def _appended(self, cause: Appended, about: "_About", value: Value) -> Node:
-        upstream = () if cause.upstream is None else (self._elsewhere(cause.upstream),)
         return about.node(
             how="appended",
             step=cause.step,
             formula=_formula(cause.expression, cause.inputs, value, cause.recomputed),
             source=source_line(cause.source) if cause.source else None,
-            children=(*map(self._input, cause.inputs), *upstream),
+            children=(*map(self._input, cause.inputs), *self._elsewhere(cause.upstream)),
         )
 
     def _summarised(self, cause: Summarised, about: "_About", explanation: Explanation) -> Node:
@@ -156,6 +155,7 @@ class _Tree:
         return Rest(left, share, address, min(offered, cause.parents.count))
 
     def _input(self, each: Input) -> Node:
+        upstream = self._elsewhere(each.upstream)
         match each.explanation:
             case Explanation():
                 return self.value(each.explanation, each.name)
@@ -168,18 +168,21 @@ class _Tree:
                     how=how,
                     joined=joined,
                     source=joined.source,
-                    is_source=True,
+                    children=upstream,
+                    is_source=not upstream,
                 )
             case None:
-                return Node(name=each.name, cell=words.cell(each.value), how="")
+                return Node(name=each.name, cell=words.cell(each.value), how="", children=upstream)
 
-    def _elsewhere(self, explanation: Explanation) -> Node:
+    def _elsewhere(self, explanation: Explanation | None) -> tuple[Node, ...]:
         """A value that another run wrote."""
+        if explanation is None:
+            return ()
         title = str(self.title_of(explanation.run_id))
         in_run = InRun(explanation.run_id, title, addresses.run(explanation.run_id))
         row = words.row_name(explanation.label or explanation.row_id)
         address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
-        return _with(self.value(explanation), row=row, row_address=address, in_run=in_run)
+        return (_with(self.value(explanation), row=row, row_address=address, in_run=in_run),)
 
 
 @dataclass(frozen=True, slots=True)

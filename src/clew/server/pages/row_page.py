@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from clew.diagnostics import Diagnostic
-from clew.explain.labels import row_label
 from clew.explain.outline import source_text
 from clew.server.pages import addresses, words
 from clew.server.pages.steps import Stepper, stepper
@@ -81,8 +80,7 @@ class RowPage:
 def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
     """A row with its history, as it was after a step."""
     entries = history.entries
-    creator = trace.run.step(entries[0].operation_seq) if entries and entries[0].operation_seq else None
-    label = row_label(entries[-1].full_state, trace.plan.input.natural_key, creator) if entries else ""
+    label = trace.name(history.row_id, entries[-1].full_state) if entries else ""
     state = trace.state(history.row_id, at)
     values = _values(trace, history, at)
     return RowPage(

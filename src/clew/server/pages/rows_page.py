@@ -6,6 +6,7 @@ from typing import Literal
 
 from clew.diagnostics import UserError, render
 from clew.lang.types import Kind
+from clew.plan.row_names import names_of_dataset
 from clew.server.pages import addresses, words
 from clew.server.pages.steps import Stepper, stepper
 from clew.server.pages.words import Cell
@@ -205,5 +206,6 @@ def _following(trace: RunTrace, query: RowsQuery, found: FoundRows) -> str | Non
 
 
 def _example(trace: RunTrace) -> str:
-    key = trace.plan.input.natural_key or tuple(column.name for column in trace.plan.input.columns[:1])
+    names = names_of_dataset(trace.plan.input)
+    key = names[0] if names else tuple(column.name for column in trace.plan.input.columns[:1])
     return f'{key[0]} = "…"' if key else "TRUE"

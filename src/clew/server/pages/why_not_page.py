@@ -7,6 +7,7 @@ from clew.diagnostics import UserError, render
 from clew.explain.outline import never_loaded_lines, shown, source_text
 from clew.explain.tree import Decision, Deleted
 from clew.explain.why_not import InOutput, LeftOut, MadeLater, Whereabouts, WhyNot
+from clew.plan.row_names import names_of_dataset
 from clew.plan.steps import OutputStep
 from clew.server.pages import addresses
 from clew.trace.reader import RunTrace
@@ -82,7 +83,7 @@ def why_not_page(trace: RunTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
             problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
     outputs = [step for step in trace.plan.steps if isinstance(step, OutputStep)]
     chosen = query.output if query.output is not None else (outputs[-1].seq if outputs else None)
-    key = trace.plan.input.natural_key
+    key = next(iter(names_of_dataset(trace.plan.input)), ())
     return WhyNotPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
