@@ -10,6 +10,7 @@ from clew.runs.events import AlertRaised, StoredEvent
 from clew.runs.follower import RunFollower
 from clew.runs.projection import project_run
 from clew.runs.projector import Projector
+from clew.runs.signals import Actor, Role, Signal, SignalType
 from clew.runs.snapshot import RunSnapshot
 from clew.runs.status import RunStatus
 from clew.runs.stores import RunStores
@@ -161,3 +162,26 @@ def test_all_runs_that_are_behind_are_brought_up_to_date(site: Site) -> None:
         site.submit(f"more {number}")
     assert len(site.projector.catch_up_all()) == 4
     assert site.projector.catch_up_all() == ()
+
+
+def test_a_signal_leaves_no_lag_behind_for_the_next_worker(site: Site, clock: SetClock) -> None:
+    site.drive()
+    told = [
+        Signal(signal_id="refused", run_id="run-1", type=SignalType.PAUSE),
+        Signal(signal_id="again", run_id="run-1", type=SignalType.RETRY_RUN),
+    ]
+    decisions = [site.signals.send(signal, Actor("eve", Role.ADMIN)) for signal in told]
+    assert [decision.is_accepted for decision in decisions] == [False, True]
+    clock.forward(60)
+    assert site.projector.catch_up_all() == ()
+    assert alerts(site) == []
+
+
+def test_an_alert_is_no_lag_of_its_own(site: Site, clock: SetClock) -> None:
+    clock.forward(60)
+    site.projector.catch_up("run-1")
+    assert len(alerts(site)) == 1
+    clock.forward(60)
+    assert site.projector.catch_up_all() == ()
+    site.projector.catch_up("run-1")
+    assert len(alerts(site)) == 1

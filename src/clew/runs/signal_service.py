@@ -4,9 +4,10 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
+from clew.diagnostics import ClewError
 from clew.runs.budget import BudgetedWriter
 from clew.runs.clock import Clock, utc_now
-from clew.runs.events.bodies import SignalAccepted, SignalRejected
+from clew.runs.events.bodies import RunRetried, SignalAccepted, SignalRejected
 from clew.runs.events.codec import canonical_json, encode
 from clew.runs.events.envelope import NewEvent, StoredEvent
 from clew.runs.keys import idempotency_key, signal_step
@@ -78,7 +79,20 @@ class SignalService:
                 decision = self._earlier_decision(signal, run)
         if decision.is_accepted:
             self._apply_if_nobody_drives(signal)
+        self._keep_up(signal)
         return decision
+
+    def _keep_up(self, signal: Signal) -> None:
+        """Bring snapshots up to date at once: it may take long until a worker looks at the runs, if one ever does."""
+        runs = [signal.run_id]
+        if signal.type is SignalType.RETRY_RUN:
+            bodies = [event.body for event in self._stores.reader.events(signal.run_id)]
+            runs += [body.new_run_id for body in bodies if isinstance(body, RunRetried)]
+        try:
+            for run_id in runs:
+                self._projector.catch_up(run_id)
+        except ClewError as error:
+            _log.warning("run %s could not be brought up to date: %s", signal.run_id, error)
 
     def _earlier_decision(self, signal: Signal, run: RunRecord) -> SignalDecision | None:
         step = signal_step(signal.signal_id)
