@@ -189,3 +189,43 @@ def test_the_same_holds_for_the_columns_of_an_aggregate(check: Check) -> None:
               - {column: «total», expression: SUM(amount)}
               - {column: «region», expression: MAX_AGG(region)}
     """).reports("DuplicateColumn", "DuplicateColumn")
+
+
+def test_the_own_table_may_stand_before_a_column_that_is_set_or_written(check: Check) -> None:
+    plan = check("""
+        - seq: 1
+          name: set
+          type: update
+          arguments: {assignments: [{column: orders.amount, expression: orders.amount + 1}, {column: Orders.x, expression: 1}]}
+        - seq: 2
+          name: sum up
+          type: aggregate
+          arguments: {group_by: [orders.region], aggregations: [{column: orders.amount, expression: SUM(orders.amount)}]}
+        - seq: 3
+          name: add
+          type: append
+          arguments:
+            source: {dataset_id: targets}
+            aggregation:
+              group_by: [targets.region]
+              aggregations: [{column: orders.amount, expression: SUM(targets.amount)}]
+        - seq: 4
+          name: write
+          type: output
+          arguments: {destination: {location: {path: out}}, columns: [orders.region, orders.amount, orders._period, x]}
+    """).plan
+    names = [column.name for column in plan.columns]
+    assert "x" in names
+    assert not [name for name in names if "." in name]
+    assert plan.steps[3].columns == ("region", "amount", "_period", "x")  # type: ignore[union-attr]
+
+
+def test_a_column_of_a_joined_dataset_cannot_be_set(check: Check) -> None:
+    check("""
+        - seq: 1
+          name: set
+          type: update
+          arguments:
+            joins: [{alias: c, dataset_id: customers, on: c.id = customer_id}]
+            assignments: [{column: «c.tier», expression: '"gold"'}]
+    """).reports("InvalidValue")

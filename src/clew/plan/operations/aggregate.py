@@ -53,7 +53,7 @@ def _values(
 ) -> dict[str, PlannedExpression | None]:
     values = dict[str, PlannedExpression | None]()
     for aggregation in operation.arguments.aggregations:
-        column, span = aggregation.column, aggregation.place("column")
+        column, span = context.own_name(aggregation.column), aggregation.place("column")
         can_be_set = context.can_be_set(column, span, (*group_by, *values))
         target = context.state.schema.types.get(column) if can_be_set else NULL
         value = context.expressions.aggregation(aggregation.expression, scope, usable, target)

@@ -112,17 +112,17 @@ def _aggregated(
         value = ColumnValue(table.name, name, type_)
         values[name] = PlannedExpression(name, converted(value, target or NULL)) if mismatch is None else None
     for item in aggregation.aggregations:
-        span = item.place("column")
-        if item.column in values:
-            context.problems.report(DUPLICATE_COLUMN.at(span, column=item.column))
+        span, column = item.place("column"), context.own_name(item.column)
+        if column in values:
+            context.problems.report(DUPLICATE_COLUMN.at(span, column=column))
             continue
-        target = context.state.schema.types.get(item.column)
-        values[item.column] = context.expressions.aggregation(item.expression, scope, usable, target or NULL)
+        target = context.state.schema.types.get(column)
+        values[column] = context.expressions.aggregation(item.expression, scope, usable, target or NULL)
         if target is None and not context.state.is_opaque:
-            problem, hint = _unknown_column(context, item.column)
+            problem, hint = _unknown_column(context, column)
             context.problems.report(APPEND_COLUMN_MISMATCH.at(span, problem=problem, hint=hint))
-        elif item.column in KEPT_COLUMNS:
-            context.problems.report(RESERVED_COLUMN.at(span, column=item.column, action="set"))
+        elif column in KEPT_COLUMNS:
+            context.problems.report(RESERVED_COLUMN.at(span, column=column, action="set"))
     return values
 
 

@@ -67,6 +67,12 @@ class Context:
         """The columns that the step adds. New columns always stand behind those that exist."""
         return after.schema.columns[len(self.state.schema.columns) :]
 
+    def own_name(self, column: str) -> str:
+        """The name of a column of the working dataset, without the table that may stand in front of it."""
+        table, dot, name = column.partition(".")
+        is_own = bool(dot and name) and table.casefold() == self.state.table.casefold()
+        return name if is_own and column not in self.state.schema.types else column
+
     def can_be_set(self, column: str, span: Span, before: Collection[str]) -> bool:
         """Whether an operation may set a column of this name beside those that it sets before; says why not."""
         if column in KEPT_COLUMNS:

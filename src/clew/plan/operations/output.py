@@ -48,10 +48,11 @@ def plan_output(context: Context, operation: Output) -> Outcome:
 
 
 def _columns(context: Context, operation: Output) -> tuple[str, ...] | None:
-    named = operation.arguments.columns
-    if named is None:
+    written = operation.arguments.columns
+    if written is None:
         system = (*_WRITTEN_BY_DEFAULT, *(("_deleted",) if operation.arguments.include_deleted else ()))
         return (*(column.name for column in context.state.schema.columns), *system)
+    named = tuple(context.own_name(name) for name in written)
     known = context.state.schema.types
     is_right = True
     for index, name in enumerate(named):

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from clew.diagnostics import Span
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
+from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import Scope, Table
 from clew.lang.types import NULL
 from clew.model import RuntimeJoin, Update
@@ -91,16 +93,28 @@ def _scope_of_condition(scope: Scope, operation: Update, join: RuntimeJoin) -> S
 def _values(context: Context, operation: Update, scope: Scope) -> dict[str, PlannedExpression | None]:
     values = dict[str, PlannedExpression | None]()
     for assignment in operation.arguments.assignments:
-        column, span = assignment.column, assignment.place("column")
-        can_be_set = context.can_be_set(column, span, values)
+        column, span = context.own_name(assignment.column), assignment.place("column")
+        can_be_set = _is_not_joined(context, operation, column, span) and context.can_be_set(column, span, values)
         target = context.state.schema.types.get(column) if can_be_set else NULL
         value = context.expressions.value(assignment.expression, scope, "in an assignment", target)
         values[column] = value if can_be_set else None
     return values
 
 
+def _is_not_joined(context: Context, operation: Update, column: str, span: Span) -> bool:
+    """A column with an alias in front of it would be a new one with a strange name, which nobody means."""
+    alias, dot, name = column.partition(".")
+    if not dot or column in context.state.schema.types:
+        return True
+    if alias.casefold() not in {join.alias.casefold() for join in operation.arguments.joins}:
+        return True
+    problem = f'"{column}" cannot be set: an update sets columns of {context.state.table}, not of what it joins'
+    context.problems.report(INVALID_VALUE.at(span, problem=problem, hint=f'write "{name}" to add such a column'))
+    return False
+
+
 def _added_here(context: Context, operation: Update, column: str) -> str | None:
-    if any(assignment.column == column for assignment in operation.arguments.assignments):
+    if any(context.own_name(assignment.column) == column for assignment in operation.arguments.assignments):
         return "this same operation adds it; its expressions all see the row as it was before"
     return context.column_elsewhere(column)
 
