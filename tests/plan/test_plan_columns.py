@@ -196,11 +196,14 @@ def test_the_own_table_may_stand_before_a_column_that_is_set_or_written(check: C
         - seq: 1
           name: set
           type: update
-          arguments: {assignments: [{column: orders.amount, expression: orders.amount + 1}, {column: Orders.x, expression: 1}]}
+          arguments:
+            assignments: [{column: orders.amount, expression: orders.amount + 1}, {column: Orders.x, expression: 1}]
         - seq: 2
           name: sum up
           type: aggregate
-          arguments: {group_by: [orders.region], aggregations: [{column: orders.amount, expression: SUM(orders.amount)}]}
+          arguments:
+            group_by: [orders.region]
+            aggregations: [{column: orders.amount, expression: SUM(orders.amount)}]
         - seq: 3
           name: add
           type: append

@@ -60,6 +60,8 @@ def test_both_sample_projects_run_with_the_known_figures(clew: Callable[..., Ans
     dry = clew("run", "gl-close", "--period", "2026-01", "--dry-run", "--json", cwd=sample)
     assert (dry.code, dry.err) == (0, "")
     assert {each["dataset"]: each["rows"] for each in dry.json["datasets"]}["journal-lines"] == 1455
+    named = clew("run", "Month close", "--period", "2026-01", "--dry-run", cwd=sample)
+    assert named.out.endswith("next: clew run gl-close --period 2026-01\n")
     assert files_below(sample) == before
 
     closed = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample)

@@ -108,7 +108,7 @@ def _dry_run(
     )
     say(f"everything is there and as it should be; {counted(len(found.plan.steps), 'step')} would follow")
     say("nothing was written")
-    say(f"next: clew run {project} --period {period}")
+    say(f"next: clew run {found.project} --period {period}")
 
 
 def _wishes(root: Path, words: list[str], file: Path | None, session: Session) -> "Sequence[CaptureWish]":
