@@ -275,6 +275,14 @@ def test_captures_are_listed_by_run_and_by_request(clew: Callable, sample: Path,
     for by in (["--request-id", "january"], ["--run", first["run_id"]]):
         listed = clew("captures", *by, "--json", cwd=sample).json["captures"]
         assert [each["capture_id"] for each in listed] == [first["captures"][0]["capture_id"]]
+    latest = clew("captures", "--limit", "1", "--json", cwd=sample).json["captures"]
+    assert [each["run_id"] == first["run_id"] for each in latest] == [False]
+    assert clew("rm", first["run_id"], cwd=sample).code == 0
+    for name in (first["run_id"], first["run_id"][:8]):
+        listed = clew("captures", "--run", name, "--json", cwd=sample).json["captures"]
+        assert [each["capture_id"] for each in listed] == [first["captures"][0]["capture_id"]]
+    assert clew_package.open(sample).captures(run=first["run_id"])[0].id == first["captures"][0]["capture_id"]
+    assert clew("captures", "--run", "nowhere", cwd=sample).code == 3
     assert clew("captures", "--status", "reddy", cwd=sample).code == 2
     assert "failed" in clew("captures", cwd=sample).out
 

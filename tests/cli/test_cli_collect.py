@@ -149,7 +149,7 @@ def test_expansion_changes_no_answer_and_adds_nothing_twice(traced: Path, clew: 
     before = clew("lineage", "9", "--json", cwd=traced).json
     first = clew("lineage", "--expand", "--json", cwd=traced).json
     assert first == {"windows": 1, "links": 3, "transactions": 1, "runs": []}
-    assert clew("lineage", "--expand", cwd=traced).out == "0 new links from 1 windows in the state store\n"
+    assert clew("lineage", "--expand", cwd=traced).out == "0 new links from 1 window in the state store\n"
     assert clew("lineage", "9", "--json", cwd=traced).json == before
 
 

@@ -139,6 +139,10 @@ def test_captures_are_indexed_by_request_and_listed_newest_first(store: SqlCaptu
     assert [each.slot for each in store.listed(request_id="r0")] == ["capture:2", "capture:0"]
     assert [each.slot for each in store.listed(limit=2)] == ["capture:2", "capture:1"]
     assert store.listed(status=CaptureStatus.READY) == ()
+    store.enlist([new("job:0", kind="job")])
+    assert [each.slot for each in store.listed(limit=1)] == ["capture:2"], "jobs take no place of captures"
+    assert len(store.listed(run_id="ru")) == 3
+    assert store.listed(run_id="%") == store.listed(tenant_id="somebody else") == ()
 
 
 def test_what_is_not_frozen_is_not_claimed(store: SqlCaptureStore) -> None:

@@ -302,9 +302,12 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(UserError) as refusal:
         bind_address(text, allow_remote=True)
     assert refusal.value.code == "AddressUnusable"
+    assert "Errno" not in refusal.value.diagnostic.message
+    assert ("ports go up to 65535" in refusal.value.diagnostic.message) == text.endswith("70000")
 
 
 def test_two_collectors_do_not_share_an_address() -> None:
     with Collector(("127.0.0.1", 0), MemoryWriter()) as first, pytest.raises(UserError, match="cannot listen at") as no:
         Collector(first.address, MemoryWriter())
     assert no.value.code == "AddressUnusable"
+    assert no.value.diagnostic.message.endswith(": address already in use")

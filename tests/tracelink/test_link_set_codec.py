@@ -106,7 +106,7 @@ def test_the_order_of_parents_is_kept() -> None:
 def test_the_most_parents_that_a_group_can_count_are_written_and_read() -> None:
     message = TraceLinkSet(1, 1, 1, 1, range(1, 65_536))
     assert TraceLinkSet.decode(message.encode()) == message
-    with pytest.raises(CodecError):
+    with pytest.raises(CodecError, match="at most 65535 parents, not 65536"):
         TraceLinkSet(1, 1, 1, 1, range(1, 65_537))
 
 

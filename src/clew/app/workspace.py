@@ -189,8 +189,9 @@ class Workspace:
 
         environment = self.run_environment
         with open_state(environment) as state:
-            run_id = RunReader(state, environment).find(run).run_id if run is not None else None
-            return CaptureReader(state, environment).listed(run_id=run_id, request_id=request_id, limit=limit)
+            reader = CaptureReader(state, environment)
+            run_id = reader.run_named(run, RunReader(state, environment)) if run is not None else None
+            return reader.listed(run_id=run_id, request_id=request_id, limit=limit)
 
     def capture(self, capture_id: str) -> "Capture":
         """A capture by its id. UserError CaptureNotFound where there is none."""

@@ -126,9 +126,15 @@ class CaptureStore(Protocol):
         ...
 
     def listed(
-        self, *, request_id: str | None = None, status: CaptureStatus | None = None, limit: int = 50
+        self,
+        *,
+        tenant_id: str | None = None,
+        run_id: str | None = None,
+        request_id: str | None = None,
+        status: CaptureStatus | None = None,
+        limit: int = 50,
     ) -> tuple[CaptureRecord, ...]:
-        """The newest first."""
+        """Captures without jobs, the newest first. For `run_id` the beginning of one will do."""
         ...
 
     def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:

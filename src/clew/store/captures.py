@@ -53,10 +53,21 @@ class SqlCaptureStore:
             return tuple(map(_record, rows))
 
     def listed(
-        self, *, request_id: str | None = None, status: CaptureStatus | None = None, limit: int = 50
+        self,
+        *,
+        tenant_id: str | None = None,
+        run_id: str | None = None,
+        request_id: str | None = None,
+        status: CaptureStatus | None = None,
+        limit: int = 50,
     ) -> tuple[CaptureRecord, ...]:
-        """The newest first."""
+        """Captures without jobs, the newest first. For `run_id` the beginning of one will do."""
         statement = self._all().order_by(captures.c.created_at.desc(), captures.c.capture_id).limit(limit)
+        statement = statement.where(captures.c.kind == "capture")
+        if tenant_id is not None:
+            statement = statement.where(captures.c.tenant_id == tenant_id)
+        if run_id is not None:
+            statement = statement.where(captures.c.run_id.startswith(run_id, autoescape=True))
         if request_id is not None:
             statement = statement.where(captures.c.request_id == request_id)
         if status is not None:

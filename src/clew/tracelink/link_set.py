@@ -77,6 +77,10 @@ def write_link_set(
             *parents,
         )
     except NOT_A_NUMBER_FOR_THE_FIELD as problem:
+        if count > MAX_PARENTS:
+            raise CodecError(
+                f"a TraceLinkSet has at most {MAX_PARENTS} parents, not {count}: note a window"
+            ) from problem
         raise CodecError(f"this cannot be written as a TraceLinkSet: {problem}") from problem
     return _FIXED_LENGTH + _PARENT_LENGTH * count
 

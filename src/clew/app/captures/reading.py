@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from clew.app.captures.json_forms import capture_json
 from clew.app.captures.places import Places
 from clew.app.running.environment import RunEnvironment
+from clew.app.running.reading import RunReader
 from clew.app.running.state import State
 from clew.debug.access import Reader, require_reading
 from clew.debug.captured_rows import CapturedRows
@@ -17,6 +18,7 @@ from clew.debug.report import report_page
 from clew.debug.statistics import Statistics
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.debug import CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAPTURE_NOT_READY
+from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.runs.access.roles import AccessRole
 from clew.runs.clock import utc_now
 from clew.trace.html_tables import html_table
@@ -149,10 +151,23 @@ class CaptureReader:
         limit: int = 50,
     ) -> list[Capture]:
         """Captures, newest first."""
-        store = self.state.captures
+        store, tenant = self.state.captures, self.environment.settings.tenant
         if run_id is not None:
             found = [record for record in store.of_run(run_id) if status in {None, record.status}]
+            found = [each for each in found if each.tenant_id == tenant and each.kind == "capture"]
         else:
-            found = list(store.listed(request_id=request_id, status=status, limit=limit))
-        mine = [each for each in found if each.tenant_id == self.environment.settings.tenant and each.kind == "capture"]
-        return [Capture(record, Places(self.environment)) for record in mine]
+            found = list(store.listed(tenant_id=tenant, request_id=request_id, status=status, limit=limit))
+        return [Capture(record, Places(self.environment)) for record in found[:limit]]
+
+    def run_named(self, name: str, runs: RunReader) -> str:
+        """The id of a run by its beginning. Captures outlive their run, so it may be one that was removed."""
+        try:
+            return runs.find(name).run_id
+        except UserError as error:
+            left = self.state.captures.listed(
+                tenant_id=self.environment.settings.tenant, run_id=name or None, limit=500
+            )
+            found = {record.run_id for record in left}
+            if error.code != RUN_NOT_FOUND.name or not name or len(found) != 1:
+                raise
+            return found.pop()

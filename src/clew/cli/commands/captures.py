@@ -40,8 +40,8 @@ def captures(
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:
-        run_id = site.reader.find(run).run_id if run is not None else None
         reader = CaptureReader(site.state, site.environment)
+        run_id = reader.run_named(run, site.reader) if run is not None else None
         wanted = None if status is None else _status(status)
         found = reader.listed(run_id=run_id, request_id=request_id, status=wanted, limit=limit)
         if session.wants_json:

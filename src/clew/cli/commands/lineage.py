@@ -7,6 +7,7 @@ import typer
 from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
 from clew.cli.output import say, write, write_json
 from clew.cli.session import Session
+from clew.cli.words import counted
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
@@ -102,9 +103,9 @@ def _expand(site: "RunSite", run: str | None, session: Session) -> None:
             }
         )
         return
-    say(f"{done.links:,} new links from {done.windows:,} windows in the state store")
+    say(f"{counted(done.links, 'new link')} from {counted(done.windows, 'window')} in the state store")
     for step in steps:
-        say(f"{step.links:,} new links of step {step.operation_seq} of run {step.run_id[:8]}")
+        say(f"{counted(step.links, 'new link')} of step {step.operation_seq} of run {step.run_id[:8]}")
 
 
 def _expanded_runs(site: "RunSite", run: str) -> "list[Expanded]":
@@ -116,6 +117,5 @@ def _expanded_runs(site: "RunSite", run: str) -> "list[Expanded]":
 def _print_tree(answer: "Lineage") -> None:
     for line in answer.tree().splitlines():
         say("".join(character if character.isprintable() else "�" for character in line))
-    traces = len(answer.graph.nodes)
-    found = "1 trace" if traces == 1 else f"{traces:,} traces"
-    say(f"{found}, {len(answer.graph.links):,} links" + ("" if answer.is_complete else "; a limit ended the search"))
+    found = f"{counted(len(answer.graph.nodes), 'trace')}, {counted(len(answer.graph.links), 'link')}"
+    say(found + ("" if answer.is_complete else "; a limit ended the search"))

@@ -18,7 +18,7 @@ from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE
 from clew.tracelink.collecting.buffer import DatagramBuffer
 from clew.tracelink.collecting.counts import CollectorCounts
 from clew.tracelink.collecting.reading import count_messages
-from clew.tracelink.collecting.settings import CollectorSettings
+from clew.tracelink.collecting.settings import CollectorSettings, reason_of
 from clew.tracelink.collecting.writing import BatchWriting
 from clew.tracelink.records import TraceWriter
 from clew.tracelink.sender import Address
@@ -112,5 +112,5 @@ def _listen(address: Address) -> socket.socket:
     except (OSError, UnicodeError) as error:
         if listener is not None:
             listener.close()
-        raise UserError(ADDRESS_UNUSABLE.anywhere(address=f"{host}:{port}", reason=str(error))) from error
+        raise UserError(ADDRESS_UNUSABLE.anywhere(address=f"{host}:{port}", reason=reason_of(error))) from error
     return listener

@@ -37,17 +37,25 @@ def stages_of(texts: Sequence[str]) -> dict[int, int]:
     return found
 
 
+def reason_of(error: Exception) -> str:
+    """What an operating system says, without its number."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return (said or str(error)).lower()
+
+
 def bind_address(text: str, *, allow_remote: bool) -> Address:
     """The address that `HOST:PORT` names. One that other machines reach has to be allowed: senders are not asked who
     they are."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > _LARGEST_PORT:
+    if not colon or not host or not port.isdecimal():
         raise UserError(ADDRESS_UNUSABLE.anywhere(address=text, reason="it is not of the form HOST:PORT"))
+    if int(port) > _LARGEST_PORT:
+        raise UserError(ADDRESS_UNUSABLE.anywhere(address=text, reason=f"ports go up to {_LARGEST_PORT}"))
     try:
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
-        raise UserError(ADDRESS_UNUSABLE.anywhere(address=text, reason=str(error))) from error
+        raise UserError(ADDRESS_UNUSABLE.anywhere(address=text, reason=reason_of(error))) from error
     places = [str(place[0]) for *_, place in found]
     if not allow_remote and not all(ipaddress.ip_address(p.partition("%")[0]).is_loopback for p in places):
         raise UserError(REMOTE_NOT_ALLOWED.anywhere(address=text))
