@@ -5,44 +5,37 @@ CLEW_BENCH_ROWS sets how many rows, CLEW_BENCH_REQUESTS how many requests the me
 """
 
 import asyncio
-import http.client
-import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
 from benchmarks.figure import Figure
+from benchmarks.server_process import DOCUMENT, PAGE, Server, as_installed, serving
+from benchmarks.server_runs import LONG, begin, finish, finish_long, write_long_project
 from benchmarks.trace_data import RUN, Bench, written
 
 from clew.app.access import create_token
-from clew.app.running.plans import keep_plan
+from clew.app.running.reading import RunReader
 from clew.explain.explaining import explain
 from clew.runs.access.roles import AccessRole
-from clew.runs.artifacts import ArtifactRef
 from clew.runs.clock import utc_now
-from clew.runs.events.bodies import AlertRaised, EventBody, RunCompleted, RunStarted, StepCompleted, StepStarted
+from clew.runs.events.bodies import AlertRaised
 from clew.runs.events.envelope import NewEvent
-from clew.runs.limits import QueuePolicy
-from clew.runs.plan_ref import PlannedStep, PlanRef
-from clew.runs.request import RunRequest
-from clew.runs.run_queue import RunQueue
 from clew.server.site import Site, open_site
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
-REQUESTS = int(os.environ.get("CLEW_BENCH_REQUESTS", "2000"))
+REQUESTS = int(os.environ.get("CLEW_BENCH_REQUESTS", "10000"))
 USERS, EACH = 20, 25
 LISTENERS, EVENTS = 100, 20
-LOAD = PlannedStep("load", 0, "Load", "load")
+STEPS, LOOKS = 500, 20
+WATCHERS, PATIENCE_S = 4, 400
+"""Who asks while the memory is watched, and for how long at most."""
 
 Ask = Callable[[int], object]
 
@@ -51,90 +44,22 @@ def measure() -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         bench = written(Path(folder), ROWS)
         root = Path(folder) / "workspace"
+        write_long_project(root, STEPS)
         (root / ".clew").mkdir()
         (root / ".clew" / "storage").symlink_to(folder)
         with open_site(root) as site:
             finish(site, bench)
+            finish_long(site)
             token = create_token(
                 site.state, site.environment, name="bench", role=AccessRole.ADMIN, tenant=None, days=1
             ).text
-            begun = begin(site, bench, "listened-to")
+            begun = begin(site, bench.trace.plan, "listened-to")
             figures = list(started(root))
             with serving(root, token) as server:
-                figures += [*questions(bench, server), *listening(site, server, begun), *memory(bench, server)]
+                figures += [*questions(bench, server), *long_pages(site, server)]
+                figures += [*listening(site, server, begun), *memory(bench, server)]
         bench.trace.close()
         return figures
-
-
-def begin(site: Site, bench: Bench, run_id: str) -> str:
-    """A run that waits for a worker."""
-    plan = bench.trace.plan
-    keep_plan(site.environment.storage_root, plan)
-    request = RunRequest(
-        project_id=plan.name,
-        plan=PlanRef(plan.name, plan.digest[:16], plan.digest),
-        period="2026-01",
-        request_id=run_id,
-        project_version="1",
-    )
-    RunQueue(site.state.stores.intake, lambda _environment: QueuePolicy(), new_id=lambda: run_id).submit(request)
-    return run_id
-
-
-def finish(site: Site, bench: Bench) -> None:
-    """A completed run whose trace is what the benchmark has written."""
-    begin(site, bench, RUN)
-    references = list[ArtifactRef]()
-    for index, document in enumerate(json.loads((bench.root / "parts.json").read_text())):
-        (bench.root / f"part-{index}.json").write_text(json.dumps(document))
-        references.append(ArtifactRef(f"storage:part-{index}.json", "trace-part"))
-    claim = site.state.stores.leases.acquire(RUN, owner="bench", ttl_s=60)
-    assert claim is not None
-    bodies: list[tuple[EventBody, str]] = [
-        (RunStarted((LOAD,)), "RUN"),
-        (StepStarted(0, "Load"), "load"),
-        (StepCompleted(tuple(references)), "load"),
-        (RunCompleted(), "RUN"),
-    ]
-    events = [NewEvent(body, emitted_at=utc_now(), step_id=step) for body, step in bodies]
-    site.state.stores.writer.append(RUN, events, token=claim.lease.token)
-
-
-@dataclass(frozen=True)
-class Server:
-    host: str
-    port: int
-    pid: int
-    token: str
-
-    def connected(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self.host, self.port, timeout=60)
-
-    def get(self, connection: http.client.HTTPConnection, path: str) -> bytes:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"})
-        answer = connection.getresponse()
-        body = answer.read()
-        assert answer.status == 200, body
-        return body
-
-
-@contextmanager
-def serving(root: Path, token: str = "") -> Iterator[Server]:
-    command = [sys.executable, "-m", "clew.cli", "serve", "--port", "0", "--no-worker"]
-    with subprocess.Popen(command, cwd=root, env=as_installed(root), stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            found = re.search(r"http://([\d.]+):(\d+)", process.stdout.readline())
-            assert found is not None
-            yield Server(found[1], int(found[2]), process.pid, token)
-        finally:
-            process.terminate()
-
-
-def as_installed(root: Path) -> dict[str, str]:
-    """An environment in which modules are compiled once, as where Clew is installed, whatever is set here."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": str(root / ".clew" / "compiled")}
 
 
 def started(root: Path) -> Iterator[Figure]:
@@ -209,11 +134,7 @@ def at_once(make: Callable[[], Ask]) -> list[float]:
             with lock:
                 taken.append(perf_counter() - start)
 
-    threads = [threading.Thread(target=user, args=(number,)) for number in range(USERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _together([threading.Thread(target=user, args=(number,)) for number in range(USERS)])
     return taken
 
 
@@ -267,23 +188,100 @@ async def _listen(site: Site, server: Server, run_id: str) -> list[float]:
     return delays
 
 
+def long_pages(site: Site, server: Server) -> Iterator[Figure]:
+    """The page of a run of many steps, its document, and the page of its project with the plan as a picture."""
+    reader, connection = RunReader(site.state, site.environment), server.connected()
+    alone = _typical(lambda: reader.view(LONG).to_json())
+    page = _typical(lambda: server.get(connection, f"/runs/{LONG}", PAGE))
+    document = _typical(lambda: server.get(connection, f"/api/v1/runs/{LONG}"))
+    project = _typical(lambda: server.get(connection, f"/projects/{LONG}", PAGE))
+    size = len(server.get(connection, f"/runs/{LONG}", PAGE))
+    yield Figure(f"page of a run of {STEPS} steps, p50", page * 1e3, "ms")
+    yield Figure("its size", size / 1e3, "KB")
+    yield Figure("the page against reading the run directly", page / alone, "times")
+    yield Figure("its document against reading the run directly", document / alone, "times")
+    yield Figure(f"page of a project of {STEPS} steps, p50", project * 1e3, "ms")
+
+
+def _typical(ask: Callable[[], object]) -> float:
+    """The median of the seconds that something takes, asked by one who does nothing else."""
+    ask()
+    taken = list[float]()
+    for _ in range(LOOKS):
+        start = perf_counter()
+        ask()
+        taken.append(perf_counter() - start)
+    return median(taken)
+
+
 def memory(bench: Bench, server: Server) -> Iterator[Figure]:
     """What the process holds after a tenth of the requests, and how much more after all."""
+    asked = _what_people_ask(bench)
+    first = _ask_all(server, asked, 0, REQUESTS // 10, PATIENCE_S / 4)
+    before = server.resident()
+    yield Figure(f"memory of the server after {first:,} requests of all kinds", before, "MB")
+    done = _ask_all(server, asked, first, REQUESTS, PATIENCE_S)
+    yield Figure(f"more of it after {done:,}", server.resident() - before, "MB", at_most=20)
+
+
+def _what_people_ask(bench: Bench) -> Callable[[int], tuple[str, str]]:
+    """Pages and documents in turn, most of them as often as people look at them: rows and their values among others."""
     ids = [bench.trace.row_ids.row_id(ordinal) for ordinal in range(8, bench.rows, max(1, bench.rows // 997))]
-    connection = server.connected()
+    turns: list[tuple[str, str]] = [
+        ("/api/v1/runs/{run}/trace/rows/{row}", DOCUMENT),
+        ("/api/v1/runs/{run}/events?limit=100", DOCUMENT),
+        ("/runs/{run}", PAGE),
+        ("/api/v1/me", DOCUMENT),
+        ("/runs/{run}/rows/{row}", PAGE),
+        ("/api/v1/runs/{run}/snapshot", DOCUMENT),
+        ("/runs", PAGE),
+        ("/api/v1/runs/{run}", DOCUMENT),
+        ("/api/v1/runs/{run}/explain?column=amount&row={row}", DOCUMENT),
+        ("/api/v1/runs", DOCUMENT),
+        ("/projects/p", PAGE),
+        ("/api/v1/runs/{run}/events?limit=100", DOCUMENT),
+        ("/operations", PAGE),
+        ("/api/v1/runs/{run}/snapshot", DOCUMENT),
+        ("/static/clew.css", DOCUMENT),
+        ("/api/v1/metrics", DOCUMENT),
+    ]
 
-    def ask(requests: int) -> float:
-        for number in range(requests):
-            server.get(connection, f"/api/v1/runs/{RUN}/trace/rows/{ids[number % len(ids)]}")
-        time.sleep(0.2)
-        return resident(server.pid)
+    def question(number: int) -> tuple[str, str]:
+        path, accept = turns[number % len(turns)]
+        return path.format(run=RUN, row=ids[number % len(ids)]), accept
 
-    before = ask(REQUESTS // 10)
-    after = ask(REQUESTS - REQUESTS // 10)
-    yield Figure(f"memory of the server after {REQUESTS // 10:,} requests", before, "MB")
-    yield Figure(f"more of it after {REQUESTS:,}", after - before, "MB", at_most=20)
+    return question
 
 
-def resident(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def _ask_all(
+    server: Server, question: Callable[[int], tuple[str, str]], first: int, last: int, patience_s: float
+) -> int:
+    """Ask some of the questions, several at a time; how many were asked by then, which is fewer on a slow machine."""
+    numbers, lock, end = iter(range(first, last)), threading.Lock(), perf_counter() + patience_s
+    asked, errors = [first], list[Exception]()
+
+    def watcher() -> None:
+        connection = server.connected()
+        while perf_counter() < end and not errors:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            try:
+                server.get(connection, *question(number))
+            except Exception as error:  # noqa: BLE001 - raised again where the benchmark waits
+                errors.append(error)
+            with lock:
+                asked[0] += 1
+
+    _together([threading.Thread(target=watcher) for _ in range(WATCHERS)])
+    if errors:
+        raise errors[0]
+    return asked[0]
+
+
+def _together(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

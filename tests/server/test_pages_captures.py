@@ -22,6 +22,19 @@ def test_a_capture_is_shown_in_numbers_and_rows(served: Served) -> None:
     assert (records[0]["subject"], records[0]["subject_id"]) == ("capture", capture_id)
 
 
+def test_numbers_of_a_capture_are_written_as_on_every_page(served: Served) -> None:
+    before = capture(served, 1234567, 20)
+    after = capture(served, 7654321, 20, 1000001, slot="two")
+    client = served.client("auditor")
+    page = as_page(client, f"/captures/{before}").text
+    assert '<th scope="col" class="num">amount_usd</th>' in page
+    assert '<td class="num">1,234,567.00</td>' in page
+    assert '<td class="num">617,293.50</td>' in page
+    compared = as_page(client, f"/captures/{after}", {"other": before}).text
+    assert re.search(r'"old">1,234,567.00</span>.*"new">7,654,321.00</span>', compared)
+    assert '<td class="num">1,000,001.00</td>' in compared
+
+
 def test_two_captures_are_compared(served: Served) -> None:
     before = capture(served, 10, 20, 60)
     after = capture(served, 10, 25, 60, 7, slot="two")

@@ -1,5 +1,6 @@
 """Three people in a real browser: an auditor, an operator and a newcomer."""
 
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -113,10 +114,35 @@ def test_pages_fit_a_telephone_and_name_everything_for_screen_readers(
         "/projects/gl-close",
         "/datasets",
         "/operations",
+        f"/nothing/{'0123456789' * 10}",
     ]
     unfit = {path: auditor.open(path).evaluate(UNFIT) for path in paths}
     assert {path: found for path, found in unfit.items() if found} == {}
+    page = auditor.open("/operations")
+    expect(page.get_by_role("navigation").get_by_role("link", name="Operations")).to_be_in_viewport(ratio=1)
+    page = auditor.open("/projects/gl-close")
+    expect(page.locator(".g-box.step").first).to_be_in_viewport(ratio=0.9)
     auditor.page.set_viewport_size(WIDE)
+
+
+def test_the_keyboard_opens_what_deactivation_will_do_and_leaves_it_again(
+    finished_ledger: tuple[Path, str], tmp_path: Path, enter: Enter
+) -> None:
+    visitor = enter(Path(shutil.copytree(finished_ledger[0], tmp_path / "ledger")))
+    page = visitor.open("/projects/gl-close")
+    button = page.get_by_role("button", name="Deactivate", exact=True)
+    button.focus()
+    page.keyboard.press("Enter")
+    asked = page.get_by_role("dialog", name="Deactivate version 1")
+    expect(asked).to_be_visible()
+    expect(asked.get_by_role("button", name="Back")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(asked).to_be_hidden()
+    expect(button).to_be_focused()
+    button.click()
+    asked.get_by_role("button", name="Deactivate version 1").click()
+    expect(page.get_by_role("button", name="Activate", exact=True)).to_be_visible()
+    assert visitor.complaints == []
 
 
 def test_a_newcomer_is_told_what_to_do(tmp_path: Path, enter: Enter) -> None:

@@ -50,6 +50,8 @@ class Workspace:
     def __init__(self, root: Path, environment: str | None = None) -> None:
         self.root = root
         self._environment = environment
+        self._plans: dict[str, Plan] = {}
+        """Of projects that were asked for: the files do not change any more, and so does none of these."""
 
     def __repr__(self) -> str:
         return f"<Workspace {self.root}>"
@@ -107,7 +109,9 @@ class Workspace:
     def plan(self, project: "str | ProjectBuilder") -> Plan:
         """The plan of a project by id or name, or of one written in Python. UserError with all that is in its way."""
         if isinstance(project, str):
-            return plan_project(self.loaded, project)
+            if project not in self._plans:
+                self._plans[project] = plan_project(self.loaded, project)
+            return self._plans[project]
         return plan_definition(self.loaded, project.build())
 
     def run(

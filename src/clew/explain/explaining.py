@@ -13,7 +13,7 @@ from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, ROW_NOT_FOUND
 from clew.explain.conditions import all_of, equals
 from clew.explain.joins import joined
 from clew.explain.parents import Contribution, Parent, contributing_call, keys_of_group, look_at, parents_of
-from clew.explain.pinned import DatasetRow, dataset_row, dataset_rows
+from clew.explain.pinned import DatasetRow, comes_from_a_run, dataset_row, dataset_rows
 from clew.explain.recompute import compared
 from clew.explain.selection import deleted_by
 from clew.explain.tree import (
@@ -184,6 +184,8 @@ class _Explainer:
             return Loaded(entry.source)
         ordinal = self.trace.row_ids.ordinal(row_id)
         assert ordinal is not None  # noqa: S101 - its history was read
+        if not comes_from_a_run(self.trace, self.trace.plan.input, ordinal):
+            return Loaded(entry.source)
         row = dataset_row(self.trace, self.trace.plan.input, ordinal)
         return Loaded(entry.source, self._written(row, column, depth))
 

@@ -10,7 +10,7 @@ from clew.lang.typed import Expression, Value
 from clew.plan.datasets import DatasetUse
 from clew.trace.history import source_of
 from clew.trace.identity import place_of
-from clew.trace.layout import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part
+from clew.trace.layout import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source
 
@@ -31,10 +31,8 @@ class DatasetRow:
 
     def pinned(self) -> PinnedRow:
         """The row as those know it who find the run that wrote it."""
-        number, position = place_of(self.ordinal)
-        paths = {file.ordinal: file.path for file in self.part.files}
-        path = paths.get(number) or self.part.files[number].path
-        return PinnedRow(self.use.dataset_id, self.source.version, path, position, self.origin, self.cells)
+        file, position = _place(self.part, self.ordinal)
+        return PinnedRow(self.use.dataset_id, self.source.version, file.path, position, self.origin, self.cells)
 
 
 def dataset_rows(
@@ -57,6 +55,18 @@ def dataset_row(trace: RunTrace, use: DatasetUse, ordinal: int) -> DatasetRow:
     names = [column.name for column in use.columns]
     [(_, cells)] = trace.pinned(use).values([ordinal], [*names, *_OWN])
     return _row(use, trace.run.pinned(use), ordinal, cells)
+
+
+def comes_from_a_run(trace: RunTrace, use: DatasetUse, ordinal: int) -> bool:
+    """Whether the file that holds a row of a dataset keeps which row of another run it was."""
+    file, _ = _place(trace.run.pinned(use), ordinal)
+    return ORIGIN in trace.stored_columns(file)
+
+
+def _place(part: Part, ordinal: int) -> tuple[PartFile, int]:
+    number, position = place_of(ordinal)
+    named = {file.ordinal: file for file in part.files}
+    return named.get(number) or part.files[number], position
 
 
 def _row(use: DatasetUse, part: Part, ordinal: int, cells: Mapping[str, Value]) -> DatasetRow:

@@ -1,4 +1,4 @@
-"""What the server serves: one environment of a workspace, its state store, and traces that stay open."""
+"""What the server serves: one environment of a workspace, its state store, and traces and plans that stay open."""
 
 import threading
 from collections import OrderedDict
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clew.app.live_workspace import LiveWorkspace
 from clew.app.running.environment import RunEnvironment
+from clew.app.running.plans import PlanShelf
 from clew.app.running.reading import RunReader
 from clew.app.running.state import State, open_state
 from clew.app.running.tracing import open_trace
@@ -51,6 +52,7 @@ class Site:
     environment: RunEnvironment
     state: State
     traces: Traces = field(default_factory=Traces)
+    plans: PlanShelf = field(default_factory=PlanShelf)
     access_log: GatheredLog = field(init=False)
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from clew.trace.files import TraceFiles
 from clew.trace.group_keys import GroupKey
 from clew.trace.history import Histories
 from clew.trace.identity import RowIds
-from clew.trace.layout import Part
+from clew.trace.layout import Part, PartFile
 from clew.trace.ordering import Order
 from clew.trace.reading import Reading
 from clew.trace.records import RowState, State, StepSummary
@@ -217,6 +217,10 @@ class RunTrace:
     def pinned(self, use: DatasetUse) -> RowSet:
         """A dataset as the run saw it."""
         return pinned_rows(self._reading, use)
+
+    def stored_columns(self, file: PartFile) -> frozenset[str]:
+        """The columns that a file of the run has, those of Clew's own among them."""
+        return self._reading.files.columns(file)
 
     def pinned_of_all_periods(self, use: DatasetUse) -> RowSet:
         """A dataset with the rows of other periods that lie in the same files."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew.app.captures.json_forms import capture_json, job_json
 from clew.app.running.environment import RunEnvironment
-from clew.app.running.plans import kept_plan
+from clew.app.running.plans import PlanReader, kept_plan
 from clew.app.running.state import State
 from clew.debug.records import CaptureRecord
 from clew.diagnostics import Diagnostic, Span, UserError
@@ -125,7 +125,15 @@ class RunView:
 class RunReader:
     """Reads the runs of an environment, or those of one tenant in it: the others do not exist for this reader."""
 
-    def __init__(self, state: State, environment: RunEnvironment, *, tenant_id: str | None = None) -> None:
+    def __init__(
+        self,
+        state: State,
+        environment: RunEnvironment,
+        *,
+        tenant_id: str | None = None,
+        plans: PlanReader = kept_plan,
+    ) -> None:
+        self._plans = plans
         self._state = state
         self._environment = environment
         self._tenant = tenant_id
@@ -169,7 +177,7 @@ class RunReader:
         captures = self._state.captures.of_run(record.run_id)
         digest = record.request.plan.digest
         try:
-            plan = kept_plan(self._environment.storage_root, digest) if digest else None
+            plan = self._plans(self._environment.storage_root, digest) if digest else None
         except UserError as error:
             return RunView(record, snapshot, None, captures, error.diagnostic)
         return RunView(record, snapshot, plan, captures)

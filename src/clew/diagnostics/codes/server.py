@@ -68,6 +68,13 @@ UNKNOWN_HOST = Code(
     "use the address that `clew serve` printed, or start it with --url or --allow-host",
     Nature.USAGE,
 )
+PROJECT_CHANGED = Code(
+    "ProjectChanged",
+    'project "{project}" has changed since the page that this was decided on',
+    "A version was to be activated or deactivated from a page that showed another file, or another active version, "
+    "than there is by now. Nothing was done.",
+    "look at the project again and decide anew",
+)
 TOKENS_NEEDED = Code(
     "TokensNeeded",
     "{host} can be reached from other machines, and there is no valid token for this environment yet",
@@ -112,6 +119,7 @@ SERVER_CODES = (
     TOO_LARGE,
     TOO_SLOW,
     UNKNOWN_HOST,
+    PROJECT_CHANGED,
     TOKENS_NEEDED,
     ADDRESS_TAKEN,
     CERTIFICATE_UNUSABLE,

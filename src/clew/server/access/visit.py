@@ -43,7 +43,8 @@ class Visit:
     @property
     def runs(self) -> RunReader:
         """The runs that the caller may see."""
-        return RunReader(self.site.state, self.site.environment, tenant_id=self.caller.tenant_id)
+        site = self.site
+        return RunReader(site.state, site.environment, tenant_id=self.caller.tenant_id, plans=site.plans.plan)
 
     @property
     def workspace(self) -> Workspace:

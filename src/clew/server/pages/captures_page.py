@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 
 from clew.app.captures.reading import Capture
 from clew.debug.diffing import CaptureDiff, ColumnPair, RowChange, ValueChange
 from clew.debug.statistics import Bin, ColumnStatistics, Statistics
+from clew.lang.typed import Value
 from clew.lang.types import Kind, parse_type
 from clew.server.pages import addresses, words
 from clew.server.pages.words import Cell
@@ -15,6 +17,7 @@ from clew.trace.json_values import JsonValue
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 PLOT_WIDTH, PLOT_HEIGHT = 240, 56
 SAMPLE = 50
+_LARGE, _TINY = 1000, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +81,23 @@ class ColumnPlot:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleColumn:
+    """The head of a column of rows."""
+
+    name: str
+    is_number: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CapturePage:
     """A capture."""
 
     line: CaptureLine
     facts: tuple[tuple[str, str], ...]
     columns: tuple[ColumnPlot, ...]
-    sample_head: tuple[str, ...]
+    counted: str
+    """How many rows the numbers are about, where that is not all of the capture."""
+    sample_head: tuple[SampleColumn, ...]
     sample: tuple[tuple[Cell, ...], ...]
     others: tuple[CaptureLine, ...]
     """Captures that it can be compared with."""
@@ -114,7 +127,7 @@ class ChangedRow:
 class OneSided:
     """Rows that only one of two captures has."""
 
-    head: tuple[str, ...]
+    head: tuple[SampleColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
@@ -141,25 +154,30 @@ def captures_page(found: Sequence[Capture]) -> CapturesPage:
 def capture_page(
     capture: Capture,
     statistics: Statistics | None,
-    sample: tuple[Sequence[str], Sequence[Sequence[JsonValue]]],
+    sample: tuple[Sequence[str], Sequence[Sequence[Value]]],
     others: Sequence[Capture],
     problem: str | None,
 ) -> CapturePage:
     """A capture with its statistics and some of its rows."""
     names, rows = sample
+    line = capture_line(capture)
+    alike = (capture_line(other) for other in others if other.id != capture.id and other.status == "ready")
     return CapturePage(
-        line=capture_line(capture),
+        line=line,
         facts=_facts(capture),
         columns=tuple(_plot(column) for column in statistics.columns) if statistics else (),
-        sample_head=tuple(names),
+        sample_head=_sample_head(names, statistics),
         sample=tuple(tuple(words.cell(value) for value in row) for row in rows),
-        others=tuple(capture_line(other) for other in others if other.id != capture.id and other.status == "ready"),
+        counted=_counted(line, statistics),
+        # What was kept in the same way comes first: that is what people compare.
+        others=tuple(sorted(alike, key=lambda other: other.mode != line.mode)),
         problem=problem,
     )
 
 
 def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
     """In what two captures differ."""
+    numbers = _numbers([each for pair in diff.columns for each in (pair.before, pair.after) if each])
     return DiffPage(
         before=capture_line(before),
         after=capture_line(after),
@@ -172,9 +190,9 @@ def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
         ),
         is_same=diff.is_same,
         columns=tuple(_compared(pair) for pair in diff.columns),
-        changed=tuple(_changed(row) for row in diff.examples_changed),
-        added=_one_sided(diff.examples_added, lambda change: change.after),
-        removed=_one_sided(diff.examples_removed, lambda change: change.before),
+        changed=tuple(_changed(row, numbers) for row in diff.examples_changed),
+        added=_one_sided(diff.examples_added, numbers, lambda change: change.after),
+        removed=_one_sided(diff.examples_removed, numbers, lambda change: change.before),
     )
 
 
@@ -195,6 +213,23 @@ def capture_line(capture: Capture) -> CaptureLine:
         created=words.minute(record.created_at),
         expires=words.minute(record.expires_at),
         note=record.outcome.drop_reason or (error.message if error else ""),
+    )
+
+
+def _numbers(columns: Sequence[ColumnStatistics]) -> frozenset[str]:
+    return frozenset(column.name for column in columns if parse_type(column.type).kind in _NUMBERS)
+
+
+def _sample_head(names: Sequence[str], statistics: Statistics | None) -> tuple[SampleColumn, ...]:
+    numbers = _numbers(statistics.columns) if statistics else frozenset[str]()
+    return tuple(SampleColumn(name, name in numbers) for name in names)
+
+
+def _counted(line: CaptureLine, statistics: Statistics | None) -> str:
+    if statistics is None or line.rows in {None, statistics.rows}:
+        return ""
+    return (
+        f"The numbers are about {words.counted(statistics.rows, 'row')}; those that were deleted by then do not count."
     )
 
 
@@ -267,8 +302,18 @@ def _cell(value: JsonValue, *, is_number: bool) -> Cell:
         except InvalidOperation:
             return words.cell(value)
     if isinstance(value, float):
-        return Cell(f"{value:,.4g}", "number")
+        return Cell(_rounded(value), "number")
     return words.cell(value)
+
+
+def _rounded(value: float) -> str:
+    """A calculated number as people write it: two decimals where it is large, else the four digits that count."""
+    if not isfinite(value) or value == 0:
+        return f"{value:g}"
+    if abs(value) >= _LARGE:
+        return f"{value:,.2f}"
+    text = f"{value:.4g}"
+    return f"{Decimal(text):f}" if abs(value) >= _TINY else text
 
 
 def _compared(pair: ColumnPair) -> ComparedColumn:
@@ -280,18 +325,29 @@ def _compared(pair: ColumnPair) -> ComparedColumn:
     )
 
 
-def _one_sided(rows: Sequence[RowChange], value_of: Callable[[ValueChange], JsonValue]) -> OneSided:
+def _one_sided(
+    rows: Sequence[RowChange], numbers: frozenset[str], value_of: Callable[[ValueChange], JsonValue]
+) -> OneSided:
     head = tuple(dict.fromkeys(name for row in rows for name in row.columns))
+
+    def shown(row: RowChange, name: str) -> Cell:
+        value = value_of(row.columns[name]) if name in row.columns else None
+        return _cell(value, is_number=name in numbers)
+
     return OneSided(
-        head,
-        tuple(
-            tuple(words.cell(value_of(row.columns[name]) if name in row.columns else None) for name in head)
-            for row in rows
-        ),
+        tuple(SampleColumn(name, name in numbers) for name in head),
+        tuple(tuple(shown(row, name) for name in head) for row in rows),
     )
 
 
-def _changed(row: RowChange) -> ChangedRow:
+def _changed(row: RowChange, numbers: frozenset[str]) -> ChangedRow:
     key = ", ".join(f"{name} = {value}" for name, value in row.key.items())
-    columns = tuple((name, words.cell(change.before), words.cell(change.after)) for name, change in row.columns.items())
+    columns = tuple(
+        (
+            name,
+            _cell(change.before, is_number=name in numbers),
+            _cell(change.after, is_number=name in numbers),
+        )
+        for name, change in row.columns.items()
+    )
     return ChangedRow(key, columns)

@@ -10,6 +10,7 @@ from clew.plan import Plan
 from clew.plan.lineage import SourceColumn
 from clew.runs.registry import ProjectVersion
 from clew.server.pages import addresses, words
+from clew.server.pages.activation import VersionChange
 from clew.server.pages.drawing.plan_picture import PlanPicture, plan_picture
 
 FILE = "file"
@@ -80,6 +81,8 @@ class ProjectPage:
     runs_address: str
     periods: tuple[str, ...]
     """The periods that a run can be asked for; none for who may not ask."""
+    changes: tuple[VersionChange, ...]
+    """What the caller may do with the versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ def project_page(
     versions: Sequence[ProjectVersion],
     compared: tuple[Definition, Definition] | None,
     periods: Sequence[str] = (),
+    changes: Sequence[VersionChange] = (),
 ) -> ProjectPage:
     """The page of a project."""
     active = next((version.version for version in versions if version.status == "active"), None)
@@ -121,6 +125,7 @@ def project_page(
         problems=tuple(problems),
         runs_address=addresses.runs(project=view.project),
         periods=tuple(periods),
+        changes=tuple(changes),
     )
 
 

@@ -8,11 +8,11 @@ from clew.app.captures.reading import Capture, CaptureReader
 from clew.debug.captured_rows import ROW_ID
 from clew.debug.statistics import Statistics
 from clew.diagnostics import UserError
+from clew.lang.typed import Value
 from clew.runs.access.access_log import Subject
 from clew.server.access.visit import CaptureVisit, Visit
 from clew.server.pages.answering import AtDesk
 from clew.server.pages.captures_page import SAMPLE, CapturePage, capture_page, captures_page, diff_page
-from clew.trace.json_values import JsonValue, json_value
 
 router = APIRouter()
 
@@ -71,15 +71,14 @@ def _statistics(found: Capture) -> tuple[Statistics | None, str | None]:
         return None, error.diagnostic.message
 
 
-def _sample(found: Capture) -> tuple[Sequence[str], Sequence[Sequence[JsonValue]]]:
+def _sample(found: Capture) -> tuple[Sequence[str], Sequence[Sequence[Value]]]:
     """The first rows; none where the capture kept statistics only."""
     try:
         table = found.rows.to_arrow(SAMPLE)
     except UserError:
         return (), ()
     names = [name for name in table.column_names if name != ROW_ID]
-    columns = [[json_value(value) for value in table[name].to_pylist()] for name in names]
-    return names, list(zip(*columns, strict=True))
+    return names, list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
 def _compared(visit: Visit, desk: AtDesk, before: Capture, after: Capture) -> Response:

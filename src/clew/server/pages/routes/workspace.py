@@ -9,19 +9,30 @@ from fastapi.responses import RedirectResponse
 
 from clew.app.checking import find_project
 from clew.app.running.datasets import DatasetView, find_dataset, list_datasets
-from clew.app.running.projects import ProjectView, list_projects, project_version, show_project
+from clew.app.running.projects import ProjectView, activate, deactivate, list_projects, project_version, show_project
 from clew.app.workspace import Workspace
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
+from clew.model import Status
 from clew.plan import plan_to_json
+from clew.runs.access.access_log import Subject
 from clew.runs.access.roles import Permission
 from clew.runs.registry import ProjectVersion
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.pages import addresses
+from clew.server.pages.activation import (
+    VersionChange,
+    can_run,
+    require_same_file,
+    require_same_version,
+    version_changes,
+)
 from clew.server.pages.answering import AtDesk
 from clew.server.pages.project_page import FILE, Definition, project_page
 
 router = APIRouter()
+
+DecidingVisit = Annotated[Visit, may(Permission.ACTIVATE_PROJECTS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,7 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
     workspace, state = visit.workspace, visit.site.state
     view = show_project(workspace, state, project)
     definition = find_project(workspace.loaded, view.project)
+    file_status = definition.status if definition else Status.INACTIVE
     versions = state.projects.project_versions(view.project)
     plan, problems = None, tuple[Diagnostic, ...]()
     try:
@@ -78,7 +90,8 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
             problems=problems,
             versions=versions,
             compared=compared,
-            periods=_periods(visit, workspace),
+            periods=_periods(visit, workspace) if can_run(view, file_status) else (),
+            changes=_changes(visit, view, versions, file_status),
         ),
         document=lambda: {
             **view.to_json(),
@@ -99,6 +112,28 @@ def start_run(
     """Ask for a run. The form carries a request id, so that sending it twice gives one run."""
     run = visit.starter.submit(project, period.strip(), request_id)
     return RedirectResponse(addresses.run(run.run_id), 303)
+
+
+@router.post("/projects/{project}/activate")
+def activate_project(project: str, seen: Annotated[str, Form()], visit: DecidingVisit) -> RedirectResponse:
+    """Make the file that the page has shown the version that runs."""
+    workspace, state = visit.workspace_now, visit.site.state
+    view = show_project(workspace, state, project)
+    require_same_file(workspace, view.project, seen)
+    version = activate(workspace, state, view.project, visit.caller.name)
+    visit.has_changed(Subject.PROJECT, version.project, f"activated version {version.version}")
+    return RedirectResponse(addresses.project(version.project), 303)
+
+
+@router.post("/projects/{project}/deactivate")
+def deactivate_project(project: str, seen: Annotated[str, Form()], visit: DecidingVisit) -> RedirectResponse:
+    """Take the version that the page has shown out of use."""
+    workspace, state = visit.workspace, visit.site.state
+    view = show_project(workspace, state, project)
+    require_same_version(view, seen)
+    version = deactivate(workspace, state, view.project, visit.caller.name)
+    visit.has_changed(Subject.PROJECT, version.project, f"deactivated version {version.version}")
+    return RedirectResponse(addresses.project(version.project), 303)
 
 
 @router.get("/datasets")
@@ -127,6 +162,13 @@ def _periods(visit: Visit, workspace: Workspace) -> list[str]:
     if not visit.caller.may(Permission.START_RUNS) or visit.caller.csrf is None:
         return []
     return [period.identifier for period in workspace.loaded.workspace.periods.periods]
+
+
+def _changes(
+    visit: Visit, view: ProjectView, versions: Sequence[ProjectVersion], file_status: Status
+) -> tuple[VersionChange, ...]:
+    may_decide = visit.caller.may(Permission.ACTIVATE_PROJECTS) and visit.caller.csrf is not None
+    return version_changes(view, versions[0].version if versions else None, file_status, may_decide=may_decide)
 
 
 def _compared(

@@ -4,6 +4,12 @@ const plan = document.querySelector("[data-plan]");
 const told = document.querySelector("[data-origin]");
 let kept = null;
 
+// On a narrow screen the steps come into view first, not the datasets beside them.
+const step = plan?.querySelector(".g-box.step");
+if (step && plan.scrollWidth > plan.clientWidth) {
+  plan.scrollLeft += step.getBoundingClientRect().left - plan.getBoundingClientRect().left - 16;
+}
+
 function show(chip) {
   const boxes = [...(plan?.querySelectorAll(".g-box") ?? [])];
   const column = chip?.dataset.column;

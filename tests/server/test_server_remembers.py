@@ -1,0 +1,79 @@
+"""What the server keeps from one request to the next: only what cannot change, and never in place of what is there."""
+
+import pytest
+from server_fixtures import Served
+
+from clew.app.running import plans
+from clew.plan import plan_from_json
+from clew.trace.database import Database
+
+
+def _stored_plan(served: Served) -> str:
+    return str(served.client("viewer").get(f"/api/v1/runs/{served.run_id}/plan").json()["digest"])
+
+
+def test_the_plan_of_a_run_is_put_together_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[object]()
+
+    def counting(document: object) -> object:
+        read.append(document)
+        return plan_from_json(document)
+
+    monkeypatch.setattr(plans, "plan_from_json", counting)
+    client = served.client("viewer")
+    documents = [client.get(f"/api/v1/runs/{served.run_id}").json() for _ in range(3)]
+    assert documents[0] == documents[1] == documents[2]
+    assert len(read) <= 1
+
+
+def test_a_plan_that_is_gone_or_damaged_is_not_covered_up(served: Served) -> None:
+    client = served.client("viewer")
+    digest = _stored_plan(served)
+    [file] = served.site.environment.storage_root.glob(f"plans/{digest}.json")
+    text = file.read_text(encoding="utf-8")
+    assert client.get(f"/api/v1/runs/{served.run_id}/plan").status_code == 200
+    file.write_text("{", encoding="utf-8")
+    assert client.get(f"/api/v1/runs/{served.run_id}/plan").status_code == 404
+    file.unlink()
+    assert client.get(f"/api/v1/runs/{served.run_id}/plan").status_code == 404
+    file.write_text(text, encoding="utf-8")
+    assert _stored_plan(served) == digest
+
+
+def test_many_plans_do_not_pile_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "_MOST_ON_THE_SHELF", 2)
+    root = served.site.environment.storage_root
+    digest = _stored_plan(served)
+    [file] = root.glob(f"plans/{digest}.json")
+    shelf = plans.PlanShelf()
+    names = [digest, "a" * 64, "b" * 64, "c" * 64]
+    for name in names[1:]:
+        (root / "plans" / f"{name}.json").write_bytes(file.read_bytes())
+    first = shelf.plan(root, digest)
+    assert shelf.plan(root, digest) is first
+    for name in names[1:]:
+        shelf.plan(root, name)
+    assert shelf.plan(root, digest) is not first
+
+
+def test_a_project_is_compiled_once_while_its_files_stand(served: Served) -> None:
+    workspace = served.site.workspace
+    assert workspace.plan("gl-close") is workspace.plan("gl-close")
+    file = workspace.root / "projects" / "gl-close.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace('"5290"', '"5291"'), encoding="utf-8")
+    edited = served.site.live.look_now().plan("gl-close")
+    assert edited.digest != workspace.plan("gl-close").digest
+
+
+def test_a_value_from_a_file_is_explained_without_a_query(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = served.client("auditor")
+    rows = client.get(f"/api/v1/runs/{served.run_id}/trace/rows", params={"where": 'journal_id = "JE-00001"'}).json()
+    asked = {"row": rows["rows"][0]["row_id"], "column": "amount_local"}
+    address = f"/api/v1/runs/{served.run_id}/explain"
+    explained = client.get(address, params=asked).json()
+
+    def refused(*_arguments: object) -> None:
+        raise AssertionError("a value that was loaded from a file needs no query")
+
+    monkeypatch.setattr(Database, "query", refused)
+    assert client.get(address, params=asked).json() == explained
