@@ -120,6 +120,9 @@ def test_pages_fit_a_telephone_and_name_everything_for_screen_readers(
     assert {path: found for path, found in unfit.items() if found} == {}
     page = auditor.open("/operations")
     expect(page.get_by_role("navigation").get_by_role("link", name="Operations")).to_be_in_viewport(ratio=1)
+    page = auditor.open(f"{run}/rows?at=10")
+    page.locator("summary", has_text="Columns").click()
+    expect(page.get_by_role("button", name="Show these")).to_be_in_viewport(ratio=1)
     page = auditor.open("/projects/gl-close")
     expect(page.locator(".g-box.step").first).to_be_in_viewport(ratio=0.9)
     auditor.page.set_viewport_size(WIDE)

@@ -1,12 +1,16 @@
 """Runs over HTTP: listed, asked for, told something; the same documents as commands give."""
 
 import json
+import threading
 from typing import Any
 
 import pytest
 from server_fixtures import MONTH, OpenSite, Served
 
 from clew.cli.main import run as command
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import SCHEMA_MISMATCH
+from clew.runs.status import RunStatus
 
 NEW_RUN = {"project": "group-report", "period": MONTH, "request_id": "r-1"}
 
@@ -101,6 +105,26 @@ def test_signals_are_decided_by_the_role_and_by_the_state_of_the_run(served: Ser
     events = served.client("viewer").get(f"/api/v1/runs/{run_id}/events").json()["events"]
     [accepted] = [event["event_data"] for event in events if event["event_type"] == "SignalAccepted"]
     assert (accepted["actor"], accepted["role"], accepted["reason"]) == ("the operator", "operator", "not today")
+
+
+def test_what_is_loaded_cannot_be_skipped(served: Served) -> None:
+    served.engine.failing["load"] = UserError(SCHEMA_MISMATCH.anywhere(problem="two rows have one key"))
+    run_id = served.starter.submit("gl-close", "2026-02").run_id
+    assert served.starter.drive(run_id, threading.Event()) is RunStatus.FAILED
+    skip = {"signal": "SKIP_STEP", "step": 0}
+    refused = served.client("engineer").post(f"/api/v1/runs/{run_id}/signals", json=skip)
+    assert (refused.status_code, refused.json()["refusal"]) == (409, "STEP_NEEDED")
+    page = served.browser().get(f"/runs/{run_id}", headers={"Accept": "text/html"}).text
+    assert "Retry step load" in page
+    assert "Skip step" not in page
+
+
+def test_a_request_id_stands_for_one_request(served: Served) -> None:
+    client = served.client("operator")
+    first = client.post("/api/v1/runs", json={**NEW_RUN, "request_id": "one"}).json()
+    other = client.post("/api/v1/runs", json={**NEW_RUN, "period": "2026-03", "request_id": "one"})
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "RequestIdTaken")
+    assert first["run_id"] in other.json()["error"]["message"]
 
 
 def test_the_same_signal_again_is_the_same_signal(served: Served) -> None:

@@ -16,6 +16,9 @@ from clew.runs.signals import Refusal, Refused, Signal, SignalType
 from clew.runs.snapshot import PendingSignal, RunSnapshot, StepSnapshot
 from clew.runs.status import RunStatus, StepStatus
 
+_LOADING = "load"
+"""The type of the step that all others build on."""
+
 
 def rule_refusal(signal: Signal, run: RunRecord, snapshot: RunSnapshot) -> Refused | None:
     """Why the signal makes no sense in the present state, or None where it does."""
@@ -68,6 +71,8 @@ def _skip_refusal(step: StepSnapshot, snapshot: RunSnapshot) -> Refused | None:
         return Refused(Refusal.STEP_TERMINAL, f"step {step.step_id} is {step.status}")
     if snapshot.status is RunStatus.FAILED and step.status is not StepStatus.FAILED:
         return Refused(Refusal.STEP_NOT_FAILED, f"the run failed at step {snapshot.failed_step}")
+    if step.type == _LOADING:
+        return Refused(Refusal.STEP_NEEDED, "without what is loaded there is nothing for the other steps to work on")
     return None
 
 

@@ -18,7 +18,7 @@ from clew.app.running.state import State, queue_of
 from clew.app.running.trace_ids import ProcessTraceIds
 from clew.app.workspace import Workspace
 from clew.diagnostics import ClewError, UserError
-from clew.diagnostics.codes.runs import PERIOD_BUSY
+from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN
 from clew.model import CaptureWish
 from clew.plan import Plan
 from clew.runs.driver import DriverSettings, RunDriver
@@ -100,6 +100,7 @@ class RunStarter:
         )
         submission = queue_of(self.state, self.environment).submit(request)
         submission.raise_if_rejected()
+        _require_same_request(request, submission.run)
         enlist(self.state.captures, self.environment, submission.run)
         self._projector().catch_up(submission.run.run_id)
         return submission.run
@@ -173,3 +174,14 @@ class RunStarter:
     def session(self) -> SparkSession:
         """The Spark session of this process, started by whoever asks first."""
         return session_of(self.environment, self.workspace.loaded.workspace.datasources)
+
+
+def _require_same_request(request: RunRequest, run: RunRecord) -> None:
+    """UserError RequestIdTaken where the run that a request id stands for is of another project or period."""
+    known = run.request
+    if (known.project_id, known.period) != (request.project_id, request.period):
+        raise UserError(
+            REQUEST_ID_TAKEN.anywhere(
+                request_id=request.request_id, run_id=run.run_id, project=known.project_id, period=known.period
+            )
+        )

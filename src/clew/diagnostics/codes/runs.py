@@ -51,6 +51,13 @@ OUT_OF_DATE = Code(
     "A decision was taken on a state of the run that had changed in the meantime. Nothing was stored.",
     "read the run again and decide anew",
 )
+REQUEST_ID_TAKEN = Code(
+    "RequestIdTaken",
+    'the request id "{request_id}" belongs to run {run_id}, of project "{project}" for period "{period}"',
+    "A request id stands for one request. Sent again with another project or period it would give a run that was not "
+    "asked for.",
+    "take another request id for another request",
+)
 PERIOD_BUSY = Code(
     "PeriodBusy",
     'another run of project "{project}" for period "{period}" is under way',
@@ -186,6 +193,7 @@ RUN_CODES = (
     UNFENCED_WRITE,
     EVENT_AFTER_THE_END,
     OUT_OF_DATE,
+    REQUEST_ID_TAKEN,
     PERIOD_BUSY,
     WRITE_BUDGET_EXCEEDED,
     STORE_UNAVAILABLE,
