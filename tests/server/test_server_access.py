@@ -34,7 +34,11 @@ BODIES = {
     "/api/v1/runs": {"project": "gl-close", "period": "2026-01", "request_id": "access"},
     "/api/v1/runs/{run}/signals": {"signal": "PAUSE"},
 }
-FORMS = {"/projects/{project}/runs": {"period": "2026-01", "request_id": "access"}}
+FORMS = {
+    "/projects/{project}/runs": {"period": "2026-01", "request_id": "access"},
+    "/projects/{project}/activate": {"seen": "another file"},
+    "/projects/{project}/deactivate": {"seen": "7"},
+}
 
 Called = tuple[str, str]
 """A method and the pattern of an address."""
