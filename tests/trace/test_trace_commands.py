@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interpreted_shop import Ran, ran_shop
+from interpreted_shop import Ran, interpreted_shop, ran_shop
 
 from clew.cli.main import run as command
 from clew.trace.identity import RowIds
@@ -81,6 +81,34 @@ def test_a_run_that_failed_tells_what_it_did_before(ran: Ran, ask: Callable[...,
     assert (steps[10]["rows_updated"], steps[20]["rows_deleted"]) == (0, 0)
     loaded = ask("trace", ran.failed, "--at", "0", "--json")
     assert len(loaded.json["rows"]) == 7
+    assert {seq: step["outcome"] for seq, step in steps.items()} == {10: "done", 20: "not reached", 30: "not reached"}
+    assert ask("trace", ran.failed, "--where", "TRUE", "--json").json["at"] == 10
+    assert "--at 10" in ask("trace", ran.failed, "--where", "id = 304").out
+    beyond = ask("trace", ran.failed, "--at", "20")
+    assert beyond.code == 3
+    assert "the run has no step 20; its steps are 10" in beyond.err
+    assert "the run ended before step 20 was done" in beyond.err
+
+
+def test_no_row_is_in_an_output_that_a_failed_run_never_wrote(ran: Ran, ask: Callable[..., Answer]) -> None:
+    text = ask("explain", ran.failed, "--why-not", "id = 304").out
+    assert "304: loaded from orders v1, orders.csv line 5; the run ended before the output was written" in text
+    [row] = ask("explain", ran.failed, "--why-not", "id = 304", "--json").json["rows"]
+    assert row["verdict"] == {"kind": "not_written", "outcome": "not reached"}
+
+
+def test_a_run_that_failed_before_it_had_loaded_anything_says_so(
+    ran: Ran, ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreted_shop(ran.shop.root, monkeypatch, failing=frozenset({"load"}))
+    failed = ran.shop.run("close", "2026-03").record.run_id
+    counts = ask("trace", failed).out
+    assert counts.count("not reached") == 3
+    for question in (("trace", failed, "--where", "TRUE"), ("explain", failed, "--why-not", "id = 301")):
+        answer = ask(*question)
+        assert answer.code == 1
+        assert "the run ended before it had loaded orders" in answer.err
+        assert "`clew show` says why it ended" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from clew.explain.tree import (
     Unset,
     Updated,
 )
-from clew.explain.why_not import InOutput, LeftOut, MadeLater, NeverLoaded, Whereabouts, WhyNot
+from clew.explain.why_not import InOutput, LeftOut, MadeLater, NeverLoaded, NotWritten, Whereabouts, WhyNot
 from clew.lang.text_form import text_of_value
 from clew.lang.typed import Value
 from clew.trace.records import Source
@@ -251,6 +251,11 @@ def never_loaded_lines(where: NeverLoaded) -> tuple[str, ...]:
     return tuple(item.text for item in _never_loaded(where))
 
 
+def not_written_text(verdict: NotWritten) -> str:
+    """Why no row is in an output."""
+    return "the output was skipped" if verdict.outcome == "skipped" else "the run ended before the output was written"
+
+
 def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
     """What became of rows that share their fate."""
     name = ", ".join(each.label or each.row_id for each in rows)
@@ -264,6 +269,8 @@ def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
             return Item(f"{name}: {loaded}, {_deleted(verdict)}", _decisions(verdict.decisions))
         case MadeLater():
             return Item(f"{name}: {loaded}, which is after the output")
+        case NotWritten():
+            return Item(f"{name}: {loaded}; {not_written_text(verdict)}")
         case LeftOut():
             selector = _selector(verdict.selector, verdict.resolved)
             return Item(f"{name}: {loaded}, left out{selector}", _decisions(verdict.decisions))

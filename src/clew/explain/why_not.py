@@ -20,7 +20,7 @@ from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source, State, TraceEntry
 from clew.trace.results import FoundRows
-from clew.trace.run_parts import periods_of
+from clew.trace.run_parts import NotDone, periods_of
 
 _MOST_ROWS = 20
 _MOST_ELSEWHERE = 5
@@ -51,7 +51,14 @@ class MadeLater:
     """The row was not there yet when the output was written."""
 
 
-Verdict = Deleted | LeftOut | InOutput | MadeLater
+@dataclass(frozen=True, slots=True)
+class NotWritten:
+    """The run has not written the output: it was skipped, or the run ended before."""
+
+    outcome: NotDone
+
+
+Verdict = Deleted | LeftOut | InOutput | MadeLater | NotWritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +167,7 @@ def why_not(
 def _found(trace: RunTrace, where: str, output: OutputStep, limit: int) -> FoundRows:
     """As they were loaded, or before the output, or at the end: the first of them that has any."""
     last = trace.run.last
-    for seq in dict.fromkeys((0, trace.run.before(output.seq), last)):
+    for seq in dict.fromkeys((0, min(trace.run.before(output.seq), last), last)):
         try:
             found = trace.search(where, at=seq, limit=limit)
         except UserError:
@@ -237,6 +244,8 @@ def _verdict(trace: RunTrace, row_id: str, entries: list[TraceEntry], output: Ou
     state = {name: entries[-1].full_state.get(name) for name in columns}
     if state["_deleted"] and not output.include_deleted:
         return _deletion(trace, row_id, entries)
+    if output.seq in trace.not_done:
+        return NotWritten(trace.not_done[output.seq])
     if output.selector is not None:
         seen = _seen(trace, row_id, state)
         if evaluator(output.selector.tree)(seen) is not True:

@@ -4,6 +4,7 @@ Looking up one row reads the few row groups that hold it; questions about many r
 out is typed as the plan has it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -30,7 +31,7 @@ from clew.trace.records import RowState, State, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
 from clew.trace.row_names import RowNames
 from clew.trace.row_sets import Cells, RowSet
-from clew.trace.run_parts import RunParts
+from clew.trace.run_parts import NotDone, RunParts
 from clew.trace.step_records import Page, read_matching, read_records, summaries
 from clew.trace.trace_ids import RowTraceIds
 from clew.trace.working_rows import created_rows, keys_of, pinned_rows, rows_of_all_periods, working_rows
@@ -51,6 +52,8 @@ class RunTrace:
     period: str
     today: date
     """What TODAY() meant in the run."""
+    not_done: Mapping[int, NotDone] = field(default_factory=dict)
+    """The steps that the run has skipped or has not come to."""
     run: RunParts = field(init=False, repr=False, compare=False)
     row_ids: RowIds = field(init=False, repr=False, compare=False)
     ids: RowTraceIds = field(init=False, repr=False, compare=False)
@@ -59,7 +62,7 @@ class RunTrace:
 
     def __post_init__(self) -> None:
         files = TraceFiles(self.root)
-        run = RunParts(self.plan, self.parts)
+        run = RunParts(self.plan, self.parts, self.not_done)
         row_ids = RowIds(self.run_id)
         object.__setattr__(self, "run", run)
         object.__setattr__(self, "row_ids", row_ids)

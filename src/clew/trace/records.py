@@ -84,6 +84,7 @@ class StepSummary:
     created: int = 0
     deleted: int = 0
     columns: Mapping[str, int] | None = None
+    outcome: Literal["done", "skipped", "not reached"] = "done"
 
     def to_json(self) -> dict[str, object]:
         """The form that `clew trace --json` gives for each step."""
@@ -91,6 +92,7 @@ class StepSummary:
             "operation_seq": self.operation_seq,
             "name": self.step_name,
             "type": self.step_type,
+            "outcome": self.outcome,
             "rows_updated": self.updated,
             "rows_created": self.created,
             "rows_deleted": self.deleted,

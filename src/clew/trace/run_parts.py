@@ -1,8 +1,9 @@
 """The parts of one run in their roles: where its rows come from, and which part says what a step changed."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.trace import INCOMPLETE_TRACE, STEP_OUT_OF_RANGE, TRACE_INTEGRITY_ERROR
@@ -16,6 +17,8 @@ from clew.trace.layout import Part, PartFile, TracedStep
 STATE_COLUMNS: tuple[tuple[str, Type], ...] = (("_period", STRING), ("_labels", STRING), ("_deleted", BOOLEAN))
 """The system columns that the state of a row has behind its data columns."""
 
+NotDone = Literal["skipped", "not reached"]
+
 
 @dataclass(frozen=True)
 class RunParts:
@@ -23,6 +26,8 @@ class RunParts:
 
     plan: Plan
     parts: tuple[Part, ...]
+    not_done: Mapping[int, NotDone] = field(default_factory=dict)
+    """The steps that the run has skipped or has not come to, where it has not done all."""
 
     def __post_init__(self) -> None:
         self._refuse_contradictions()
@@ -48,6 +53,9 @@ class RunParts:
         for part in sorted(found, key=lambda part: part.name != use.key):
             if part.name == use.key or (part.details or {}).get("version") == use.pinned_version:
                 return part
+        if self.not_done and not self.reached:
+            problem = f"the run ended before it had loaded {use.name}"
+            raise UserError(INCOMPLETE_TRACE.anywhere(problem=problem, hint="`clew show` says why it ended"))
         raise UserError(INCOMPLETE_TRACE.anywhere(problem=f"the run has pinned no dataset {use.key}"))
 
     def place(self, ordinal: int) -> tuple[Part, PartFile, int] | None:
@@ -76,14 +84,23 @@ class RunParts:
 
     def checked_step(self, at: int | None) -> int:
         """A step that rows have a state after: one of the plan, 0 for loading, None for the last."""
-        if at is None:
-            return self.last
-        return 0 if at == 0 else self.step(at).seq
+        if at is None or at == 0:
+            return self.last if at is None else 0
+        if self.not_done.get(at) == "not reached":
+            steps = ", ".join(str(step.seq) for step in self.reached) or "none"
+            hint = f"the run ended before step {at} was done"
+            raise UserError(STEP_OUT_OF_RANGE.anywhere(seq=at, steps=steps, hint=hint))
+        return self.step(at).seq
+
+    @cached_property
+    def reached(self) -> tuple[Step, ...]:
+        """The steps of the plan that the run has come to, and done or skipped."""
+        return tuple(step for step in self.plan.steps if self.not_done.get(step.seq) != "not reached")
 
     @cached_property
     def last(self) -> int:
-        """The last step of the plan."""
-        return max((step.seq for step in self.plan.steps), default=0)
+        """The last step that the run has come to."""
+        return max((step.seq for step in self.reached), default=0)
 
     def before(self, seq: int) -> int:
         """The step before a step, 0 for loading."""

@@ -1,7 +1,7 @@
 """What a step did: its records, page by page, and how many there are."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from clew.lang.types import Type
@@ -141,7 +141,13 @@ def summaries(reading: Reading) -> tuple[StepSummary, ...]:
     run = reading.run
     changed = {seq: counts for part in run.changes for seq, counts in _counts(reading, part).items()}
     created = {part.seq: sum(file.rows for file in part.files) for part in run.created}
-    return tuple(_summary(step, changed.get(step.seq), created.get(step.seq, 0)) for step in run.plan.steps)
+    return tuple(
+        replace(
+            _summary(step, changed.get(step.seq), created.get(step.seq, 0)),
+            outcome=run.not_done.get(step.seq, "done"),
+        )
+        for step in run.plan.steps
+    )
 
 
 def _summary(step: Step, changed: tuple[int, Mapping[str, int]] | None, created: int) -> StepSummary:

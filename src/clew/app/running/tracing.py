@@ -5,8 +5,11 @@ from clew.app.running.reading import RunView, committed_parts
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.diagnostics.codes.trace import RUN_NOT_FINISHED
-from clew.runs.status import RunStatus
+from clew.plan.plan import Plan
+from clew.runs.snapshot import RunSnapshot
+from clew.runs.status import RunStatus, StepStatus
 from clew.trace.reader import RunTrace
+from clew.trace.run_parts import NotDone
 
 _ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
@@ -25,4 +28,17 @@ def open_trace(view: RunView, environment: RunEnvironment) -> RunTrace:
         parts=committed_parts(environment.storage_root, view.snapshot),
         period=view.record.request.period,
         today=started.date(),
+        not_done=_not_done(view.plan, view.snapshot),
     )
+
+
+def _not_done(plan: Plan, snapshot: RunSnapshot) -> dict[int, NotDone]:
+    """The steps that left no trace because the run has not done them."""
+    status = {step.seq: step.status for step in snapshot.steps}
+    found = dict[int, NotDone]()
+    for step in plan.steps:
+        if status.get(step.seq) is StepStatus.SKIPPED:
+            found[step.seq] = "skipped"
+        elif status.get(step.seq) is not StepStatus.SUCCESS:
+            found[step.seq] = "not reached"
+    return found

@@ -104,7 +104,7 @@ def _show_history(traced: "RunTrace", history: "RowHistory") -> None:
     from clew.cli.views.trace_page import history_page
 
     name = traced.name(history.row_id, history.entries[-1].full_state)
-    show(history_page(history, name, traced.plan))
+    show(history_page(history, name, traced.run.last))
 
 
 def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -> None:

@@ -26,11 +26,10 @@ def shown(value: Value) -> str:
     return "NULL" if value is None else to_text(value)
 
 
-def history_page(history: RowHistory, name: str, plan: Plan) -> Group:
+def history_page(history: RowHistory, name: str, last: int) -> Group:
     """The life of one row, with the name that people know it by: where it came from, what each step changed."""
     lines = [line for entry in history.entries for line in _entry_lines(entry)]
     changes = sum(1 for entry in history.entries if entry.change_type != "created")
-    last = plan.steps[-1].seq if plan.steps else 0
     many = {0: "no changes", 1: "1 change"}.get(changes, f"{changes} changes")
     return Group(
         Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(name)),
@@ -161,4 +160,6 @@ def _count_in_words(each: StepSummary) -> str:
     for count, word in ((each.updated, "changed"), (each.created, "created"), (each.deleted, "deleted")):
         if count:
             return f"{count:,} {word}"
+    if each.outcome != "done":
+        return each.outcome
     return "" if each.step_type == "output" else "none"

@@ -37,4 +37,4 @@ class Stepper:
 def stepper(trace: RunTrace, at: int) -> Stepper:
     """A slider over the steps of a run."""
     loaded = Stop(0, "load", f"Load {trace.plan.input.name}", "load")
-    return Stepper((loaded, *(Stop(step.seq, str(step.seq), step.name, step.type) for step in trace.plan.steps)), at)
+    return Stepper((loaded, *(Stop(step.seq, str(step.seq), step.name, step.type) for step in trace.run.reached)), at)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clew.diagnostics import UserError, render
-from clew.explain.outline import never_loaded_lines, shown, source_text
+from clew.explain.outline import never_loaded_lines, not_written_text, shown, source_text
 from clew.explain.tree import Decision, Deleted
-from clew.explain.why_not import InOutput, LeftOut, MadeLater, Whereabouts, WhyNot
+from clew.explain.why_not import InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
 from clew.plan.row_names import names_of_dataset
 from clew.plan.steps import OutputStep
 from clew.server.pages import addresses
@@ -125,6 +125,8 @@ def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[Reason, ...]]:
                 left.resolved or left.selector,
                 tuple(map(_reason, left.decisions)),
             )
+        case NotWritten() as unwritten:
+            return not_written_text(unwritten), None, ()
         case MadeLater():
             return "made after the output was written", None, ()
         case InOutput():
