@@ -37,8 +37,8 @@ from clew.trace.run_parts import periods_of
 LONGEST_CHAIN = 12
 """Narrow steps on top of each other before the state is written down. Longer chains outgrow the JIT compiler."""
 
-LONGEST_FILTERED_CHAIN = 6
-"""Up to here unchanged rows are left out of the changes: the filter copies every step, so it explodes beyond."""
+_BARRIER = "__barrier"
+"""A column that is not the same for the same row, so that Spark takes no filter past the steps below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,8 @@ def _write_changes(
         rows = working.rows.select(ORDINAL, *state, *change)
     else:
         rows = working.rows.select(ORDINAL, *change)
-        if working.chain <= LONGEST_FILTERED_CHAIN and not any(_is_for_every_row(step) for step in steps):
-            masks = ", ".join(quoted(name) for step in steps for name in mask_columns(step))
-            rows = rows.where(f"coalesce({masks}) IS NOT NULL")
+        if not any(_is_for_every_row(step) for step in steps):
+            rows = _changed_rows(rows, steps)
     part = Part(
         kind="changes",
         name=f"{steps[0].seq}-{steps[-1].seq}",
@@ -245,6 +244,13 @@ def _write_changes(
     files = [run.storage.root / file.path for file in written.files]
     results = [StepResult(step.seq, _narrow_counts(step, given_count(files, mask_columns(step)))) for step in steps]
     return [*results[:-1], replace(results[-1], parts=(written,))]
+
+
+def _changed_rows(rows: DataFrame, steps: Sequence[NarrowStep]) -> DataFrame:
+    """The rows that a step changed. Below the steps the filter would calculate all of them once more for itself."""
+    masks = ", ".join(quoted(name) for step in steps for name in mask_columns(step))
+    marked = rows.withColumns({_BARRIER: F.spark_partition_id()})
+    return marked.where(f"coalesce({masks}) IS NOT NULL AND {_BARRIER} >= 0").drop(_BARRIER)
 
 
 def _write_rows_of_changes(run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool) -> Part:

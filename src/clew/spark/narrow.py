@@ -124,20 +124,30 @@ def _looks_at_joins(step: UpdateStep, expressing: Expressing) -> bool:
 
 def _changes(step: UpdateStep) -> dict[str, Column]:
     """Mask, values after, and the assigned columns themselves, all from the values before and the new ones."""
-    is_same = [
-        f"({_old(step, position)} <=> {quoted(new_column(step.seq, position))})"
-        for position in range(len(step.assignments))
-    ]
     columns = dict[str, Column]()
     for word in range(mask_words(len(step.assignments))):
-        bits = range(word * MASK_BITS, min((word + 1) * MASK_BITS, len(step.assignments)))
-        total = " | ".join(f"IF({is_same[bit]}, 0L, {1 << (bit - word * MASK_BITS)}L)" for bit in bits)
-        columns[mask_column(step.seq, word)] = F.expr(f"nullif({total}, 0L)")
+        first = word * MASK_BITS
+        columns[mask_column(step.seq, word)] = F.expr(_mask(step, range(first, first + MASK_BITS)))
     for position, assignment in enumerate(step.assignments):
         new = quoted(new_column(step.seq, position))
-        columns[after_column(step.seq, position)] = F.expr(f"CASE WHEN NOT {is_same[position]} THEN {new} END")
+        columns[after_column(step.seq, position)] = F.expr(f"CASE WHEN {_is_changed(step, position)} THEN {new} END")
         columns[assignment.column] = F.expr(new)
     return columns
+
+
+def _mask(step: UpdateStep, positions: range) -> str:
+    """One bit for each assignment that changed a value, NULL where none did."""
+    bits = {1 << bit: position for bit, position in enumerate(positions) if position < len(step.assignments)}
+    if len(bits) == 1:
+        return f"CASE WHEN {_is_changed(step, positions[0])} THEN 1L END"
+    total = " | ".join(f"IF({_is_changed(step, position)}, {bit}L, 0L)" for bit, position in bits.items())
+    return f"nullif({total}, 0L)"
+
+
+def _is_changed(step: UpdateStep, position: int) -> str:
+    """Rows that the step is not for need no comparison of values."""
+    new = quoted(new_column(step.seq, position))
+    return f"{quoted(selected_column(step.seq))} AND NOT ({_old(step, position)} <=> {new})"
 
 
 def _old(step: UpdateStep, position: int) -> str:
