@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-_CHUNK = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRef:
@@ -21,10 +19,10 @@ class ArtifactRef:
 
 def artifact_of_file(path: Path, *, kind: str, expires_at: datetime | None = None) -> ArtifactRef:
     """A reference to a file as it is now, with digest and size."""
-    digest = hashlib.sha256()
-    size = 0
+    return ArtifactRef(path.resolve().as_uri(), kind, sha256_of_file(path), path.stat().st_size, expires_at)
+
+
+def sha256_of_file(path: Path) -> str:
+    """The digest of a file of any size."""
     with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return ArtifactRef(path.resolve().as_uri(), kind, digest.hexdigest(), size, expires_at)
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,6 +1,5 @@
 """The rows at a point of a run that is over, written down as a capture keeps them."""
 
-import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from clew.model import Mask, MaskKind
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.steps import PlannedExpression
+from clew.runs.artifacts import sha256_of_file
 from clew.spark.executor import pinned_rows
 from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
@@ -157,7 +157,7 @@ def _described(folder: Path) -> WrittenRows:
             for column in range(footer.num_columns):
                 chunk = footer.row_group(group).column(column)
                 sizes[chunk.path_in_schema] = sizes.get(chunk.path_in_schema, 0) + chunk.total_uncompressed_size
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = sha256_of_file(path)
         found.append(CapturedFile(path.name, footer.num_rows, path.stat().st_size, digest))
     for path in folder.iterdir():
         if path not in with_rows:

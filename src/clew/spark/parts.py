@@ -4,7 +4,6 @@ A part is written to a staging folder, described by `part.json`, and renamed to 
 final name is complete, and one that no event names counts for nothing and may be replaced.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
+from clew.runs.artifacts import sha256_of_file
 from clew.spark.sql import quoted
 from clew.trace.identity import ROW_INDEX_BITS
 from clew.trace.layout import ORDINAL, PART_FILE, TRACE_ID, Part, PartFile
@@ -88,7 +88,7 @@ def _describe(folder: Path, name: str, first_ordinal: int | None) -> tuple[PartF
         rows = pq.read_metadata(path).num_rows
         if rows:
             ordinal = None if first_ordinal is None else first_ordinal + len(files)
-            files.append(PartFile(f"{name}/{path.name}", rows, path.stat().st_size, _sha256(path), ordinal))
+            files.append(PartFile(f"{name}/{path.name}", rows, path.stat().st_size, sha256_of_file(path), ordinal))
     return tuple(files)
 
 
@@ -105,14 +105,6 @@ def described_part(root: Path, name: str) -> Part | None:
     """The part in a folder, None where none was finished there."""
     path = root / name / PART_FILE
     return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path)) if path.is_file() else None
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def read_part(

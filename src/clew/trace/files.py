@@ -2,7 +2,6 @@
 
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
-import hashlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
+from clew.runs.artifacts import sha256_of_file
 from clew.trace.layout import ORDINAL, Part, PartFile
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _BATCH = 1 << 13
-_CHUNK = 1 << 20
 _ALWAYS_VERIFIED = 1 << 20
 """Bytes of a file up to which its content is compared with what was written whenever it is first read: it takes a
 millisecond. In larger files the checksums of pages guard the lookup of rows, and `verify` everything."""
@@ -151,14 +150,11 @@ class TraceFiles:
             raise UserError(*(error.diagnostic for error in problems))
 
     def _require_content(self, file: PartFile) -> None:
-        digest = hashlib.sha256()
         try:
-            with self.path(file).open("rb") as stream:
-                while chunk := stream.read(_CHUNK):
-                    digest.update(chunk)
+            digest = sha256_of_file(self.path(file))
         except OSError as error:
             raise damaged(file, error.strerror or str(error)) from error
-        if digest.hexdigest() != file.sha256:
+        if digest != file.sha256:
             raise damaged(file, "its content is not what was written")
 
 

@@ -2,7 +2,6 @@
 
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`
 
-import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from clew.lang.types import STRING, Type
 from clew.model import Mask
 from clew.plan.postlude import SerializeTask
 from clew.plan.steps import PlannedExpression
+from clew.runs.artifacts import sha256_of_file
 from clew.runs.events.codec import encode
 from clew.spark.capturing import EndedRun, WrittenRows, filtered, raw_rows, sample_of, taken, write_rows
 from clew.spark.types import DataFrame
@@ -50,7 +50,7 @@ def as_parquet(payload: Payload) -> Payload:
 
 
 def _described(path: Path, rows: int) -> CapturedFile:
-    return CapturedFile(path.name, rows, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+    return CapturedFile(path.name, rows, path.stat().st_size, sha256_of_file(path))
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from clew.lang.typed import Value
 from clew.lang.types import Kind, Type
 from clew.model import Period, PeriodTree, ScenarioDataset
 from clew.plan.datasets import DatasetUse
+from clew.runs.artifacts import sha256_of_file
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE, Part, PartFile
 
 _TIMES = ("_period_from", "_period_to")
@@ -70,9 +70,7 @@ class InputWriter:
         path = self.root / folder / "part-00000.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(pa.table(arrays), path)
-        file = PartFile(
-            f"{folder}/{path.name}", len(seen), path.stat().st_size, sha256(path.read_bytes()).hexdigest(), ordinal
-        )
+        file = PartFile(f"{folder}/{path.name}", len(seen), path.stat().st_size, sha256_of_file(path), ordinal)
         return Part("input", use.key, (file,), part.columns)
 
     def _given(self, dataset: ScenarioDataset) -> Iterator[GivenRow]:
