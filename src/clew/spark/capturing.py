@@ -22,11 +22,12 @@ from clew.runs.artifacts import sha256_of_file
 from clew.spark.executor import pinned_rows
 from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
-from clew.spark.parts import write_options
 from clew.spark.sql import quoted
 from clew.spark.working import Progress, Storage, rebuild
 from clew.trace.layout import ORDINAL, Part
 
+_WRITE_OPTIONS = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
+"""Captures are read as a whole and seldom by row, so that Spark's own row groups do."""
 DELETED = "_deleted"
 ROW_ID = "_row_id"
 
@@ -140,7 +141,7 @@ def write_rows(rows: DataFrame, folder: Path) -> WrittenRows:
     """Write rows to a folder as Parquet, in place of whatever is there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    rows.write.options(**write_options(rows.schema)).parquet(str(folder))
+    rows.write.options(**_WRITE_OPTIONS).parquet(str(folder))
     return _described(folder)
 
 

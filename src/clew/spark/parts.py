@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DecimalType, LongType, StructField, StructType
+from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, StructType
 
 from clew.runs.artifacts import sha256_of_file
 from clew.spark.sql import quoted
@@ -31,6 +31,7 @@ _WRITE_OPTIONS = {
     "compression": "zstd",
     "parquet.compression.codec.zstd.level": "1",
     "parquet.block.row.count.limit": "100000",
+    "parquet.page.row.count.limit": "100000",
     f"parquet.enable.dictionary#{ORDINAL}": "false",
     f"parquet.enable.dictionary#{TRACE_ID}": "false",
 }
@@ -47,6 +48,12 @@ def write_options(schema: StructType) -> dict[str, str]:
     """
     is_wide = [field.dataType.precision > _LONGEST_WORD for field in schema if isinstance(field.dataType, DecimalType)]
     return {**_WRITE_OPTIONS, "parquet.writer.version": "PARQUET_1_0" if any(is_wide) else "PARQUET_2_0"}
+
+
+def options_for_changes(schema: StructType) -> dict[str, str]:
+    """The same for changes: numbers without a dictionary, which takes time and makes nothing of them smaller."""
+    numbers = [field.name for field in schema if isinstance(field.dataType, NumericType)]
+    return write_options(schema) | {f"parquet.enable.dictionary#{name}": "false" for name in numbers}
 
 
 def write_part(
@@ -73,7 +80,8 @@ def write_part(
         staging.mkdir()
         pq.write_table(rows.toArrow(), staging / "part-00000.parquet", compression="zstd")
     else:
-        rows.write.options(**write_options(rows.schema)).parquet(str(staging))
+        options = options_for_changes if part.kind == "changes" else write_options
+        rows.write.options(**options(rows.schema)).parquet(str(staging))
     complete = finished(replace(part, files=_describe(staging, name, first_ordinal)))
     (staging / PART_FILE).write_text(json.dumps(part_to_json(complete), sort_keys=True), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -59,6 +60,10 @@ _STARTING = threading.Lock()
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """In Python: they write every error of a query to stderr, before anybody could catch it."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_THROUGHPUT = "-XX:+UseParallelGC"
+"""Runs want to be done soon, and nobody waits for a single answer of the JVM: pauses may be longer."""
+_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +161,9 @@ def _cause(error: Exception) -> str:
 def configuration(settings: SessionSettings) -> dict[str, str]:
     """Everything that Spark is started with: our defaults, over them what the settings say."""
     log = files("clew.spark").joinpath("log4j2.properties")
-    given = (f"-Dlog4j2.configurationFile={log}", settings.java_options, settings.config.get(_JAVA_OPTIONS, ""))
-    options = " ".join(filter(None, given))
+    given = (settings.java_options, settings.config.get(_JAVA_OPTIONS, ""))
+    collector = _collector(settings.master, *given)
+    options = " ".join(filter(None, (f"-Dlog4j2.configurationFile={log}", collector, *given)))
     local = _local_defaults(settings.master) if settings.master.startswith("local") else {}
     jars = {"spark.jars": ",".join(settings.jars)} if settings.jars else {}
     return {
@@ -170,6 +176,13 @@ def configuration(settings: SessionSettings) -> dict[str, str]:
         **LANGUAGE_SETTINGS,
         _JAVA_OPTIONS: options,
     }
+
+
+def _collector(master: str, *given: str) -> str:
+    """Which garbage collector a local driver has, unless somebody has chosen one: the JVM does not start with two."""
+    chosen = (*given, *(os.environ.get(name, "") for name in _JAVA_VARIABLES))
+    is_free = master.startswith("local") and not any(_COLLECTOR.search(options) for options in chosen)
+    return _THROUGHPUT if is_free else ""
 
 
 def _local_defaults(master: str) -> dict[str, str]:
