@@ -24,8 +24,14 @@ def test_an_engineer_activates_what_the_file_says_and_takes_it_out_of_use(on_eac
     assert engineer.post("/api/v1/projects/gl-close/activate").json() == version
     assert _state(served) == ("active", 2)
 
-    gone = engineer.post("/api/v1/projects/gl-close/deactivate").json()
+    gone = served.client("admin").post("/api/v1/projects/gl-close/deactivate").json()
     assert (gone["version"], gone["status"]) == (2, "inactive")
+    assert (gone["activated_by"], gone["activated_at"]) == (version["activated_by"], version["activated_at"])
+    assert (version["deactivated_by"], gone["deactivated_by"]) == (None, "the admin")
+    first = engineer.get("/api/v1/projects/gl-close").json()["versions"][-1]
+    assert (first["version"], first["deactivated_by"]) == (1, "the engineer")
+    page = engineer.get("/projects/gl-close", headers={"Accept": "text/html"}).text
+    assert "the engineer, ended by the admin" in page
     assert _state(served) == ("inactive", 2)
     again = engineer.post("/api/v1/projects/gl-close/deactivate")
     assert (again.status_code, again.json()["error"]["code"]) == (409, "ProjectNotActive")
@@ -34,8 +40,9 @@ def test_an_engineer_activates_what_the_file_says_and_takes_it_out_of_use(on_eac
 
     log = served.client("auditor").get("/api/v1/audit", params={"subject_id": "gl-close"}).json()["records"]
     assert [(each["actor"], each["role"], each["subject"], each["detail"]) for each in log] == [
-        ("the engineer", "engineer", "project", f"{done} version 2")
-        for done in ("deactivated", "activated", "activated")
+        ("the admin", "admin", "project", "deactivated version 2"),
+        ("the engineer", "engineer", "project", "activated version 2"),
+        ("the engineer", "engineer", "project", "activated version 2"),
     ]
 
 

@@ -46,6 +46,20 @@ def test_configuration_comes_before_our_defaults() -> None:
     assert (found["spark.jars"], found["spark.app.name"]) == ("a.jar,b.jar", "close")
 
 
+def test_a_local_driver_collects_garbage_for_throughput_unless_a_collector_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options, ours = "spark.driver.extraJavaOptions", "-XX:+UseParallelGC"
+    for variable in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
+        monkeypatch.delenv(variable, raising=False)
+    assert ours in configuration(SessionSettings(config={options: "-Dx=1"}))[options]
+    assert ours not in configuration(SessionSettings(config={options: "-XX:+UseZGC"}))[options]
+    assert ours not in configuration(SessionSettings(java_options="-XX:+UseSerialGC"))[options]
+    assert ours not in configuration(SessionSettings(master="spark://example:7077"))[options]
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseG1GC -Xlog:gc")
+    assert ours not in configuration(SessionSettings())[options]
+
+
 def test_a_local_master_stays_on_this_machine_and_shuffles_little() -> None:
     found = configuration(SessionSettings(master="local[3]"))
     assert (found["spark.driver.host"], found["spark.sql.shuffle.partitions"]) == ("127.0.0.1", "3")

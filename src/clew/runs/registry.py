@@ -96,6 +96,9 @@ class ProjectVersion:
     """The project file as it was."""
     activated_at: datetime
     activated_by: str
+    deactivated_at: datetime | None = None
+    deactivated_by: str | None = None
+    """Who has ended it, by deactivating it or by activating the next one."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew activate --json`; plan and definition are left out."""
@@ -106,6 +109,8 @@ class ProjectVersion:
             "digest": self.digest,
             "activated_at": self.activated_at.isoformat(),
             "activated_by": self.activated_by,
+            "deactivated_at": self.deactivated_at.isoformat() if self.deactivated_at else None,
+            "deactivated_by": self.deactivated_by,
         }
 
 

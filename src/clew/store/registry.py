@@ -110,8 +110,7 @@ class SqlProjectRegistry:
             known = self._versions(connection, project)
             if known and known[0].status == "active" and known[0].digest == digest:
                 return known[0]
-            mine = (table.c.environment_id == self._environment) & (table.c.project == project)
-            connection.execute(sa.update(table).where(mine).values(status="inactive"))
+            self._end_active(connection, project, actor)
             connection.execute(
                 sa.insert(table).values(
                     environment_id=self._environment,
@@ -129,18 +128,21 @@ class SqlProjectRegistry:
 
     def deactivate(self, project: str, actor: str) -> ProjectVersion:
         """Make the active version inactive. UserError ProjectNotActive where there is none."""
-        table = project_versions
         with self._database.write(lock=f"project:{self._environment}:{project}") as connection:
             active = next((v for v in self._versions(connection, project) if v.status == "active"), None)
             if active is None:
                 raise UserError(PROJECT_NOT_ACTIVE.anywhere(project=project))
-            mine = (table.c.environment_id == self._environment) & (table.c.project == project)
-            connection.execute(
-                sa.update(table)
-                .where(mine, table.c.version == active.version)
-                .values(status="inactive", activated_by=actor)
-            )
+            self._end_active(connection, project, actor)
             return next(v for v in self._versions(connection, project) if v.version == active.version)
+
+    def _end_active(self, connection: sa.Connection, project: str, actor: str) -> None:
+        table = project_versions
+        mine = (table.c.environment_id == self._environment) & (table.c.project == project)
+        connection.execute(
+            sa.update(table)
+            .where(mine, table.c.status == "active")
+            .values(status="inactive", deactivated_at=self._database.now(), deactivated_by=actor)
+        )
 
     def project_versions(self, project: str) -> Sequence[ProjectVersion]:
         """All versions of a project, newest first."""
@@ -168,6 +170,8 @@ class SqlProjectRegistry:
                 definition=row.definition,
                 activated_at=row.activated_at,
                 activated_by=row.activated_by,
+                deactivated_at=row.deactivated_at,
+                deactivated_by=row.deactivated_by,
             )
             for row in connection.execute(statement)
         ]

@@ -141,6 +141,8 @@ project_versions = sa.Table(
     sa.Column("definition", sa.Text, nullable=False),
     sa.Column("activated_at", Moment, nullable=False),
     sa.Column("activated_by", sa.String(255), nullable=False),
+    sa.Column("deactivated_at", Moment),
+    sa.Column("deactivated_by", sa.String(255)),
 )
 
 api_tokens = sa.Table(

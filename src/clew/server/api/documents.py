@@ -262,6 +262,8 @@ class ProjectVersionDocument(Document):
     digest: str
     activated_at: str
     activated_by: str
+    deactivated_at: str | None
+    deactivated_by: str | None
 
 
 class VersionDocument(Document):

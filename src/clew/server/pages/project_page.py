@@ -155,10 +155,17 @@ def _versions(project: str, versions: Sequence[ProjectVersion]) -> Iterator[Vers
             version=each.version,
             status=each.status,
             activated=words.minute(each.activated_at),
-            by=each.activated_by,
+            by=_by(each),
             digest=each.digest[:12],
             compare_address=addresses.project(project, old=earlier, new=each.version) if earlier is not None else None,
         )
+
+
+def _by(version: ProjectVersion) -> str:
+    """Who has made a version what it is."""
+    ended = version.deactivated_by
+    by_other = f", ended by {ended}" if ended not in {None, version.activated_by} else ""
+    return version.activated_by + by_other
 
 
 def _comparison(old: Definition, new: Definition) -> Comparison:

@@ -96,7 +96,7 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
         document=lambda: {
             **view.to_json(),
             "plan": plan_to_json(plan) if plan else None,
-            "versions": _versions_json(versions),
+            "versions": [version.to_json() for version in versions],
         },
         scripts=("plan.js",),
     )
@@ -186,16 +186,3 @@ def _definition(visit: Visit, workspace: Workspace, view: ProjectView, name: str
         raise UserError(INVALID_REQUEST.anywhere(problem=f'no version "{name}"'))
     found = project_version(visit.site.state, view.project, int(name))
     return Definition(f"version {found.version}", found.definition, found.digest)
-
-
-def _versions_json(versions: Sequence[ProjectVersion]) -> list[dict[str, object]]:
-    return [
-        {
-            "version": version.version,
-            "status": version.status,
-            "digest": version.digest,
-            "activated_at": version.activated_at.isoformat(),
-            "activated_by": version.activated_by,
-        }
-        for version in versions
-    ]
