@@ -1,5 +1,6 @@
 """What each operation does to rows: one project with all of them, run once, and looked at from many sides."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,20 @@ def test_only_outputs_leave_anything_outside_the_storage_root(ran: Ran) -> None:
     assert {path.name for path in ran.root.iterdir()} == {"runs"}
 
 
+def test_a_personal_value_that_does_not_fit_is_told_without_the_value(spark: SparkSession, tmp_path: Path) -> None:
+    steps = [update(10, None, [], copied="qty"), update(20, "id = 4", [], qty="copied * 9000000000000000000")]
+    plan = compiled(tmp_path / "workspace", project(*steps), DATASETS)
+    assert plan is not None
+    marked = tuple(replace(each, privacy="personal" if each.name == "qty" else None) for each in plan.input.columns)
+    plan = replace(plan, input=replace(plan.input, columns=marked))
+    with pytest.raises(ClewError) as failed:
+        run_plan(spark, tmp_path / "storage", plan, DATA)
+    message = failed.value.diagnostic.message
+    assert "81000000000000000000" not in message
+    assert 'step 20 "step 20", column qty: a value does not fit, which is not shown' in message
+    assert "row id 4 (" in message
+
+
 def failure(spark: SparkSession, folder: Path, operations: list[Any], data: Any = None) -> Any:
     plan = compiled(folder / "workspace", project(*operations), DATASETS)
     assert plan is not None
@@ -300,7 +315,7 @@ def test_a_value_that_does_not_fit_is_told_with_step_column_value_and_row(spark:
     )
     assert told.code == "ValueOutOfRange"
     assert told.span is not None
-    for part in ('step 20 "step 20"', "column qty", "row id 4 ("):
+    for part in ('step 20 "step 20"', "column qty: 81000000000000000000", "row id 4 ("):
         assert part in told.message
 
 

@@ -12,13 +12,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import Row as Record
 
-from clew.diagnostics import ClewError, Diagnostic, UserError
+from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Convert, Expression, Value, columns_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
+from clew.plan.privacy import privacy_by_column
 from clew.plan.row_names import names_of_dataset
 from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, OutputStep, Step, UpdateStep
 from clew.spark.creating import aggregated, source_sql
@@ -28,6 +29,8 @@ from clew.spark.sql import quoted
 from clew.spark.working import Storage, Working, joined_for
 from clew.trace.identity import RowIds
 from clew.trace.layout import ORDINAL, SOURCE_FILE, SOURCE_LINE
+
+_HIDDEN = "a value does not fit, which is not shown since it comes of a personal column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,9 @@ def culprit(working: Working, step: Step, plan: Plan, storage: Storage, expressi
             try:
                 evaluator(suspect.tree)(row)
             except ClewError as error:
-                return _found(error.diagnostic, step, suspect.what, _which(record, suspect, plan, expressing))
+                shown = _HIDDEN if _is_private(suspect, step, plan, expressing) else error.diagnostic.message
+                problem = f"{suspect.what}: {shown}, in {_which(record, suspect, plan, expressing)}"
+                return _found(problem, step, error.diagnostic.hint)
     return _too_large(working, step, storage, expressing)
 
 
@@ -181,7 +186,7 @@ def _which(record: Record, suspect: _Suspect, plan: Plan, expressing: Expressing
         file, line = values.get(SOURCE_FILE), values.get(SOURCE_LINE)
         place = f" ({file}, row {line})" if file is not None and line is not None else ""
         return f"a row of {suspect.source.name}{place}"
-    private = {column.name for column in plan.input.columns if column.privacy}
+    private = _marked(plan.input)
     key = ", ".join(
         f"{name} {'…' if name in private else record[name]}" for name in _name_columns(plan) if name in record
     )
@@ -189,9 +194,21 @@ def _which(record: Record, suspect: _Suspect, plan: Plan, expressing: Expressing
     return f"row {key} ({row_id})" if key else f"row {row_id}"
 
 
-def _found(diagnostic: Diagnostic, step: Step, what: str, which: str) -> UserError:
-    problem = f'step {step.seq} "{step.name}", {what}: {diagnostic.message}, in {which}'
-    return UserError(VALUE_OUT_OF_RANGE.at(step.place, problem=problem, hint=diagnostic.hint))
+def _is_private(suspect: _Suspect, step: Step, plan: Plan, expressing: Expressing) -> bool:
+    """Whether an expression reads what is not for everybody: errors become events, which many may read."""
+    joins = step.joins if isinstance(step, UpdateStep) else ()
+    private = {join.alias: _marked(join.dataset) for join in joins}
+    private[expressing.table] = {*privacy_by_column(plan)}
+    everywhere = _marked(suspect.source) if suspect.source is not None else set[str]()
+    return any(name in everywhere | private.get(table, set()) for table, name in columns_of(suspect.tree))
+
+
+def _marked(dataset: DatasetUse) -> set[str]:
+    return {column.name for column in dataset.columns if column.privacy}
+
+
+def _found(problem: str, step: Step, hint: str | None) -> UserError:
+    return UserError(VALUE_OUT_OF_RANGE.at(step.place, problem=f'step {step.seq} "{step.name}", {problem}', hint=hint))
 
 
 def _too_large(working: Working, step: Step, storage: Storage, expressing: Expressing) -> UserError | None:
