@@ -88,4 +88,5 @@ def java() -> str:
     return answer.stderr.partition("\n")[0].replace('"', "")
 
 
-main()
+if __name__ == "__main__":
+    main()

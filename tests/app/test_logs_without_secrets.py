@@ -3,6 +3,8 @@
 import logging
 import subprocess
 import sys
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,17 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_handlers_of_the_process_get_records_without_secrets(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture
+def written() -> Iterator[StringIO]:
+    """What a handler of the process writes, of the kind that logging.basicConfig makes."""
+    text = StringIO()
+    handler = logging.StreamHandler(text)
+    logging.getLogger().addHandler(handler)
+    yield text
+    logging.getLogger().removeHandler(handler)
+
+
+def test_handlers_of_the_process_get_records_without_secrets(root: Path, written: StringIO) -> None:
     environment = clew.open(root).run_environment
     log = logging.getLogger("clew.runs.driver")
     with open_state(environment) as state:
@@ -44,9 +56,9 @@ def test_handlers_of_the_process_get_records_without_secrets(root: Path, caplog:
             int(f"login failed for {VALUE}")
         except ValueError:
             log.exception("cannot connect with %s", VALUE)
-    assert "cannot connect with [secret]" in caplog.text
-    assert "login failed for [secret]" in caplog.text
-    assert VALUE not in caplog.text
+    assert "cannot connect with [secret]" in written.getvalue()
+    assert "login failed for [secret]" in written.getvalue()
+    assert VALUE not in written.getvalue()
     assert logging.getLogger("clew").handlers == []
 
 

@@ -41,7 +41,7 @@ def sample(tmp_path: Path) -> Path:
 @pytest.fixture
 def clew(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Answer]:
     """Runs a command in a folder, as `clew` would."""
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+    for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
     def call(*arguments: str | Path, cwd: Path = tmp_path) -> Answer:
