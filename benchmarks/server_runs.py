@@ -45,7 +45,8 @@ def finish(site: Site, bench: Bench) -> None:
     for index, document in enumerate(json.loads((bench.root / "parts.json").read_text())):
         (bench.root / f"part-{index}.json").write_text(json.dumps(document))
         references.append(ArtifactRef(f"storage:part-{index}.json", "trace-part"))
-    _complete(site, RUN, [(_LOAD, StepCompleted(tuple(references)))])
+    steps = [(step, StepCompleted()) for step in _planned(bench.trace.plan)]
+    _complete(site, RUN, [(_LOAD, StepCompleted(tuple(references))), *steps])
 
 
 def write_long_project(root: Path, steps: int) -> None:
@@ -63,8 +64,12 @@ def finish_long(site: Site) -> None:
     """A completed run of the project of many steps, with the events of a real one and without its rows."""
     plan = site.workspace.plan(LONG)
     begin(site, plan, LONG)
-    steps = [_LOAD, *(PlannedStep(str(step.seq), step.seq, step.name, step.type) for step in plan.steps)]
+    steps = [_LOAD, *_planned(plan)]
     _complete(site, LONG, [(step, StepCompleted((), {"rows_updated": 1000 + step.seq})) for step in steps])
+
+
+def _planned(plan: Plan) -> list[PlannedStep]:
+    return [PlannedStep(str(step.seq), step.seq, step.name, step.type) for step in plan.steps]
 
 
 def _complete(site: Site, run_id: str, steps: Sequence[tuple[PlannedStep, StepCompleted]]) -> None:
