@@ -38,7 +38,7 @@ def test_a_part_of_the_first_layout_has_files_without_trace_ids() -> None:
 def test_a_part_of_a_newer_layout_is_refused_by_name() -> None:
     data = part_to_json(replace(PART, version=LAYOUT_VERSION + 1))
     data["something new"] = {}
-    with pytest.raises(UserError, match=r"runs/r/part\.json has layout version 3") as caught:
+    with pytest.raises(UserError, match=rf"runs/r/part\.json has layout version {LAYOUT_VERSION + 1}") as caught:
         part_from_json(data, "runs/r/part.json")
     assert caught.value.code == "NewerTraceLayout"
 

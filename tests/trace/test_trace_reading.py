@@ -24,6 +24,7 @@ STYLES = st.builds(
     keeps_unchanged=st.booleans(),
     states=st.frozensets(st.integers(0, 3), max_size=2),
     shuffle=st.none() | st.integers(0, 9),
+    full_masks=st.booleans(),
 )
 
 

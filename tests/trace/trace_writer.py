@@ -45,6 +45,8 @@ class Style:
     states: frozenset[int] = frozenset()
     """The parts, by number, that hold the state."""
     shuffle: int | None = None
+    full_masks: bool = False
+    """Whether masks also have the changes that values tell, as they all had before layout 3."""
 
 
 @dataclass(slots=True)
@@ -139,7 +141,7 @@ class Writer:
             for index in range(len(self.ordinals))
             if self.style.keeps_unchanged
             or holds_state
-            or any(values[index] is not None for name, values in columns.items() if "_m" in name)
+            or any(values[index] is not None for name, values in columns.items() if name != "__ordinal")
         ]
         types = {column.name: column.type for column in self.recorded.plan.columns_after(steps[-1].seq)}
         if holds_state:
@@ -176,7 +178,8 @@ class Writer:
             for index, (old, new) in enumerate(zip(before, after, strict=True)):
                 is_same = _same(old.get(assignment.column), new[assignment.column])
                 values.append(None if is_same else new[assignment.column])
-                masks[position // 62][index] |= 0 if is_same else 1 << position % 62
+                in_mask = not is_same and (self.style.full_masks or values[-1] is None)
+                masks[position // 62][index] |= in_mask << position % 62
             columns[f"__s{step.seq}_a{position}"] = values
             arrow[f"__s{step.seq}_a{position}"] = stored_type(types[assignment.column])
         for word, mask in enumerate(masks):

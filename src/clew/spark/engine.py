@@ -8,6 +8,7 @@ another, and both run at the same time. They commit together, in order; an outpu
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -21,7 +22,7 @@ from clew.spark.creating import appended_rows, summary_rows
 from clew.spark.failures import SPARK_ERRORS, is_value_error
 from clew.spark.footers import given_count
 from clew.spark.joins import JoinChecks, UniqueKeys
-from clew.spark.narrow import Expressing, NarrowStep, change_columns, mask_columns
+from clew.spark.narrow import Expressing, NarrowStep, traced
 from clew.spark.output_files import Further
 from clew.spark.parts import FEW_ROWS, write_part
 from clew.spark.publishing import Published, Publisher
@@ -31,7 +32,7 @@ from clew.spark.short_decimals import with_short_decimals
 from clew.spark.sql import quoted
 from clew.spark.trace_ids import TraceLinking, lineage_of
 from clew.spark.working import Progress, Storage, Working, created_rows, joined_for, rebuild
-from clew.trace.layout import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep
+from clew.trace.layout import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
 from clew.trace.run_parts import periods_of
 
 LONGEST_CHAIN = 12
@@ -224,33 +225,39 @@ def _write_changes(
     """
     holds_state = working.chain >= LONGEST_CHAIN
     columns = run.plan.columns_after(steps[-1].seq)
-    change = [quoted(name) for step in steps for name in change_columns(step)]
+    trace = [traced(step) for step in steps]
+    change = [quoted(name) for step in trace for name in change_columns(step)]
     if holds_state:
         state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
         rows = working.rows.select(ORDINAL, *state, *change)
     else:
         rows = working.rows.select(ORDINAL, *change)
         if not any(_is_for_every_row(step) for step in steps):
-            rows = _changed_rows(rows, steps)
+            rows = _changed_rows(rows, trace)
     part = Part(
         kind="changes",
         name=f"{steps[0].seq}-{steps[-1].seq}",
         files=(),
         columns=tuple((column.name, str(column.type)) for column in columns) if holds_state else (),
         seq=steps[-1].seq,
-        steps=tuple(_traced(step) for step in steps),
+        steps=tuple(trace),
     )
     written = _write_rows_of_changes(run, rows, part, is_small=is_small, may_repeat=may_repeat)
     files = [run.storage.root / file.path for file in written.files]
-    results = [StepResult(step.seq, _narrow_counts(step, given_count(files, mask_columns(step)))) for step in steps]
+    results = [StepResult(step.seq, _narrow_counts(step, files)) for step in trace]
     return [*results[:-1], replace(results[-1], parts=(written,))]
 
 
-def _changed_rows(rows: DataFrame, steps: Sequence[NarrowStep]) -> DataFrame:
+def _changed_rows(rows: DataFrame, steps: Sequence[TracedStep]) -> DataFrame:
     """The rows that a step changed. Below the steps the filter would calculate all of them once more for itself."""
-    masks = ", ".join(quoted(name) for step in steps for name in mask_columns(step))
+    is_changed = " OR ".join(f"{quoted(name)} IS NOT NULL" for step in steps for name in _telling_columns(step))
     marked = rows.withColumns({_BARRIER: F.spark_partition_id()})
-    return marked.where(f"coalesce({masks}) IS NOT NULL AND {_BARRIER} >= 0").drop(_BARRIER)
+    return marked.where(f"({is_changed}) AND {_BARRIER} >= 0").drop(_BARRIER)
+
+
+def _telling_columns(step: TracedStep) -> list[str]:
+    """The fewest columns of a step of which one has a value where it changed a row."""
+    return change_columns(step) if len(step.columns) == 1 else mask_columns(step)
 
 
 def _write_rows_of_changes(run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool) -> Part:
@@ -271,14 +278,12 @@ def _is_for_every_row(step: NarrowStep) -> bool:
     return step.selector is None
 
 
-def _narrow_counts(step: NarrowStep, count: int) -> StepCounts:
-    return StepCounts(updated=count) if isinstance(step, UpdateStep) else StepCounts(deleted=count)
-
-
-def _traced(step: NarrowStep) -> TracedStep:
-    if isinstance(step, UpdateStep):
-        return TracedStep(step.seq, "update", tuple(assignment.column for assignment in step.assignments))
-    return TracedStep(step.seq, "delete", ())
+def _narrow_counts(step: TracedStep, files: Sequence[Path]) -> StepCounts:
+    """How many rows a step changed. Of a single assignment a row has a value or a mask, never both."""
+    columns = _telling_columns(step)
+    apart = [[name] for name in columns] if len(step.columns) <= 1 else [columns]
+    count = sum(given_count(files, each) for each in apart)
+    return StepCounts(updated=count) if step.kind == "update" else StepCounts(deleted=count)
 
 
 @dataclass(frozen=True, slots=True)

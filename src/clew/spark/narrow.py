@@ -18,7 +18,7 @@ from clew.plan.steps import DeleteStep, Join, PlannedExpression, UpdateStep
 from clew.spark.conditions import can_fail, guarded
 from clew.spark.names import joined_column, new_column, selected_column, working_columns
 from clew.spark.sql import quoted, spark_type, sql_of
-from clew.trace.layout import DELETED_MASK, MASK_BITS, ORDINAL, after_column, mask_column, mask_words
+from clew.trace.layout import DELETED_MASK, MASK_BITS, ORDINAL, TracedStep, after_column, mask_column, mask_words
 
 NarrowStep = UpdateStep | DeleteStep
 
@@ -136,10 +136,15 @@ def _changes(step: UpdateStep) -> dict[str, Column]:
 
 
 def _mask(step: UpdateStep, positions: range) -> str:
-    """One bit for each assignment that changed a value, NULL where none did."""
+    """One bit for each assignment that changed a value, NULL where none did.
+
+    A single assignment needs it only where it has left no value behind, which is seldom, and such a mask costs next to
+    nothing. Of several assignments the mask tells for a row whether anything has changed.
+    """
+    if len(step.assignments) == 1:
+        new = quoted(new_column(step.seq, 0))
+        return f"CASE WHEN {new} IS NULL AND {_is_changed(step, 0)} THEN 1L END"
     bits = {1 << bit: position for bit, position in enumerate(positions) if position < len(step.assignments)}
-    if len(bits) == 1:
-        return f"CASE WHEN {_is_changed(step, positions[0])} THEN 1L END"
     total = " | ".join(f"IF({_is_changed(step, position)}, {bit}L, 0L)" for bit, position in bits.items())
     return f"nullif({total}, 0L)"
 
@@ -157,15 +162,8 @@ def _old(step: UpdateStep, position: int) -> str:
     return quoted(assignment.column)
 
 
-def change_columns(step: NarrowStep) -> list[str]:
-    """The columns of a step in the trace."""
-    if isinstance(step, DeleteStep):
-        return [mask_column(step.seq)]
-    masks = [mask_column(step.seq, word) for word in range(mask_words(len(step.assignments)))]
-    return masks + [after_column(step.seq, position) for position in range(len(step.assignments))]
-
-
-def mask_columns(step: NarrowStep) -> list[str]:
-    """The mask columns of a step."""
-    count = 1 if isinstance(step, DeleteStep) else mask_words(len(step.assignments))
-    return [mask_column(step.seq, word) for word in range(count)]
+def traced(step: NarrowStep) -> TracedStep:
+    """What the trace keeps of a step."""
+    if isinstance(step, UpdateStep):
+        return TracedStep(step.seq, "update", tuple(assignment.column for assignment in step.assignments))
+    return TracedStep(step.seq, "delete", ())

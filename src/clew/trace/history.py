@@ -17,8 +17,9 @@ from clew.trace.layout import (
     PartFile,
     TracedStep,
     after_column,
-    mask_column,
-    mask_words,
+    change_columns,
+    in_mask,
+    mask_columns,
 )
 from clew.trace.records import ChangeType, Diff, Source, State, TraceEntry
 from clew.trace.run_parts import RunParts, periods_of
@@ -121,22 +122,9 @@ def _cell(row: "pa.Table", name: str, type_: Type) -> Value:
     return values_of(row[name], type_)[0] if name in row.column_names else None
 
 
-def change_columns(step: TracedStep) -> list[str]:
-    """The columns that a narrow step has in the file of its part."""
-    if step.kind == "delete":
-        return [mask_column(step.seq)]
-    masks = [mask_column(step.seq, word) for word in range(mask_words(len(step.columns)))]
-    return masks + [after_column(step.seq, position) for position in range(len(step.columns))]
-
-
-def mask_columns(step: TracedStep) -> list[str]:
-    """The masks among them."""
-    return [mask_column(step.seq, word) for word in range(mask_words(len(step.columns)))]
-
-
 def is_changed(row: "pa.Table", step: TracedStep) -> bool:
     """Whether a step changed the row."""
-    return any(row[name][0].as_py() is not None for name in mask_columns(step))
+    return any(row[name][0].is_valid for name in change_columns(step))
 
 
 def changes_of(row: "pa.Table", step: TracedStep, types: Mapping[str, Type]) -> dict[str, Value]:
@@ -144,13 +132,10 @@ def changes_of(row: "pa.Table", step: TracedStep, types: Mapping[str, Type]) -> 
     if step.kind == "delete":
         return {"_deleted": True}
     masks: Sequence[int | None] = [row[name][0].as_py() for name in mask_columns(step)]
-    changed = [
-        position
-        for position in range(len(step.columns))
-        if (masks[position // MASK_BITS] or 0) >> (position % MASK_BITS) & 1
-    ]
     known = {**SYSTEM_COLUMNS, **types}
-    return {
-        step.columns[position]: values_of(row[after_column(step.seq, position)], known[step.columns[position]])[0]
-        for position in changed
-    }
+    changes = dict[str, Value]()
+    for position, name in enumerate(step.columns):
+        [value] = values_of(row[after_column(step.seq, position)], known[name])
+        if value is not None or in_mask(masks[position // MASK_BITS], position):
+            changes[name] = value
+    return changes

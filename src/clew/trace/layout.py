@@ -4,19 +4,24 @@
     runs/<run>/created/<seq>/        rows that an aggregate or append created: their created state
     runs/<run>/links/<seq>/          rows and the rows behind them as pairs of trace ids, worked out after the run
     runs/<run>/changes/<first>-<last>/   one wide row per row, for consecutive narrow steps: ordinal, and for each step
-                                     a mask of the columns it changed and their values after it; a segment that closes
-                                     a long chain also holds the state after its last step
+                                     the values after it of the columns it changed, and a mask of these columns; a
+                                     segment that closes a long chain also holds the state after its last step
 
 Every folder has a `part.json` beside its Parquet files. A part exists when an event of the run names it.
 A value before a step is the value after the last step that changed the column, else the created one.
+A step has changed a column where it has left a value there, and where its mask says so: a value changed into NULL can
+only be seen there. A step with one assignment has a mask for such rows alone, any other one for all that it changed.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-LAYOUT_VERSION = 2
-"""A reader refuses what a newer Clew wrote with a higher one. Since 2 files say which trace ids their rows have."""
+LAYOUT_VERSION = 3
+"""A reader refuses what a newer Clew wrote with a higher one.
+
+Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change.
+"""
 
 PART_FILE = "part.json"
 
@@ -37,13 +42,18 @@ MASK_BITS = 62
 
 
 def mask_column(seq: int, word: int = 0) -> str:
-    """The column that says which assignments of a step changed the row; NULL where none did."""
+    """The column that says which assignments of a step changed the row; NULL where none did, or where a value tells."""
     return f"__s{seq}_m" if word == 0 else f"__s{seq}_m{word}"
 
 
 def after_column(seq: int, position: int) -> str:
     """The column with the value that an assignment gave, by its position in the step."""
     return f"__s{seq}_a{position}"
+
+
+def in_mask(word: int | None, position: int) -> bool:
+    """Whether the word of a mask that the assignment at a position belongs to has its bit."""
+    return word is not None and bool(word >> position % MASK_BITS & 1)
 
 
 def group_key_column(position: int) -> str:
@@ -113,6 +123,16 @@ class TracedStep:
     seq: int
     kind: Literal["update", "delete"]
     columns: tuple[str, ...]
+
+
+def mask_columns(step: TracedStep) -> list[str]:
+    """The masks of a step in the file of its part."""
+    return [mask_column(step.seq, word) for word in range(mask_words(len(step.columns)))]
+
+
+def change_columns(step: TracedStep) -> list[str]:
+    """All columns of a step in the file of its part."""
+    return mask_columns(step) + [after_column(step.seq, position) for position in range(len(step.columns))]
 
 
 PartKind = Literal["input", "created", "changes", "links"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from clew.lang.types import Type
-from clew.trace.layout import MASK_BITS, Part, TracedStep, after_column, mask_column
+from clew.trace.layout import MASK_BITS, Part, TracedStep, after_column, change_columns, mask_column
 from clew.trace.sql import quoted, typed_column
 
 
@@ -48,5 +48,11 @@ def latest_value(name: str, type_: Type, layers: Sequence[tuple[Part, Sequence[T
 
 def is_set(step: TracedStep, position: int, table: str = "") -> str:
     """SQL that is TRUE where a step changed the column at a position of its assignments."""
-    mask = mask_column(step.seq, position // MASK_BITS)
-    return f"({table}{quoted(mask)} & {1 << position % MASK_BITS}) <> 0"
+    mask = table + quoted(mask_column(step.seq, position // MASK_BITS))
+    value = table + quoted(after_column(step.seq, position))
+    return f"({value} IS NOT NULL OR ({mask} & {1 << position % MASK_BITS}) <> 0)"
+
+
+def is_touched(step: TracedStep) -> str:
+    """SQL that is TRUE where a step changed anything."""
+    return "(" + " OR ".join(f"{quoted(name)} IS NOT NULL" for name in change_columns(step)) + ")"

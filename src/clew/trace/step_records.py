@@ -7,9 +7,8 @@ from typing import assert_never
 from clew.lang.types import Type
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.trace.arrow_values import values_of
-from clew.trace.history import mask_columns
-from clew.trace.layout import MASK_BITS, ORDINAL, Part, TracedStep, after_column
-from clew.trace.overlay import is_set
+from clew.trace.layout import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_columns
+from clew.trace.overlay import is_set, is_touched
 from clew.trace.reading import Reading
 from clew.trace.records import State, StepRecord, StepSummary
 from clew.trace.results import StepRecords
@@ -111,11 +110,10 @@ def _values_after(
         for position, name in enumerate(step.columns)
     ]
     listed = ", ".join([ORDINAL, *map(quoted, masks), *values])
-    is_changed = " OR ".join(f"{quoted(mask)} IS NOT NULL" for mask in masks)
     sql = (
         f"SELECT {listed} FROM "
         + parquet([reading.files.path(file) for file in part.files])
-        + Sql(f" WHERE ({is_changed}) AND {ORDINAL} > ?", (page.after,))
+        + Sql(f" WHERE {is_touched(step)} AND {ORDINAL} > ?", (page.after,))
         + Sql(f" ORDER BY {ORDINAL} LIMIT ?", (page.limit + 1,))
     )
     table = reading.database.query(sql, part.files)
@@ -130,7 +128,7 @@ def _values_after(
         ordinal: {
             name: cells[position][row]
             for position, name in enumerate(step.columns)
-            if (words[position // MASK_BITS][row] or 0) >> (position % MASK_BITS) & 1
+            if cells[position][row] is not None or in_mask(words[position // MASK_BITS][row], position)
         }
         for row, ordinal in enumerate(ordinals)
     }
@@ -166,11 +164,10 @@ def _summary(step: Step, changed: tuple[int, Mapping[str, int]] | None, created:
 
 
 def _counts(reading: Reading, part: Part) -> dict[int, tuple[int, dict[str, int]]]:
-    """For each step of a part how many rows it changed, and by column. One pass over the masks."""
+    """For each step of a part how many rows it changed, and by column. One pass over its columns."""
     wanted = list[str]()
     for step in part.steps:
-        is_changed = " OR ".join(f"{quoted(mask)} IS NOT NULL" for mask in mask_columns(step))
-        wanted += [is_changed, *(is_set(step, position) for position in range(len(step.columns)))]
+        wanted += [is_touched(step), *(is_set(step, position) for position in range(len(step.columns)))]
     if not part.files:
         numbers: Sequence[int] = [0] * len(wanted)
     else:
