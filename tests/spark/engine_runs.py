@@ -48,7 +48,7 @@ class Collected:
     def prepare(
         self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
     ) -> Pending:
-        chosen = output_rows(rows, step, expressing).select(*output_columns(step, expressing.run_id))
+        chosen = output_rows(rows, step, expressing).selectExpr(*output_columns(step, expressing.run_id))
         self.outputs[step.seq] = [record.asDict() for record in chosen.collect()]
         return Pending(lambda: Published(len(self.outputs[step.seq])))
 

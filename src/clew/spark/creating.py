@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -12,7 +11,8 @@ from clew.plan.columns import Column
 from clew.plan.steps import AggregateStep, AppendStep, Assignment
 from clew.spark.names import own_columns
 from clew.spark.narrow import Expressing
-from clew.spark.sql import quoted, spark_type, sql_of
+from clew.spark.selecting import named
+from clew.spark.sql import quoted, spark_type, sql_of, text_literal
 from clew.trace.layout import PARENTS, SOURCE_FILE, SOURCE_LINE, TRACE_ID, group_key_column
 
 _GROUP_SIZE = "__group_size"
@@ -53,9 +53,8 @@ def appended_rows(
         return _as_working_rows(chosen, columns, filled, period, (SOURCE_FILE, SOURCE_LINE, TRACE_ID))
     grouped = aggregated(chosen, step.group_by, step.columns, sql, with_links=with_links)
     filled = {column.column: quoted(_out(index)) for index, column in enumerate(step.columns)}
-    kept: list[str | SparkColumn] = [*_links(with_links)]
-    kept += [F.col(quoted(name)).alias(group_key_column(position)) for position, name in step.narrowed_keys]
-    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, tuple(kept))
+    kept = [named(quoted(name), group_key_column(position)) for position, name in step.narrowed_keys]
+    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, (*_links(with_links), *kept))
 
 
 def source_sql(tree: Expression, expressing: Expressing) -> str:
@@ -97,19 +96,13 @@ def _as_working_rows(
     columns: tuple[Column, ...],
     filled: Mapping[str, str],
     period: str,
-    kept: tuple[str | SparkColumn, ...] = (),
+    kept: tuple[str, ...] = (),
 ) -> DataFrame:
     """All columns of the working dataset; NULL where the new rows say nothing. `_period` is the run's unless given.
 
     `kept` are columns of ours that go along as they are.
     """
-    data = [
-        F.expr(f"CAST({filled.get(column.name, 'NULL')} AS {spark_type(column.type)})").alias(column.name)
-        for column in columns
-    ]
-    own_period = filled.get("_period")
-    system = [
-        (F.expr(own_period) if own_period else F.lit(period)).alias("_period"),
-        F.expr(filled.get("_labels", "''")).alias("_labels"),
-    ]
-    return rows.select(*data, *system, *kept)
+    texts = {column.name: f"CAST({filled.get(column.name, 'NULL')} AS {spark_type(column.type)})" for column in columns}
+    texts["_period"] = filled.get("_period") or text_literal(period)
+    texts["_labels"] = filled.get("_labels", "''")
+    return rows.selectExpr(*(named(sql, name) for name, sql in texts.items()), *kept)

@@ -229,9 +229,9 @@ def _write_changes(
     change = [quoted(name) for step in trace for name in change_columns(step)]
     if holds_state:
         state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
-        rows = working.rows.select(ORDINAL, *state, *change)
+        rows = working.rows.selectExpr(ORDINAL, *state, *change)
     else:
-        rows = working.rows.select(ORDINAL, *change)
+        rows = working.rows.selectExpr(ORDINAL, *change)
         if not any(_is_for_every_row(step) for step in steps):
             rows = _changed_rows(rows, trace)
     part = Part(

@@ -18,6 +18,7 @@ from clew.plan.steps import Join, UpdateStep
 from clew.spark.conditions import JoinKeys, equality_keys
 from clew.spark.names import joined_column
 from clew.spark.narrow import Expressing, guarded_rows, matched_rows
+from clew.spark.selecting import named
 from clew.spark.sql import quoted
 from clew.trace.arrow_values import values_of
 from clew.trace.identity import RowIds
@@ -31,8 +32,8 @@ _EXAMPLES, _COLUMNS = 2, 4
 
 def joined_rows(pinned: DataFrame, join: Join) -> DataFrame:
     """The rows of a joined dataset under the names that the expressions of an update use."""
-    return pinned.select(
-        *(F.col(quoted(column.name)).alias(joined_column(join.alias, column.name)) for column in join.dataset.columns)
+    return pinned.selectExpr(
+        *(named(quoted(column.name), joined_column(join.alias, column.name)) for column in join.dataset.columns)
     )
 
 

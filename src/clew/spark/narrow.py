@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clew.lang.typed import ColumnValue, Expression, columns_of
@@ -17,6 +17,7 @@ from clew.lang.types import BOOLEAN
 from clew.plan.steps import DeleteStep, Join, PlannedExpression, UpdateStep
 from clew.spark.conditions import can_fail, guarded
 from clew.spark.names import joined_column, new_column, selected_column, working_columns
+from clew.spark.selecting import with_sql
 from clew.spark.sql import quoted, spark_type, sql_of
 from clew.trace.layout import DELETED_MASK, MASK_BITS, ORDINAL, TracedStep, after_column, mask_column, mask_words
 
@@ -55,16 +56,11 @@ class Expressing:
 def apply_delete(rows: DataFrame, step: DeleteStep, expressing: Expressing) -> DataFrame:
     """The rows behind a deletion."""
     selected = selected_column(step.seq)
-    return (
-        rows.withColumns({selected: F.expr(expressing.selected(step.selector))})
-        .withColumns(
-            {
-                mask_column(step.seq): F.expr(f"CASE WHEN {quoted(selected)} THEN {DELETED_MASK}L END"),
-                "_deleted": F.expr(f"`_deleted` OR {quoted(selected)}"),
-            }
-        )
-        .drop(selected)
-    )
+    changes = {
+        mask_column(step.seq): f"CASE WHEN {quoted(selected)} THEN {DELETED_MASK}L END",
+        "_deleted": f"`_deleted` OR {quoted(selected)}",
+    }
+    return with_sql(with_sql(rows, {selected: expressing.selected(step.selector)}), changes, without={selected})
 
 
 def apply_update(
@@ -73,19 +69,14 @@ def apply_update(
     """The rows behind an update. `joined` has for each alias its dataset, columns named by `joined_column`."""
     rows = rows_with_joins(rows, step, expressing, joined)
     selected = selected_column(step.seq)
-    rows = rows.withColumns(
-        {
-            new_column(step.seq, position): F.expr(
-                f"CASE WHEN {quoted(selected)} THEN {expressing.sql(step.assignments[position].value.tree)} "
-                f"ELSE {_old(step, position)} END"
-            )
-            for position in range(len(step.assignments))
-        }
-    )
-    rows = rows.withColumns(_changes(step))
-    dropped = [joined_column(join.alias, column.name) for join in step.joins for column in join.dataset.columns]
-    temporary = [selected, *(new_column(step.seq, position) for position in range(len(step.assignments)))]
-    return rows.drop(*temporary, *dropped)
+    new = {
+        new_column(step.seq, position): (
+            f"CASE WHEN {quoted(selected)} THEN {expressing.sql(assignment.value.tree)} ELSE {_old(step, position)} END"
+        )
+        for position, assignment in enumerate(step.assignments)
+    }
+    joined_columns = {joined_column(join.alias, column.name) for join in step.joins for column in join.dataset.columns}
+    return with_sql(with_sql(rows, new), _changes(step), without={selected, *new, *joined_columns})
 
 
 def rows_with_joins(
@@ -97,13 +88,13 @@ def rows_with_joins(
         rows = matched_rows(rows, step, join, joined[join.alias], expressing, "left")
     if not _looks_at_joins(step, expressing):
         return rows
-    return rows.withColumns({selected_column(step.seq): F.expr(expressing.selected(step.selector))})
+    return with_sql(rows, {selected_column(step.seq): expressing.selected(step.selector)})
 
 
 def guarded_rows(rows: DataFrame, step: UpdateStep, expressing: Expressing) -> DataFrame:
     """Rows with `selected_column`, as far as it can be told before anything is joined."""
     selector = None if _looks_at_joins(step, expressing) else step.selector
-    return rows.withColumns({selected_column(step.seq): F.expr(expressing.selected(selector))})
+    return with_sql(rows, {selected_column(step.seq): expressing.selected(selector)})
 
 
 def matched_rows(
@@ -122,16 +113,16 @@ def _looks_at_joins(step: UpdateStep, expressing: Expressing) -> bool:
     return step.selector is not None and any(table != expressing.table for table, _ in columns_of(step.selector.tree))
 
 
-def _changes(step: UpdateStep) -> dict[str, Column]:
+def _changes(step: UpdateStep) -> dict[str, str]:
     """Mask, values after, and the assigned columns themselves, all from the values before and the new ones."""
-    columns = dict[str, Column]()
+    columns = dict[str, str]()
     for word in range(mask_words(len(step.assignments))):
         first = word * MASK_BITS
-        columns[mask_column(step.seq, word)] = F.expr(_mask(step, range(first, first + MASK_BITS)))
+        columns[mask_column(step.seq, word)] = _mask(step, range(first, first + MASK_BITS))
     for position, assignment in enumerate(step.assignments):
         new = quoted(new_column(step.seq, position))
-        columns[after_column(step.seq, position)] = F.expr(f"CASE WHEN {_is_changed(step, position)} THEN {new} END")
-        columns[assignment.column] = F.expr(new)
+        columns[after_column(step.seq, position)] = f"CASE WHEN {_is_changed(step, position)} THEN {new} END"
+        columns[assignment.column] = new
     return columns
 
 

@@ -14,11 +14,11 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, StructType
 
 from clew.runs.artifacts import sha256_of_file
+from clew.spark.selecting import named
 from clew.spark.sql import quoted
 from clew.trace.identity import ROW_INDEX_BITS
 from clew.trace.layout import ORDINAL, PART_FILE, TRACE_ID, Part, PartFile
@@ -124,7 +124,7 @@ def read_part(
     schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
     paths = [str(root / file.path) for file in part.files]
     rows = spark.read.schema(schema).parquet(*paths)
-    return rows.select(*(quoted(name) for name, _ in columns), *extra, F.expr(_ordinal_sql(part)).alias(ORDINAL))
+    return rows.selectExpr(*(quoted(name) for name, _ in columns), *extra, named(_ordinal_sql(part), ORDINAL))
 
 
 def _few_rows(spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:

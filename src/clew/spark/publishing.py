@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from clew.diagnostics import UserError
@@ -19,6 +19,7 @@ from clew.spark.names import row_id_sql
 from clew.spark.narrow import Expressing
 from clew.spark.output_files import Destination, Further, discard_files, write_files
 from clew.spark.output_tables import TableOutputs
+from clew.spark.selecting import named
 from clew.spark.sql import quoted
 
 
@@ -85,7 +86,7 @@ class FilePublisher:
         """Write the rows that the step selects to where nobody looks, and then those that come of what was written."""
 
         def chosen(rows: DataFrame) -> DataFrame:
-            return output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
+            return output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
 
         target = self.target_of(step)
         if target is None:
@@ -138,8 +139,6 @@ def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> Da
     return rows.where(expressing.sql(step.selector.tree)) if step.selector is not None else rows
 
 
-def output_columns(step: OutputStep, run_id: str) -> list[Column]:
-    """The columns that an output step writes."""
-    return [
-        F.expr(row_id_sql(run_id)).alias(name) if name == "_row_id" else F.col(quoted(name)) for name in step.columns
-    ]
+def output_columns(step: OutputStep, run_id: str) -> list[str]:
+    """The columns that an output step writes, as SQL."""
+    return [named(row_id_sql(run_id), name) if name == "_row_id" else quoted(name) for name in step.columns]

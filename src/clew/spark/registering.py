@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
@@ -17,6 +16,7 @@ from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
 from clew.spark.narrow import Expressing
 from clew.spark.parts import write_part
 from clew.spark.publishing import output_rows
+from clew.spark.selecting import named
 from clew.spark.sql import quoted
 from clew.trace.layout import ORDINAL, ORIGIN, TRACE_ID, Part
 
@@ -71,8 +71,8 @@ class StorageRegistrar:
         kept = [(name, types[name]) for name in step.columns if name in types]
         if "_period" in step.columns:
             kept.append(("_period", "string"))
-        chosen = output_rows(rows, step, expressing).select(
-            *(quoted(name) for name, _ in kept), F.col(ORDINAL).alias(ORIGIN), TRACE_ID
+        chosen = output_rows(rows, step, expressing).selectExpr(
+            *(quoted(name) for name, _ in kept), named(ORDINAL, ORIGIN), TRACE_ID
         )
         folder = f"datasets/{dataset}/{self.run_id}-{step.seq}"
         part = Part(kind="input", name=dataset, files=(), columns=tuple(kept), seq=step.seq)

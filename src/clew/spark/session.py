@@ -54,6 +54,8 @@ _FOR_FEW_ROWS: Mapping[str, str] = {
 """Compiling a query and planning it anew between its stages cost more than a few rows ever take."""
 _CONNECT_LIBRARIES = ("grpc", "grpc_status", "google", "pandas", "pyarrow")
 _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
+_PAGE = "4m"
+"""Every small table that is joined and every task that sums up takes one page at least: 64 MB, if Spark may choose."""
 _LOG_LEVEL = "spark.log.level"
 _STARTING = threading.Lock()
 """Two threads that ask for the session at once get the same one."""
@@ -190,6 +192,7 @@ def _local_defaults(master: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.buffer.pageSize": _PAGE,
         "spark.sql.shuffle.partitions": str(_cores(master)),
     }
 

@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from clew.plan.plan import Plan
 from clew.plan.steps import AggregateStep, AppendStep
 from clew.spark.parts import read_part
+from clew.spark.selecting import with_sql
 from clew.trace.identity import ROW_INDEX_BITS, RowIds, ordinal_of
 from clew.trace.layout import CARRIED, ORDINAL, TRACE_ID, IdBlock, Lineage, Part, PartFile
 from clew.tracelink import PublishedBlock, TraceIdBlock
@@ -136,7 +136,7 @@ def read_traced(spark: SparkSession, root: Path, part: Part, columns: Sequence[t
     """The rows of an input or created part with their ordinals and their trace ids, NULL where they have none."""
     carried = [(TRACE_ID, "BIGINT")] if carries_ids(part) else []
     rows = read_part(spark, root, part, [*columns, *carried])
-    return rows.withColumns({TRACE_ID: F.expr(_trace_id_sql(part))})
+    return with_sql(rows, {TRACE_ID: _trace_id_sql(part)})
 
 
 def _trace_id_sql(part: Part) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
@@ -18,7 +17,8 @@ from clew.plan.steps import DeleteStep, Step, UpdateStep
 from clew.spark.joins import joined_rows
 from clew.spark.names import SYSTEM_TYPES
 from clew.spark.narrow import Expressing, NarrowStep, apply_delete, apply_update
-from clew.spark.sql import quoted, spark_type
+from clew.spark.selecting import with_sql
+from clew.spark.sql import quoted, spark_type, text_literal
 from clew.spark.trace_ids import read_traced
 from clew.trace.layout import ORDINAL, TRACE_ID, Part
 
@@ -58,19 +58,19 @@ class Working:
 
     def without(self, step: Step) -> "Working":
         """Behind a step that did nothing to these rows, but whose columns later steps may name."""
-        missing = {column.name: F.expr(f"CAST(NULL AS {spark_type(column.type)})") for column in step.adds}
-        rows = self.rows.withColumns(missing) if missing else self.rows
+        missing = {column.name: f"CAST(NULL AS {spark_type(column.type)})" for column in step.adds}
+        rows = with_sql(self.rows, missing) if missing else self.rows
         return Working(rows, step.seq, self.chain)
 
 
 def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
     """The working dataset before the first step. Rows without a period of their own belong to the run's."""
     columns = [column.name for column in plan.input.schema().columns]
-    rows = pinned.select(
+    rows = pinned.selectExpr(
         *map(quoted, columns),
-        F.coalesce(F.col("_period"), F.lit(period)).alias("_period"),
-        F.lit("").alias("_labels"),
-        F.lit(False).alias("_deleted"),
+        f"coalesce(_period, {text_literal(period)}) AS _period",
+        "'' AS _labels",
+        "FALSE AS _deleted",
         ORDINAL,
         TRACE_ID,
     )
@@ -86,7 +86,7 @@ def created_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> Dat
     """The rows that a step created, read from where they were written."""
     types = [(column.name, spark_type(column.type)) for column in columns]
     types += [(name, SYSTEM_TYPES[name]) for name in ("_period", "_labels")]
-    return read_traced(storage.spark, storage.root, part, types).withColumns({"_deleted": F.lit(False)})
+    return with_sql(read_traced(storage.spark, storage.root, part, types), {"_deleted": "FALSE"})
 
 
 def state_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataFrame:

@@ -94,7 +94,7 @@ class CollectingPublisher:
     ) -> Pending:
         """Collect the rows that the step selects."""
         del further
-        chosen = output_rows(rows, step, expressing).select(*output_columns(step, self.run_id))
+        chosen = output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
         collected = [record.asDict() for record in chosen.collect()]
         self.outputs[step.seq] = (step.columns, collected)
         return Pending(lambda: Published(len(collected)))

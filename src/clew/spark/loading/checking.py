@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from clew.diagnostics import UserError
@@ -16,6 +16,7 @@ from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.spark.loading.periods import first_day_of_text, is_no_time, period_condition
 from clew.spark.loading.problems import NO_JSON_OBJECT, NOT_UTF8, mismatch, place, shown
 from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell
+from clew.spark.selecting import named
 from clew.spark.sql import quoted, spark_type
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 
@@ -108,30 +109,26 @@ class Checking:
     def _checked(self, raw: RawRows) -> DataFrame:
         """Values first, then what depends on them, so that Spark calculates each value once."""
         names = {column.name: quoted(f"__r{index}") for index, column in enumerate(self._use.columns)}
-        texts = raw.rows.select(
+        texts = raw.rows.selectExpr(
             SOURCE_FILE,
             SOURCE_LINE,
             BROKEN,
-            *(F.expr(raw.cells[column].sql).alias(_bare(alias)) for column, alias in names.items()),
+            *(f"{raw.cells[column].sql} AS {alias}" for column, alias in names.items()),
         )
-        typed = texts.select(
-            "*",
-            *(
-                F.expr(
-                    f"CAST({self._value(column, raw.cells[column.name], names)} AS {spark_type(column.type)})"
-                ).alias(column.name)
-                for column in self._use.columns
-            ),
-        )
+        values = {
+            column.name: f"CAST({self._value(column, raw.cells[column.name], names)} AS {spark_type(column.type)})"
+            for column in self._use.columns
+        }
+        typed = texts.selectExpr("*", *(named(sql, name) for name, sql in values.items()))
         counts = f"{BROKEN} IS NULL" if self._condition is None else f"{BROKEN} IS NULL AND {self._condition}"
-        flagged = typed.select("*", F.expr(counts).alias(_COUNTS))
-        return flagged.select(
+        flagged = typed.selectExpr("*", named(counts, _COUNTS))
+        return flagged.selectExpr(
             *(quoted(column.name) for column in self.columns),
             self._period_column(),
             SOURCE_FILE,
             SOURCE_LINE,
             _COUNTS,
-            F.expr(self._first(names)).alias(_FIRST),
+            named(self._first(names), _FIRST),
         )
 
     def _value(self, column: DatasetColumn, cell: Cell, names: dict[str, str]) -> str:
@@ -140,10 +137,10 @@ class Checking:
             return first_day_of_text(raw, self._periods.periods)
         return cell.value(raw, column.type)
 
-    def _period_column(self) -> Column:
+    def _period_column(self) -> str:
         if self._use.temporal_mode == "period":
-            return F.col(PERIOD_COLUMN)
-        return F.lit(None).cast("STRING").alias(PERIOD_COLUMN)
+            return PERIOD_COLUMN
+        return named("CAST(NULL AS STRING)", PERIOD_COLUMN)
 
     def _first(self, names: dict[str, str]) -> str:
         """SQL for file, line and what is wrong; NULL for good rows."""
@@ -179,10 +176,6 @@ class Checking:
         if no_time is not None:
             checks.append(_Check("no time", column, f"({no_time})", quotation))
         return checks
-
-
-def _bare(alias: str) -> str:
-    return alias.strip("`")
 
 
 def _said(check: _Check, use: DatasetUse, where: str, quotation: str, others: str) -> UserError:

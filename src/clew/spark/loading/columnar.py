@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -18,7 +18,8 @@ from clew.spark.loading.headers import Origin, positions_of
 from clew.spark.loading.problems import mismatch, unavailable
 from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell, TypedCell
 from clew.spark.loading.text_rows import FoundFile
-from clew.spark.sql import quoted
+from clew.spark.selecting import named
+from clew.spark.sql import quoted, text_literal
 from clew.spark.sql.literals import text_literal
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 
@@ -64,20 +65,20 @@ def parquet_rows(spark: SparkSession, use: DatasetUse, found: Sequence[FoundFile
 
 
 def _placed(spark: SparkSession, rows: DataFrame, files: Sequence[SourceFile]) -> DataFrame:
-    numbered = rows.select("*", F.expr("_metadata.row_index + 1").alias(SOURCE_LINE), _path_column(files))
+    path = METADATA_PATH if len(files) > 1 else text_literal(files[0].shown)
+    numbered = rows.selectExpr(
+        "*",
+        named("_metadata.row_index + 1", SOURCE_LINE),
+        named(path, "__path" if len(files) > 1 else SOURCE_FILE),
+        named("CAST(NULL AS STRING)", BROKEN),
+    )
     if len(files) > 1:
         names = [(metadata_path(file), file.shown) for file in files]
         known = spark.createDataFrame(names, f"__path STRING, {SOURCE_FILE} STRING")
         numbered = numbered.join(F.broadcast(known), "__path", "left").withColumn(
             SOURCE_FILE, F.coalesce(SOURCE_FILE, "__path")
         )
-    return numbered.withColumn(BROKEN, F.lit(None).cast("STRING"))
-
-
-def _path_column(files: Sequence[SourceFile]) -> Column:
-    if len(files) == 1:
-        return F.lit(files[0].shown).alias(SOURCE_FILE)
-    return F.expr(METADATA_PATH).alias("__path")
+    return numbered
 
 
 def format_rows(
@@ -96,11 +97,11 @@ def frame_rows(use: DatasetUse, rows: DataFrame, fields: Fields, origin: Origin)
     """The rows of something that Spark reads as a whole."""
     _, cells = cells_of(use, fields, origin)
     return RawRows(
-        rows.select(
+        rows.selectExpr(
             "*",
-            F.lit(origin.shown).alias(SOURCE_FILE),
-            F.lit(None).cast("BIGINT").alias(SOURCE_LINE),
-            F.lit(None).cast("STRING").alias(BROKEN),
+            named(text_literal(origin.shown), SOURCE_FILE),
+            named("CAST(NULL AS BIGINT)", SOURCE_LINE),
+            named("CAST(NULL AS STRING)", BROKEN),
         ),
         cells,
     )

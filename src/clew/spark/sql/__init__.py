@@ -11,6 +11,6 @@ here, with these exceptions:
 """
 
 from clew.spark.sql.expressions import ColumnName, sql_of
-from clew.spark.sql.literals import quoted, spark_type
+from clew.spark.sql.literals import quoted, spark_type, text_literal
 
-__all__ = ["ColumnName", "quoted", "spark_type", "sql_of"]
+__all__ = ["ColumnName", "quoted", "spark_type", "sql_of", "text_literal"]
