@@ -20,7 +20,6 @@ from clew.spark.loading.raw import BROKEN, Cell, RawRows, TextCell, TypedCell
 from clew.spark.loading.text_rows import FoundFile
 from clew.spark.selecting import named
 from clew.spark.sql import quoted, text_literal
-from clew.spark.sql.literals import text_literal
 from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 
 Fields = tuple[tuple[str, str], ...]
