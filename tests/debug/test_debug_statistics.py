@@ -117,6 +117,17 @@ def test_rows_of_two_runs_are_compared_by_their_natural_key(tmp_path: Path) -> N
     assert (pairs["account"].before.nulls, pairs["account"].after.nulls) == (0, 1)  # type: ignore[union-attr]
 
 
+def test_rows_of_one_run_are_found_by_their_id_and_called_by_their_natural_key(tmp_path: Path) -> None:
+    rows = [(1, "x", Decimal(1)), (None, "total", Decimal(1))]
+    later = [(1, "x", Decimal(2)), (None, "total", Decimal(2)), (3, "y", Decimal(3))]
+    before = captured(tmp_path / "b", LEDGER, rows, key=("id",))
+    found = diff_captures(before, captured(tmp_path / "a", LEDGER, later, key=("id",)))
+    line, total = found.examples_changed
+    assert (list(line.key), line.called_by) == (["_row_id"], {"id": 1})
+    assert (total.natural_key, total.called_by) == ({"id": None}, total.key)
+    assert [each.called_by for each in found.examples_added] == [{"id": 3}]
+
+
 def test_a_capture_does_not_differ_from_itself(tmp_path: Path) -> None:
     rows = captured(tmp_path / "b", LEDGER, BEFORE)
     found = diff_captures(rows, rows)

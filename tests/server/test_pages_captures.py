@@ -45,6 +45,15 @@ def test_two_captures_are_compared(served: Served) -> None:
     assert figures == [("the same", "2"), ("changed", "1"), ("added", "1"), ("removed", "0")]
     assert "20.00" in page
     assert "25.00" in page
+    assert "<h1>Two captures of gl-close::fx::converted</h1>" in page
+
+
+def test_captures_of_two_breakpoints_are_told_apart(served: Served) -> None:
+    before, after = capture(served, 10), capture(served, 12, slot="two", point="gl-close::main::cleaned")
+    page = as_page(served.client("auditor"), f"/captures/{after}", {"other": before}).text
+    assert "<h1>gl-close::fx::converted and gl-close::main::cleaned</h1>" in page
+    assert re.search(r"<dt>before</dt><dd><a [^>]*>gl-close::fx::converted, run", page)
+    assert re.search(r"<dt>after</dt><dd><a [^>]*>gl-close::main::cleaned, run", page)
 
 
 def test_who_may_not_read_captures_is_not_offered_them(served: Served) -> None:

@@ -27,6 +27,7 @@ def capture(
     shows_personal: bool = False,
     days: int = 1,
     tenant: str = "default",
+    point: str = "gl-close::fx::converted",
 ) -> str:
     """A capture of three rows that is ready; its id."""
     places, made = Places(served.site.environment), utc_now()
@@ -36,7 +37,7 @@ def capture(
         tenant_id=tenant,
         run_id=served.run_id,
         request_id="r",
-        breakpoint="gl-close::fx::converted",
+        breakpoint=point,
         seq=10,
     )
     folder = places.captures(None) / new.capture_id

@@ -43,6 +43,14 @@ class RowChange:
 
     key: dict[str, JsonValue]
     columns: dict[str, ValueChange]
+    natural_key: dict[str, JsonValue]
+    """By which people know the row, also where it is found by its id; empty where the dataset has none."""
+
+    @property
+    def called_by(self) -> dict[str, JsonValue]:
+        """The columns to call the row by: a row that a step created has an id only."""
+        is_known = any(value is not None for value in self.natural_key.values())
+        return self.natural_key if is_known and tuple(self.key) == (ROW_ID,) else self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,8 @@ def diff_captures(
         asked.keep("pairs", _pairs(chosen, shared, _as_texts(before, after)))
         [counts] = asked.records(_counts(shared))
         differing = {name: int(counts[f"d{index}"]) for index, name in enumerate(shared)}
-        found = {which: _examples(asked, which, chosen, shared, examples) for which in _CONDITIONS}
+        natural = [name for name in before.manifest.natural_key if name in shared]
+        found = {which: _examples(asked, which, chosen, shared, natural, examples) for which in _CONDITIONS}
     return CaptureDiff(
         before=before.manifest.capture_id,
         after=after.manifest.capture_id,
@@ -195,9 +204,10 @@ def _counts(shared: Sequence[str]) -> str:
 
 
 def _examples(
-    asked: Questions, which: str, key: Sequence[str], shared: Sequence[str], count: int
+    asked: Questions, which: str, key: Sequence[str], shared: Sequence[str], natural: Sequence[str], count: int
 ) -> tuple[RowChange, ...]:
     rows = asked.records(f"SELECT * FROM pairs WHERE {_CONDITIONS[which]} ORDER BY place LIMIT {int(count)}")
+    side = "a" if which == "added" else "b"
     return tuple(
         RowChange(
             {name: json_value(row[f"k{index}"]) for index, name in enumerate(key)},
@@ -206,6 +216,7 @@ def _examples(
                 for index, name in enumerate(shared)
                 if row[f"d{index}"]
             },
+            {name: json_value(row[f"{side}{shared.index(name)}"]) for name in natural},
         )
         for row in rows
     )

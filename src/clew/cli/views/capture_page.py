@@ -132,7 +132,7 @@ def diff_page(diff: CaptureDiff) -> Iterator[RenderableType]:
 
 
 def _change_row(change: RowChange, word: str) -> list[RenderableType]:
-    key = ", ".join(cut(shown(value)) for value in change.key.values())
+    key = ", ".join(cut(shown(value)) for value in change.called_by.values())
     if word == "changed":
         told = ", ".join(
             f"{name} {cut(shown(each.before))} -> {cut(shown(each.after))}" for name, each in change.columns.items()

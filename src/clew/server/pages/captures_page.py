@@ -145,6 +145,11 @@ class DiffPage:
     added: OneSided
     removed: OneSided
 
+    @property
+    def is_one_point(self) -> bool:
+        """Whether both captures are of the same breakpoint."""
+        return self.before.breakpoint == self.after.breakpoint
+
 
 def captures_page(found: Sequence[Capture]) -> CapturesPage:
     """The list of captures, newest first."""
@@ -341,7 +346,7 @@ def _one_sided(
 
 
 def _changed(row: RowChange, numbers: frozenset[str]) -> ChangedRow:
-    key = ", ".join(f"{name} = {value}" for name, value in row.key.items())
+    key = ", ".join(f"{name} = {value}" for name, value in row.called_by.items())
     columns = tuple(
         (
             name,
