@@ -31,7 +31,7 @@ GL_CLOSE = ("run", "gl-close", "--period", "2026-01")
     ("arguments", "code", "error"),
     [
         (["--capture", "cleand"], 3, "UnknownBreakpoint"),
-        (["--capture", "cleaned=everything"], 1, "InvalidValue"),
+        (["--capture", "cleaned=everything"], 2, "InvalidValue"),
         (["--capture", "cleaned=full_raw", "--env", "prod"], 1, "CaptureNotAllowed"),
         (["--captures", "nowhere.yaml"], 1, "UnreadableFile"),
         (["--capture", "cleand", "--dry-run"], 3, "UnknownBreakpoint"),

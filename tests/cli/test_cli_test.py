@@ -53,7 +53,7 @@ def test_a_scenario_whose_project_is_wrong_is_an_error(clew: Callable, tmp_path:
 def test_a_path_that_does_not_exist_is_said(clew: Callable, tmp_path: Path, no_spark: None) -> None:
     write_workspace(tmp_path, {})
     answer = clew("test", "scenarios/none.yaml")
-    assert answer.code == 1
+    assert answer.code == 3
     assert "scenarios/none.yaml" in answer.err
     assert "no such file or folder" in answer.err
 

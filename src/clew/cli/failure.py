@@ -12,6 +12,7 @@ from clew.cli.session import Session
 from clew.diagnostics import ClewError, EngineBug, Nature, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.commands import INTERNAL_ERROR, UNWRITABLE_OUTPUT, WRONG_USAGE
+from clew.diagnostics.codes.workspace import INVALID_VALUE, UNREADABLE_FILE
 
 DONE, FAILED, WRONG, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -30,7 +31,15 @@ def report(error: Exception, session: Session) -> int:
             _print(unwritable, session)
     else:
         _print(known, session)
-    return _EXIT_CODES[CATALOGUE[known.code].nature]
+    return _exit_code(known)
+
+
+def _exit_code(error: ClewError) -> int:
+    """What stands in no file was given with the command: a wrong value is wrong usage, a missing file was not found."""
+    given = {INVALID_VALUE.name: WRONG, UNREADABLE_FILE.name: NOT_FOUND}
+    if error.code in given and all(diagnostic.span is None for diagnostic in error.diagnostics):
+        return given[error.code]
+    return _EXIT_CODES[CATALOGUE[error.code].nature]
 
 
 def _print(error: ClewError, session: Session) -> None:
