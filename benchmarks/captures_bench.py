@@ -1,6 +1,6 @@
 """Captures against plain runs and plain Parquet writes: what breakpoints, freezing and writing cost.
 
-CLEW_BENCH_ROWS sets how many rows there are (1,000,000 here), CLEW_BENCH_ROUNDS how often everything is measured (5).
+CLEW_BENCH_ROWS sets how many rows there are (5,000,000), CLEW_BENCH_ROUNDS how often everything is measured (5).
 """
 
 import os
@@ -26,7 +26,7 @@ from clew.model import CaptureWish, capture_wishes_of_data
 from clew.spark.capturing import EndedRun
 from clew.spark.types import DataFrame
 
-ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "1000000"))
+ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))
 
 

@@ -2,7 +2,7 @@
 
 The others are a Delta table with change data feed and one commit for each step (deltalake, without Spark), and Spark
 writing the rows after each step and comparing them with those before. CLEW_BENCH_PEER_ROWS sets how many rows
-(1,000,000), CLEW_BENCH_PEER_ROUNDS how often (2). All three have to end with the same rows. Joins are spared to Delta:
+(5,000,000), CLEW_BENCH_PEER_ROUNDS how often (2). All three have to end with the same rows. Joins are spared to Delta:
 what it would look up is written into its expressions.
 """
 
@@ -27,7 +27,7 @@ import clew
 from clew.app.running.starting import RunStarter
 from clew.app.running.state import open_state
 
-ROWS = int(os.environ.get("CLEW_BENCH_PEER_ROWS", "1000000"))
+ROWS = int(os.environ.get("CLEW_BENCH_PEER_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_PEER_ROUNDS", "2"))
 COLUMNS = ("id", "account", "category", "currency", "amount", "centre", "note", "region", "flag", "total")
 
