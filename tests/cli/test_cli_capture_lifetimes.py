@@ -1,0 +1,108 @@
+"""How long captures live, and who may read them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import clew as clew_package
+from clew.app.captures.postlude import Postlude
+from clew.app.captures.reading import CaptureReader
+from clew.app.captures.removal import collect_expired
+from clew.app.running.state import open_state
+from clew.debug.manifests import Manifest
+from clew.debug.records import CaptureRecord, NewCapture
+from clew.diagnostics import UserError
+from clew.model import CaptureMode
+from clew.runs.access.roles import AccessRole
+from clew.runs.clock import utc_now
+
+
+def ready(sample: Path, days: float) -> CaptureRecord:
+    """A capture whose manifest is there, and that expires after so many days."""
+    environment = clew_package.open(sample).run_environment
+    folder = environment.storage_root / "captures" / "cap_x" / "1"
+    folder.mkdir(parents=True)
+    (folder / "rows.parquet").write_bytes(b"x" * 100)
+    now = utc_now()
+    manifest = Manifest(
+        capture_id="cap_x",
+        run_id="run",
+        request_id="r",
+        environment="dev",
+        project="gl-close",
+        period="2026-01",
+        breakpoint="gl-close::main::cleaned",
+        seq=30,
+        plan_digest="d",
+        mode=CaptureMode.FULL_RAW,
+        asked=CaptureMode.FULL_RAW,
+        columns=(),
+        rows=1,
+        size=100,
+        files=(),
+        digest="",
+        folder=".clew/storage/captures/cap_x/1",
+        shows_personal=True,
+        created_at=now,
+        expires_at=now + timedelta(days=days),
+    )
+    new = NewCapture(
+        capture_id="cap_x",
+        kind="capture",
+        slot="s",
+        tenant_id="default",
+        run_id="run",
+        request_id="r",
+        breakpoint="gl-close::main::cleaned",
+        seq=30,
+    )
+    with open_state(environment) as state:
+        return state.captures.publish(new, manifest)
+
+
+def test_an_expired_capture_cannot_be_read_and_is_collected(clew: Callable, sample: Path) -> None:
+    ready(sample, days=-1)
+    answer = clew("capture", "show", "cap_x", "--json", cwd=sample)
+    assert (answer.code, answer.json["error"]["code"]) == (3, "CaptureExpired")
+    garbage = clew("gc", "--json", cwd=sample).json
+    assert [(each["kind"], each["name"]) for each in garbage["removed"]] == [("capture", "cap_x")]
+    assert garbage["freed_bytes"] >= 100
+    assert not (sample / ".clew" / "storage" / "captures" / "cap_x").exists()
+    [gone] = clew("captures", "--json", cwd=sample).json["captures"]
+    assert gone["status"] == "expired"
+    assert clew("capture", "show", "cap_x", "--json", cwd=sample).json["error"]["code"] == "CaptureExpired"
+
+
+def test_a_worker_with_nothing_to_do_takes_away_what_has_expired(clew: Callable, sample: Path) -> None:
+    ready(sample, days=-1)
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        assert not Postlude(environment, state, lambda: None).work_once()  # type: ignore[arg-type, return-value]
+    [gone] = clew("captures", "--json", cwd=sample).json["captures"]
+    assert (gone["capture_id"], gone["status"]) == ("cap_x", "expired")
+    assert not (sample / ".clew" / "storage" / "captures" / "cap_x").exists()
+    [removal] = clew("gc", "--history", "--json", cwd=sample).json["removals"]
+    assert (removal["kind"], removal["name"]) == ("capture", "cap_x")
+
+
+def test_a_capture_that_lives_is_not_collected_and_can_be_removed(clew: Callable, sample: Path) -> None:
+    ready(sample, days=1)
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        assert collect_expired(environment, state) == ()
+    removed = clew("capture", "rm", "cap_x", "--json", cwd=sample).json
+    assert (removed["removed"], removed["freed_bytes"] >= 100) == (["cap_x"], True)
+    assert not (sample / ".clew" / "storage" / "captures" / "cap_x").exists()
+    assert clew("captures", "--json", cwd=sample).json["captures"] == []
+
+
+def test_reading_takes_a_role_that_may(sample: Path) -> None:
+    ready(sample, days=1)
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        assert CaptureReader(state, environment, AccessRole.AUDITOR).find("cap_x").status == "ready"
+        with pytest.raises(UserError) as error:
+            CaptureReader(state, environment, AccessRole.VIEWER).find("cap_x")
+    assert error.value.code == "CaptureAccessDenied"
