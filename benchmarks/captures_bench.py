@@ -16,15 +16,16 @@ from benchmarks.figure import Figure
 from benchmarks.ledger import write_workspace
 
 import clew
-from clew.app.captures.postlude import Postlude
-from clew.app.running.environment import RunEnvironment
-from clew.app.running.reading import RunReader, committed_parts
-from clew.app.running.starting import RunStarter
-from clew.app.running.state import open_state
-from clew.debug.tickets import freeze
-from clew.model import CaptureWish, capture_wishes_of_data
-from clew.spark.capturing import EndedRun
-from clew.spark.types import DataFrame
+from clew.api.run_view import RunReader
+from clew.api.starting import RunStarter
+from clew.api.state import open_state
+from clew.captures.freezing import freeze
+from clew.captures.postlude import Postlude
+from clew.captures.spark_rows import EndedRun
+from clew.definitions import CaptureWish, capture_wishes_of_data
+from clew.engine.types import DataFrame
+from clew.runs.environment import RunEnvironment
+from clew.storage.committed import committed_parts
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))

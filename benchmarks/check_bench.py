@@ -16,7 +16,7 @@ import yaml
 from benchmarks.figure import Figure
 
 import clew
-from clew.app.sample_workspace import write_sample
+from clew.sample import write_sample
 
 COLD_ROUNDS = 15
 WARM_ROUNDS = 3

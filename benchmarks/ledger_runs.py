@@ -14,13 +14,13 @@ import duckdb
 from benchmarks.ledger import HAND, write_workspace
 
 import clew
-from clew.app.running.environment import RunEnvironment
-from clew.app.running.reading import RunReader
-from clew.app.running.starting import RunStarter
-from clew.app.running.state import open_state
-from clew.spark import engine
-from clew.spark.narrow import NarrowStep
-from clew.spark.working import Working
+from clew.api.run_view import RunReader
+from clew.api.starting import RunStarter
+from clew.api.state import open_state
+from clew.engine import step_groups as engine
+from clew.engine.narrow import NarrowStep
+from clew.engine.working import Working
+from clew.runs.environment import RunEnvironment
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from benchmarks.figure import Figure
 from benchmarks.ledger import write_workspace
 
 import clew
-from clew.app.running import starting
-from clew.app.running.environment import RunEnvironment
-from clew.app.running.lineage import run_lineage
-from clew.app.running.starting import RunStarter
-from clew.app.running.state import State, open_state
-from clew.app.running.trace_ids import ProcessTraceIds
-from clew.app.workspace import Workspace
+from clew.api import starting
+from clew.api.starting import RunStarter
+from clew.api.state import State, open_state
+from clew.api.trace_ids import ProcessTraceIds
+from clew.api.workspace import Workspace
+from clew.explain.run_lineage import run_lineage
+from clew.runs.environment import RunEnvironment
 from clew.tracelink import PublishedBlock
 
 ROWS = int(os.environ.get("CLEW_BENCH_LINEAGE_ROWS", "1000000"))

@@ -15,16 +15,16 @@ import duckdb
 from benchmarks.figure import Figure
 from pyspark.sql import SparkSession
 
+from clew.definitions import FilesDatasource, PeriodTree
+from clew.definitions.calendar import Calendar, Generate, periods_of
+from clew.definitions.datasource import FilesOptions
+from clew.engine.loading import PinRequest, pin
+from clew.engine.parts import write_options
+from clew.engine.session import SessionSettings, spark_session
+from clew.engine.sql import spark_type
 from clew.lang.types import parse_type
-from clew.model import FilesDatasource, PeriodTree
-from clew.model.calendar import Calendar, Generate, periods_of
-from clew.model.datasource import FilesOptions
 from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.resolution import Source
-from clew.spark.loading import PinRequest, pin
-from clew.spark.parts import write_options
-from clew.spark.session import SessionSettings, spark_session
-from clew.spark.sql import spark_type
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from benchmarks.figure import Figure
 
-from clew.model import load_workspace
+from clew.definitions import load_workspace
 from clew.plan import compile_workspace, plan_from_json, plan_to_json
 
 COLUMNS = 200

@@ -22,16 +22,15 @@ from time import perf_counter
 import psycopg
 from benchmarks.figure import Figure
 
-from clew.runs.events import NewEvent, RawEvent, StepCompleted, StepStarted, StoredEvent
-from clew.runs.events.codec import canonical_json, encode
-from clew.runs.keys import idempotency_key
+from clew.events import NewEvent, RawEvent, StepCompleted, StepStarted, StoredEvent
+from clew.events.codec import canonical_json, encode
+from clew.events.envelope import idempotency_key
+from clew.events.reducer import project_run
+from clew.events.snapshot import RunStatus
+from clew.events.values import PlanRef
 from clew.runs.leases import Lease
-from clew.runs.limits import LeasePolicy
-from clew.runs.plan_ref import PlanRef
-from clew.runs.projection import project_run
-from clew.runs.queue import Accepted
+from clew.runs.limits import Accepted, LeasePolicy
 from clew.runs.request import RunFilter, RunRequest
-from clew.runs.status import RunStatus
 from clew.runs.stores import RunStores
 from clew.store import StoreOptions, open_run_stores
 
@@ -50,7 +49,7 @@ PATIENT = StoreOptions(busy_timeout_s=60)
 
 def measure() -> list[Figure]:
     sys.path[:0] = [str(TESTS / "runs"), str(TESTS / "store")]
-    from store_postgres import DURABLE, postgres_server
+    from tests.store.store_postgres import DURABLE, postgres_server
 
     figures = []
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as name, postgres_server(DURABLE) as server:
@@ -251,7 +250,7 @@ def work(url: str, barrier: Barrier) -> None:
     """A worker process that drives what it gets until nothing is left."""
     import threading
 
-    from runs_workers import FakeExecutors, Site
+    from tests.runs.runs_workers import FakeExecutors, Site
 
     with open_run_stores(url, PATIENT) as stores:
         site = Site(stores, FakeExecutors(1), lease=LeasePolicy())
@@ -268,7 +267,7 @@ def work(url: str, barrier: Barrier) -> None:
 
 def queueing(url: str) -> list[Figure]:
     """Runs of one trivial step: submitted first, then driven by four workers."""
-    from runs_workers import FakeExecutors, Site
+    from tests.runs.runs_workers import FakeExecutors, Site
 
     with open_run_stores(url, PATIENT) as stores:
         site = Site(stores, FakeExecutors())

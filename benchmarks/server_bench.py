@@ -20,13 +20,13 @@ from benchmarks.server_process import DOCUMENT, PAGE, Server, as_installed, serv
 from benchmarks.server_runs import LONG, begin, finish, finish_long, write_long_project
 from benchmarks.trace_data import RUN, Bench, written
 
-from clew.app.access import create_token
-from clew.app.running.reading import RunReader
+from clew.api.run_view import RunReader
+from clew.api.tokens import create_token
+from clew.auth.roles import AccessRole
+from clew.events.bodies import AlertRaised
+from clew.events.envelope import NewEvent
 from clew.explain.explaining import explain
-from clew.runs.access.roles import AccessRole
 from clew.runs.clock import utc_now
-from clew.runs.events.bodies import AlertRaised
-from clew.runs.events.envelope import NewEvent
 from clew.server.site import Site, open_site
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))

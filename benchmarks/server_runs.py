@@ -6,18 +6,17 @@ from pathlib import Path
 
 from benchmarks.trace_data import RUN, Bench
 
-from clew.app.running.plans import keep_plan
+from clew.events.bodies import EventBody, RunCompleted, RunStarted, StepCompleted, StepStarted
+from clew.events.envelope import NewEvent
+from clew.events.values import ArtifactRef, PlannedStep, PlanRef
 from clew.plan import Plan
-from clew.runs.artifacts import ArtifactRef
 from clew.runs.clock import utc_now
-from clew.runs.events.bodies import EventBody, RunCompleted, RunStarted, StepCompleted, StepStarted
-from clew.runs.events.envelope import NewEvent
 from clew.runs.limits import QueuePolicy
-from clew.runs.plan_ref import PlannedStep, PlanRef
 from clew.runs.projector import Projector
+from clew.runs.queue import RunQueue
 from clew.runs.request import RunRequest
-from clew.runs.run_queue import RunQueue
 from clew.server.site import Site
+from clew.storage.plans import keep_plan
 
 LONG = "long"
 """The project and the run of many steps."""

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody writes
 
 from clew.diagnostics import PlainText
+from clew.engine.session import SessionSettings, spark_session
+from clew.engine.sql import quoted, sql_of
 from clew.lang import Scalar, Scope, Table, check, parse, parse_type
-from clew.spark.session import SessionSettings, spark_session
-from clew.spark.sql import quoted, sql_of
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "2000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))

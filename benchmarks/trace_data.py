@@ -13,10 +13,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clew.model import load_workspace
+from clew.definitions import load_workspace
 from clew.plan import Plan, compile_workspace, plan_to_json
-from clew.trace.layout import Part, PartFile, TracedStep
-from clew.trace.parts_json import part_to_json
+from clew.storage.parts import Part, PartFile, TracedStep, part_to_json
 from clew.trace.reader import RunTrace
 
 GROUPS = 1_000

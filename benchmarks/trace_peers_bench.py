@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody writes
 
 import clew
-from clew.app.running.starting import RunStarter
-from clew.app.running.state import open_state
+from clew.api.starting import RunStarter
+from clew.api.state import open_state
 
 ROWS = int(os.environ.get("CLEW_BENCH_PEER_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_PEER_ROUNDS", "2"))

@@ -22,8 +22,8 @@ from benchmarks.timing import medians, seconds
 from benchmarks.trace_data import Bench, written
 from pyspark.sql import SparkSession
 
+from clew.engine.session import SessionSettings, spark_session
 from clew.explain.explaining import explain
-from clew.spark.session import SessionSettings, spark_session
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 ROUNDS = 9
@@ -32,7 +32,7 @@ import json, sys
 from datetime import date
 from pathlib import Path
 from clew.plan import plan_from_json
-from clew.trace.parts_json import part_from_json
+from clew.storage.parts import part_from_json
 from clew.trace.reader import RunTrace
 root = Path(sys.argv[1])
 plan = plan_from_json(json.loads((root / "plan.json").read_text()))

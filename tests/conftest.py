@@ -22,6 +22,11 @@ settings.load_profile("clew")
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 """Every JVM of a test does little: the code of the second compiler and threads that collect garbage do not pay."""
 
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, (str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")))
+)
+"""Processes that tests start find the modules of the tests."""
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -30,19 +35,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _LONG_RUNS = ("captures", "engine_connectors", "engine_crashes", "engine_lineage", "engine_masters")
-"""Files of tests/spark that take about half of its time."""
+"""Files of tests/engine that take about half of its time."""
 
 
 class _FewSessions(LoadScopeScheduling):
-    """Tests go to whichever worker is free, but those of tests/spark in two bundles: a session of Spark is expensive.
+    """Tests go to whichever worker is free, but those of tests/engine in two bundles: a session of Spark is expensive.
 
     The mark `xdist_group` is meant for this, but xdist 3.8 loses it under pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        if not nodeid.startswith("tests/spark/"):
+        if not nodeid.startswith("tests/engine/"):
             return nodeid
-        return "long runs" if nodeid.startswith(tuple(f"tests/spark/test_{name}" for name in _LONG_RUNS)) else "spark"
+        return "long runs" if nodeid.startswith(tuple(f"tests/engine/test_{name}" for name in _LONG_RUNS)) else "spark"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 T = TypeVar("T")
 
-SAMPLE_DATA = Path(__file__).parents[1] / "src" / "clew" / "app" / "sample" / "data"
+SAMPLE_DATA = Path(__file__).parents[1] / "src" / "clew" / "sample" / "workspace" / "data"
 SEED = 20260131
 ENTRIES_PER_MONTH = {1: 560, 2: 520, 3: 580}
 TEST_ENTRIES_PER_MONTH = {1: 6, 2: 4, 3: 5}

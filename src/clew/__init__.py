@@ -4,19 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clew.app.fluent import join, project
-    from clew.app.workspace import Workspace
-    from clew.app.workspace import open_workspace as open  # noqa: A004 - `clew.open` is how it is called
+    from clew.api.fluent import join, project
+    from clew.api.workspace import Workspace
+    from clew.api.workspace import open_workspace as open  # noqa: A004 - `clew.open` is how it is called
 
 __version__ = "0.1.0"
 
 __all__ = ["Workspace", "__version__", "join", "open", "project"]
 
 _LATER = {
-    "Workspace": ("clew.app.workspace", "Workspace"),
-    "join": ("clew.app.fluent", "join"),
-    "open": ("clew.app.workspace", "open_workspace"),
-    "project": ("clew.app.fluent", "project"),
+    "Workspace": ("clew.api.workspace", "Workspace"),
+    "join": ("clew.api.fluent", "join"),
+    "open": ("clew.api.workspace", "open_workspace"),
+    "project": ("clew.api.fluent", "project"),
 }
 """Names that are imported when they are first used, so that `import clew` takes no time."""
 

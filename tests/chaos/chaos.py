@@ -1,6 +1,6 @@
 """Kills and freezes workers at random while they drive runs, and checks that nothing was lost or doubled.
 
-python tests/chaos/chaos.py --minutes 10 --runs 200 --workers 4 [--postgresql] [--seed N]
+python -m tests.chaos.chaos --minutes 10 --runs 200 --workers 4 [--postgresql] [--seed N]
 """
 
 import argparse
@@ -19,21 +19,17 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-TESTS = Path(__file__).parent.parent
-sys.path[:0] = [str(TESTS / "runs"), str(TESTS / "store"), str(TESTS / "chaos")]
-
-from runs_crashes import WritingSteps  # noqa: E402
-from runs_workers import MANY, FakeExecutors, Site  # noqa: E402
-from store_postgres import postgres_server  # noqa: E402
-
-from clew.runs.events import StepCompleted, verify_chain  # noqa: E402
-from clew.runs.limits import LeasePolicy  # noqa: E402
-from clew.runs.projection import project_run  # noqa: E402
-from clew.runs.request import RunFilter  # noqa: E402
-from clew.runs.status import RunStatus  # noqa: E402
-from clew.runs.stores import RunStores  # noqa: E402
-from clew.runs.worker import stop_on_signals  # noqa: E402
-from clew.store import StoreOptions, open_run_stores  # noqa: E402
+from clew.events import StepCompleted, verify_chain
+from clew.events.reducer import project_run
+from clew.events.snapshot import RunStatus
+from clew.runs.limits import LeasePolicy
+from clew.runs.request import RunFilter
+from clew.runs.stores import RunStores
+from clew.runs.worker import stop_on_signals
+from clew.store import StoreOptions, open_run_stores
+from tests.runs.runs_crashes import WritingSteps
+from tests.runs.runs_workers import MANY, FakeExecutors, Site
+from tests.store.store_postgres import postgres_server
 
 LEASE = LeasePolicy(ttl_s=1.0, poll_s=0.1)
 STEPS = 4

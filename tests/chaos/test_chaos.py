@@ -1,6 +1,6 @@
 import pytest
 
-from chaos import Plan, place, wreak
+from tests.chaos.chaos import Plan, place, wreak
 
 
 @pytest.mark.parametrize("postgresql", [False, True], ids=["sqlite", "postgresql"])

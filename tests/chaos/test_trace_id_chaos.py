@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from trace_id_chaos import Plan, wreak
+from tests.chaos.trace_id_chaos import Plan, wreak
 
 
 def test_processes_that_are_killed_and_frozen_and_whose_clocks_step_mint_no_id_twice(tmp_path: Path) -> None:

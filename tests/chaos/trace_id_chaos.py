@@ -1,6 +1,6 @@
 """Kills and freezes processes that mint trace ids under few leased node ids, with clocks that disagree and step.
 
-python tests/chaos/trace_id_chaos.py --minutes 10 --processes 8 [--postgresql] [--seed N]
+python -m tests.chaos.trace_id_chaos --minutes 10 --processes 8 [--postgresql] [--seed N]
 """
 
 import argparse
@@ -16,15 +16,11 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-TESTS = Path(__file__).parent.parent
-sys.path[:0] = [str(TESTS / "store"), str(TESTS / "chaos")]
-
-from store_postgres import postgres_server  # noqa: E402
-
-from clew.diagnostics import ClewError  # noqa: E402
-from clew.store import StoreOptions  # noqa: E402
-from clew.store.tracelink import open_trace_link_stores  # noqa: E402
-from clew.tracelink import LeasedTraceIds, LeasePolicy, NodeLeases, monotonic_epoch_clock  # noqa: E402
+from clew.diagnostics import ClewError
+from clew.store import StoreOptions
+from clew.store.tracelink import open_trace_link_stores
+from clew.tracelink import LeasedTraceIds, LeasePolicy, NodeLeases, monotonic_epoch_clock
+from tests.store.store_postgres import postgres_server
 
 POLICY = LeasePolicy(duration_ms=300, cooldown_ms=50)
 NODE_IDS = (3, 4, 5)

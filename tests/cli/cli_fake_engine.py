@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clew.app.running.plans import kept_plan
 from clew.diagnostics import ClewError
-from clew.runs.artifacts import ArtifactRef
+from clew.events.snapshot import RunSnapshot
+from clew.events.values import ArtifactRef, PlannedStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.plan_ref import PlannedStep
 from clew.runs.request import RunRecord
-from clew.runs.snapshot import RunSnapshot
+from clew.storage.plans import kept_plan
 
 COUNTS = {
     "load": {"loaded": 1455},
@@ -35,7 +34,7 @@ class FakeEngine:
     executed: list[str] = field(default_factory=list)
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> "FakeExecutor":
-        from clew.spark.executor import planned_steps
+        from clew.engine.executor import planned_steps
 
         if "open" in self.failing:
             raise self.failing["open"]

@@ -1,20 +1,16 @@
 """A sample workspace to work on, and the command line as a function."""
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fake_engine import FakeEngine
 
-from clew.app.sample_workspace import write_sample
 from clew.cli.main import run
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "runs"))
-"""The receiver of what buses send."""
+from clew.sample import write_sample
+from tests.cli.cli_fake_engine import FakeEngine
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,6 @@ def clew(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 def engine(sample: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """Runs of the sample workspace go to this engine instead of Spark."""
     made = FakeEngine(sample / ".clew" / "storage")
-    monkeypatch.setattr("clew.app.running.starting.SparkExecutors", lambda *_arguments: made)
-    monkeypatch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
+    monkeypatch.setattr("clew.api.starting.SparkExecutors", lambda *_arguments: made)
+    monkeypatch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
     return made

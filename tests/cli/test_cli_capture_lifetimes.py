@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 import clew as clew_package
-from clew.app.captures.postlude import Postlude
-from clew.app.captures.reading import CaptureReader
-from clew.app.captures.removal import collect_expired
-from clew.app.running.state import open_state
-from clew.debug.manifests import Manifest
-from clew.debug.records import CaptureRecord, NewCapture
+from clew.api.state import open_state
+from clew.auth.roles import AccessRole
+from clew.captures.manifests import Manifest
+from clew.captures.postlude import Postlude
+from clew.captures.reading import CaptureReader
+from clew.captures.records import CaptureRecord, NewCapture
+from clew.captures.removal import collect_expired
+from clew.definitions import CaptureMode
 from clew.diagnostics import UserError
-from clew.model import CaptureMode
-from clew.runs.access.roles import AccessRole
 from clew.runs.clock import utc_now
 
 

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_fake_engine import FakeEngine
 
 import clew as clew_package
-from clew.app.captures.postlude import Postlude
-from clew.app.running.environment import RunEnvironment
-from clew.app.running.starting import RunStarter
-from clew.app.running.state import open_state
-from clew.debug.records import CaptureRecord
+from clew.api.starting import RunStarter
+from clew.api.state import open_state
+from clew.captures.postlude import Postlude
+from clew.captures.records import CaptureRecord
+from clew.definitions import capture_wishes_of_data
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
-from clew.model import capture_wishes_of_data
+from clew.runs.environment import RunEnvironment
+from tests.cli.cli_fake_engine import FakeEngine
 
 GL_CLOSE = ("run", "gl-close", "--period", "2026-01")
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_workspaces import write_workspace
 
-from clew.app.sample_workspace import write_sample
+from clew.sample import write_sample
+from tests.cli.cli_workspaces import write_workspace
 
 
 def edit(path: Path, old: str, new: str) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import clew as clew_package
-from clew.app.running.expansion import Expanded
-from clew.app.running.state import open_state
+from clew.api.state import open_state
+from clew.api.window_expansion import Expanded
 from clew.diagnostics import UserError
 from clew.tracelink import Bounds, Emitter, FrameDescriptor, TraceBatch, TracedStream, TraceWindow
 
@@ -161,7 +161,7 @@ def test_windows_of_runs_are_expanded_where_a_run_is_named(
         assert run == asked
         yield Expanded("13a86bf9-0000", 40, 1455)
 
-    monkeypatch.setattr("clew.app.running.expansion.expand_windows", expanded)
+    monkeypatch.setattr("clew.api.window_expansion.expand_windows", expanded)
     answer = clew("lineage", "--expand", "--run", named, cwd=traced)
     assert answer.out.splitlines()[1] == "1,455 new links of step 40 of run 13a86bf9"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew import __version__
-from clew.app.workspace import Workspace
+from clew.api.workspace import Workspace
 from clew.cli.main import command_line, main
 from clew.cli.plain_values import commands_of
 from clew.diagnostics import EngineBug

@@ -7,19 +7,19 @@ from typing import Any
 
 import attr
 import pytest
-from cli_fake_engine import FakeEngine
-from http_receiver import Receiver, listening
 from openlineage.client import event_v2, facet_v2
 from openlineage.client.serde import Serde
 
 import clew as clew_package
-from clew.app.running.state import open_state
+from clew.api.state import open_state
+from clew.bus.openlineage import HttpTarget, OpenLineageSink
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
-from clew.runs.events.envelope import StoredEvent
+from clew.events.envelope import StoredEvent
 from clew.runs.request import RunRecord
-from clew.runs.sinks.openlineage import HttpTarget, OpenLineageSink
 from clew.runs.stores import OutboxEntry
+from tests.cli.cli_fake_engine import FakeEngine
+from tests.runs.http_receiver import Receiver, listening
 
 Document = dict[str, Any]
 

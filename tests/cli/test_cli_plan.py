@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_workspaces import write_workspace
 
-from clew.app.workspace import open_workspace
+from clew.api.workspace import open_workspace
 from clew.plan import plan_from_json
+from tests.cli.cli_workspaces import write_workspace
 
 REVIEW = """
 id: review

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_fake_engine import FakeEngine
 
 import clew as clew_package
-from clew.app.running.signalling import send_signal
-from clew.app.running.state import open_state
-from clew.cli.views.run_progress import LiveWatch
+from clew.api.signalling import send_signal
+from clew.api.state import open_state
+from clew.cli.views.progress import LiveWatch
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JAVA_MISSING, JOIN_NOT_UNIQUE
 from clew.runs.signals import SignalType
+from tests.cli.cli_fake_engine import FakeEngine
 
 STEPS = ["load", "5", "9", "10", "20", "30", "35", "40", "45", "50", "55", "60"]
 NOT_UNIQUE = UserError(JOIN_NOT_UNIQUE.anywhere(problem="2 rows of fx match the row with currency EUR"))

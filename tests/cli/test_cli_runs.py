@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fake_engine import FakeEngine
 
 import clew as clew_package
-from clew.app.running.state import open_state
+from clew.api.state import open_state
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.runs.registry import DatasetFile, Registration
 from clew.store.events import SqlEventReader
+from tests.cli.cli_fake_engine import FakeEngine
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from clew.model import KINDS
-from clew.model.files import read_source
-from clew.model.kinds import FILE_KINDS
-from clew.model.nodes import ListNode, MapNode, Node, ScalarNode
-from clew.model.scalars import scalar_value
-from clew.model.yaml_nodes import read_yaml
+from clew.definitions import KINDS
+from clew.definitions.kinds import FILE_KINDS, read_source
+from clew.definitions.nodes import ListNode, MapNode, Node, ScalarNode
+from clew.definitions.scalars import scalar_value
+from clew.definitions.yaml_nodes import read_yaml
 
 
 def as_data(node: Node | None) -> object:

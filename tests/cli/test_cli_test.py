@@ -5,7 +5,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from cli_workspaces import write_workspace
+
+from tests.cli.cli_workspaces import write_workspace
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_environment: object) -> None:
         raise AssertionError("nothing needs Spark here")
 
-    monkeypatch.setattr("clew.app.running.session.session_of", refuse)
+    monkeypatch.setattr("clew.engine.session.session_of", refuse)
 
 
 def test_a_workspace_without_scenarios_says_where_they_belong(clew: Callable, tmp_path: Path, no_spark: None) -> None:

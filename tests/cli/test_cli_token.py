@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from clew.app.workspace import open_workspace
+from clew.api.workspace import open_workspace
 
 
 def test_a_token_is_shown_once_and_only_its_digest_is_kept(sample: Path, clew: Callable[..., Any]) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_fake_engine import FakeEngine
 
 import clew as clew_package
-from clew.app.running.starting import RunStarter
-from clew.app.running.state import open_state
+from clew.api.starting import RunStarter
+from clew.api.state import open_state
+from tests.cli.cli_fake_engine import FakeEngine
 
 
 def handle_sigterm_now() -> None:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from cli_fake_engine import FakeEngine
 
 import clew
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
+from tests.cli.cli_fake_engine import FakeEngine
 
 
 def test_run_waits_and_gives_the_run(sample: Path, engine: FakeEngine) -> None:

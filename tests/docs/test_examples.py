@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 import clew
-from clew.app.sample_workspace import write_sample
+from clew.definitions.kinds import FILE_KINDS
+from clew.definitions.nodes import Source
+from clew.definitions.schemas import schema_of
+from clew.definitions.shapes import problems_in
+from clew.definitions.yaml_nodes import read_yaml
 from clew.diagnostics import render
-from clew.model.kinds import FILE_KINDS
-from clew.model.schemas import schema_of
-from clew.model.shapes import problems_in
-from clew.model.source import Source
-from clew.model.yaml_nodes import read_yaml
+from clew.sample import write_sample
 
 ROOT = Path(__file__).parents[2]
 WORKSPACE = (ROOT / "docs" / "workspace.md").read_text(encoding="utf-8")

@@ -11,11 +11,11 @@ PACKAGES = {f"clew.{path.name}" for path in (ROOT / "src" / "clew").iterdir() if
 WALLS = [contract for contract in CONTRACTS if contract["type"] == "forbidden"]
 
 HOMES = {
-    "pyspark": {"clew.spark"},
+    "pyspark": {"clew.engine"},
     "sqlalchemy": {"clew.store"},
     "fastapi": {"clew.server"},
     "typer": {"clew.cli"},
-    "yaml": {"clew.model"},
+    "yaml": {"clew.definitions"},
 }
 """Where a library may be imported."""
 

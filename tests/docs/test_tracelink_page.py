@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import clew
-from clew.app.sample_workspace import write_sample
+from clew.sample import write_sample
 from clew.store.tracelink.tables import metadata
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tracelink.md").read_text(encoding="utf-8")

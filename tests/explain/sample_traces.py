@@ -3,13 +3,12 @@
 from datetime import date
 from pathlib import Path
 
-from plan_interpreter import Cells
-from recorded_interpretation import Recorded
-from sample_ledger import SAMPLE, open_ledger
-from trace_writer import Style, Writer
-
-from clew.model import load_workspace
+from clew.definitions import load_workspace
 from clew.plan import Plan, compile_workspace
+from tests.api.plan_interpreter import Cells
+from tests.api.sample_ledger import SAMPLE, open_ledger
+from tests.trace.recorded_interpretation import Recorded
+from tests.trace.trace_writer import Style, Writer
 
 MONTH = "2026-01"
 _TABLES = {

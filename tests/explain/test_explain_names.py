@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from interpreted_shop import Ran, output, ran_shop, setting, step
 
 import clew
 from clew.cli.main import run as command
 from clew.explain.tree import Appended, Loaded, Summarised, Updated
 from clew.plan import plan_from_json, plan_to_json
+from tests.trace.interpreted_shop import Ran, output, ran_shop, setting, step
 
 TOTAL = 'currency = "EUR" AND total > 0'
 SUMS = (

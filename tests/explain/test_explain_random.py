@@ -7,20 +7,18 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
-from random_projects import PERIOD, compiled, interpreted, projects, tables
-from test_explain_sample import within
-from trace_writer import TODAY, Style, Writer
 
 from clew.diagnostics import UserError
 from clew.explain.explaining import explain, row_named
-from clew.explain.html_view import as_html
-from clew.explain.json_view import as_json
-from clew.explain.text_view import as_text
 from clew.explain.tree import Appended, Deleted, Explanation, Loaded, Recomputed, Unset, Updated
+from clew.explain.views import as_html, as_json, as_text
 from clew.explain.why_not import InOutput, LeftOut, why_not
 from clew.lang.evaluation import Row, evaluator
 from clew.plan.steps import OutputStep
 from clew.trace.reader import RunTrace
+from tests.explain.test_explain_sample import within
+from tests.trace.random_projects import PERIOD, compiled, interpreted, projects, tables
+from tests.trace.trace_writer import TODAY, Style, Writer
 
 
 @settings(max_examples=15)

@@ -6,14 +6,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from interpreted_shop import Ran, ran_shop
 
 import clew
-from clew.app.run import Run
+from clew.api.run import Run
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
 from clew.explain.tree import Recomputed, Summarised
 from clew.explain.why_not import Elsewhere, InOutput, LeftOut, MadeLater, RuleOutcome
+from tests.trace.interpreted_shop import Ran, ran_shop
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_traces import write_close, write_report
-from trace_writer import Writer
 
 from clew.explain.explaining import explain, row_named
-from clew.explain.html_view import as_html
-from clew.explain.json_view import as_json
-from clew.explain.text_view import as_text
+from clew.explain.pinned import UpstreamByOrigin
 from clew.explain.tree import Explanation, JoinedRow, Loaded, Recomputed, Summarised, Updated
-from clew.explain.upstream import UpstreamByOrigin
+from clew.explain.views import as_html, as_json, as_text
 from clew.explain.why_not import why_not
 from clew.trace.reader import RunTrace
+from tests.explain.sample_traces import write_close, write_report
+from tests.trace.trace_writer import Writer
 
 EXPENSES = 'row_kind = "total" AND account_type = "expense"'
 

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from plan_interpreter import Cells, _grouped
-from random_projects import PERIOD, compiled, projects, tables
-from recorded_interpretation import Recorded
-from trace_writer import TODAY, Style, Writer
 
 from clew.explain.explaining import explain
 from clew.explain.row_links import RowLinks
 from clew.explain.tree import Summarised
 from clew.plan.steps import AggregateStep, AppendStep, Step
-from clew.trace.layout import IdBlock, Part
+from clew.storage.parts import IdBlock, Part
 from clew.trace.reader import RunTrace
 from clew.tracelink import Link, TraceIdGenerator
+from tests.api.plan_interpreter import Cells, _grouped
+from tests.trace.random_projects import PERIOD, compiled, projects, tables
+from tests.trace.recorded_interpretation import Recorded
+from tests.trace.trace_writer import TODAY, Style, Writer
 
 Behind = list[list[int]]
 

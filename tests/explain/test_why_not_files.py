@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engine_workspaces import Shop
-from interpreted_shop import Ran, ran_shop
 
 import clew
-from clew.app.running import unread_files
-from clew.explain.text_view import as_text
+from clew.explain import unread_files
+from clew.explain.views import as_text
 from clew.explain.why_not import Elsewhere, NeverLoaded
+from tests.engine.engine_workspaces import Shop
+from tests.trace.interpreted_shop import Ran, ran_shop
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clew.diagnostics import PlainText, UserError
 from clew.lang import Grouped, Row, Scalar, Scope, Table, Type, Value, check, evaluator, group_evaluator, parse
 from clew.lang.types import INTEGER, decimal, mean_of_decimals, total_of_decimals
-from strategies.expressions import values_but_null
+from tests.strategies.expressions import values_but_null
 
 TODAY = date(2026, 1, 31)
 TYPES = st.integers(1, 38).flatmap(lambda precision: st.builds(decimal, st.just(precision), st.integers(0, precision)))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from clew.diagnostics import PlainText, UserError, render
 from clew.lang import Expression, Grouped, Scalar, check, parse
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert
-from strategies.expressions import SCOPE
+from tests.strategies.expressions import SCOPE
 
 READ = """
 amount * fx.`fx rate` + 1

@@ -26,7 +26,7 @@ from clew.lang import (
 )
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, columns_of, from_json, to_json, walk
 from clew.lang.types import DATE, DOUBLE, INTEGER, NULL, STRING, TIMESTAMP, Kind, Type, decimal
-from strategies.expressions import JOINED, SCOPE, TABLE, aggregation_texts, expression_texts, expressions, rows
+from tests.strategies.expressions import JOINED, SCOPE, TABLE, aggregation_texts, expression_texts, expressions, rows
 
 TODAY = date(2026, 1, 31)
 

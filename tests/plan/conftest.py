@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from plan_workspaces import BASE, Checked, TinyWorkspace, project_text
+
+from tests.plan.plan_workspaces import BASE, Checked, TinyWorkspace, project_text
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent, indent
 
+from clew.definitions import LoadedWorkspace, load_workspace
 from clew.diagnostics import Diagnostic, Span, in_order
-from clew.model import LoadedWorkspace, load_workspace
 from clew.plan import CompiledWorkspace, Plan, compile_workspace
 
 BASE = {

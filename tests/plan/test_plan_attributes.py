@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from plan_workspaces import Checked
+
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

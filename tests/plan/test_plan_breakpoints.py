@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from plan_workspaces import Checked
 
-from clew.model import project_from_data
+from clew.definitions import project_from_data
 from clew.plan import WorkspaceCompiler
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from plan_workspaces import Checked
 
 from clew.diagnostics import UserError
 from clew.plan import require_capabilities
-from clew.plan.capabilities import DEBUG_CAPABILITY
+from clew.plan.compiler import DEBUG_CAPABILITY
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

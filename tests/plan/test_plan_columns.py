@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from plan_workspaces import Checked
 
 from clew.lang.typed import Convert
 from clew.plan.steps import UpdateStep
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from plan_workspaces import Checked
 
-from clew.model import load_workspace
+from clew.definitions import load_workspace
 from clew.plan import compile_workspace
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 
-SAMPLE = Path(__file__).parents[2] / "src" / "clew" / "app" / "sample"
+SAMPLE = Path(__file__).parents[2] / "src" / "clew" / "sample" / "workspace"
 
 OPERATIONS = """
     - seq: 1
@@ -59,7 +59,7 @@ def test_it_does_not_depend_on_comments_and_line_numbers(tmp_path: Path) -> None
 @pytest.mark.parametrize("seed", ["0", "12345"])
 def test_it_does_not_depend_on_the_order_of_sets(seed: str) -> None:
     program = (
-        "import sys; from pathlib import Path; from clew.model import load_workspace; "
+        "import sys; from pathlib import Path; from clew.definitions import load_workspace; "
         "from clew.plan import compile_workspace; "
         "print({n: p.digest for n, p in compile_workspace(load_workspace(Path(sys.argv[1])).workspace).plans.items()})"
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from plan_workspaces import Checked
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

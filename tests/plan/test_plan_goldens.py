@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from plan_text import page_of
-
-from clew.model import load_workspace
+from clew.definitions import load_workspace
 from clew.plan import compile_workspace
+from tests.plan.plan_text import page_of
 
 Golden = Callable[[str, str], None]
 
-SAMPLE = Path(__file__).parents[2] / "src" / "clew" / "app" / "sample"
+SAMPLE = Path(__file__).parents[2] / "src" / "clew" / "sample" / "workspace"
 EXAMPLE = Path(__file__).parent / "example"
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from plan_workspaces import BASE, Checked
 
 from clew.plan.steps import Join, UpdateStep
+from tests.plan.plan_workspaces import BASE, Checked
 
 Check = Callable[..., Checked]
 

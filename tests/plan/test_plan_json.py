@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_projects import Data, projects, right_projects, tables
 
+from clew.definitions import Settings, Workspace, load_workspace, project_from_data
 from clew.diagnostics import UserError
-from clew.model import Settings, Workspace, load_workspace, project_from_data
 from clew.plan import Compilation, Plan, WorkspaceCompiler, compile_workspace, plan_from_json, plan_to_json
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+from tests.plan.plan_projects import Data, projects, right_projects, tables
 
 HERE = Path(__file__).parent
-FOLDERS = [HERE.parents[1] / "src" / "clew" / "app" / "sample", HERE / "example"]
+FOLDERS = [HERE.parents[1] / "src" / "clew" / "sample" / "workspace", HERE / "example"]
 
 
 def compiled(data: Data, *uses: DatasetUse) -> Compilation:

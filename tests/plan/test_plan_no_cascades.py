@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from plan_workspaces import BASE, Checked
+from tests.plan.plan_workspaces import BASE, Checked
 
 Check = Callable[..., Checked]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from plan_workspaces import Checked
 
 from clew.plan.steps import Destination, OutputStep
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from plan_workspaces import TinyWorkspace
+from tests.plan.plan_workspaces import TinyWorkspace
 
-SAMPLE = Path(__file__).parents[2] / "src" / "clew" / "app" / "sample"
+SAMPLE = Path(__file__).parents[2] / "src" / "clew" / "sample" / "workspace"
 
 MISTAKES = [
     # A function with too few arguments.

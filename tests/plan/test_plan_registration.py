@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from plan_workspaces import Checked, project_text
+
+from tests.plan.plan_workspaces import Checked, project_text
 
 Check = Callable[..., Checked]
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from plan_workspaces import Checked
-
 from clew.plan import WorkspaceCompiler
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

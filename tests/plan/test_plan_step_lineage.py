@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
-from plan_projects import Data, right_projects
-from plan_workspaces import Checked
 
-from clew.model import Settings, Workspace, project_from_data
+from clew.definitions import Settings, Workspace, project_from_data
 from clew.plan import Plan, WorkspaceCompiler
 from clew.plan.datasets import DatasetUse
-from clew.plan.step_lineage import lineage_after
+from clew.plan.plan import lineage_after
+from tests.plan.plan_projects import Data, right_projects
+from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
 

@@ -3,11 +3,11 @@ from datetime import date
 
 import pytest
 
+from clew.definitions import PathStrategy, Period, PeriodTree, Resolver, Rule, TableStrategy
+from clew.definitions.calendar import Calendar, Generate, periods_of
+from clew.definitions.expression_text import ExpressionText
 from clew.diagnostics import UserError
 from clew.lang.types import STRING
-from clew.model import PathStrategy, Period, PeriodTree, Resolver, Rule, TableStrategy
-from clew.model.calendar import Calendar, Generate, periods_of
-from clew.model.expression_text import ExpressionText
 from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.resolution import Source, resolve
 

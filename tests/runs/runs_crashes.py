@@ -10,16 +10,15 @@ from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from runs_workers import FakeExecutors, Site
-
-from clew.runs.artifacts import artifact_of_file
+from clew.events import NewEvent, StoredEvent
+from clew.events.values import artifact_of_file
 from clew.runs.clock import utc_now
-from clew.runs.events import NewEvent, StoredEvent
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import LeasePolicy
 from clew.runs.stores import EventWriter
 from clew.runs.worker import stop_on_signals
 from clew.store import StoreOptions, open_run_stores
+from tests.runs.runs_workers import FakeExecutors, Site
 
 HOUR = timedelta(hours=1)
 

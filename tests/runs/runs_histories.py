@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from clew.runs.artifacts import ArtifactRef
-from clew.runs.cursor import Cursor, ranges_of
-from clew.runs.events import (
+from clew.events import (
     Counters,
     EventBody,
     NewEvent,
@@ -25,9 +23,8 @@ from clew.runs.events import (
     StepStarted,
     StoredEvent,
 )
-from clew.runs.events.codec import encode
-from clew.runs.failure import Failure, FailureCategory
-from clew.runs.plan_ref import PlannedStep, PlanRef
+from clew.events.codec import encode
+from clew.events.values import ArtifactRef, Cursor, Failure, FailureCategory, PlannedStep, PlanRef, ranges_of
 from clew.runs.request import RunRequest
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

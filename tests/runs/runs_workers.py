@@ -6,26 +6,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from runs_histories import request, steps
-
-from clew.runs.artifacts import ArtifactRef
+from clew.bus import Sink
+from clew.bus.dispatcher import OutboxDispatcher
+from clew.events.snapshot import RunSnapshot, RunStatus
+from clew.events.values import ArtifactRef, PlannedStep
+from clew.runs.active_run import Heartbeat
 from clew.runs.clock import Clock, utc_now
 from clew.runs.driver import DriverSettings, RunDriver
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.heartbeat import Heartbeat
 from clew.runs.limits import DeliveryPolicy, LeasePolicy, QueuePolicy, RetryPolicy, StoreLimits
-from clew.runs.outbox import OutboxDispatcher
-from clew.runs.plan_ref import PlannedStep
 from clew.runs.projector import Projector
+from clew.runs.queue import RunQueue, Submission
 from clew.runs.request import RunRecord
-from clew.runs.run_queue import RunQueue, Submission
 from clew.runs.secrets import EnvironmentSecrets, SecretsResolver
 from clew.runs.signal_service import SignalService
-from clew.runs.sinks import Sink
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import RunStatus
 from clew.runs.stores import RunStores
 from clew.runs.worker import Worker, WorkerSettings
+from tests.runs.runs_histories import request, steps
 
 Behaviour = Callable[[Sequence[StepAttempt], StepContext], Sequence[StepOutput]]
 

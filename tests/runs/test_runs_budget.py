@@ -3,18 +3,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from runs_workers import QUICK_RETRY, FakeExecutors, Site
 
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
+from clew.events import AlertRaised, NewEvent, RunCompleted, StepCompleted, StepFailed, StepStarted, StoredEvent
+from clew.events.snapshot import RunStatus
+from clew.events.values import Failure, FailureCategory
 from clew.runs.budget import BudgetedWriter
-from clew.runs.events import AlertRaised, NewEvent, RunCompleted, StepCompleted, StepFailed, StepStarted, StoredEvent
-from clew.runs.failure import Failure, FailureCategory
+from clew.runs.leases import WriteBudgetExceeded
 from clew.runs.limits import StoreLimits
-from clew.runs.redaction import Redactor
-from clew.runs.refusals import WriteBudgetExceeded
-from clew.runs.status import RunStatus
+from clew.runs.secrets import Redactor
 from clew.runs.stores import RunStores
+from tests.runs.runs_workers import QUICK_RETRY, FakeExecutors, Site
 
 
 class SlowWriter:

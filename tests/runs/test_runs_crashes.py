@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from runs_crashes import WritingSteps, an_hour_later, work_and_freeze, work_until_death, work_until_told
-from runs_workers import FakeExecutors, Site
-from store_fixtures import OpenStores
-from store_processes import fork_context
 
-from clew.runs.events import StepCompleted, verify_chain
-from clew.runs.status import RunStatus, StepStatus
+from clew.events import StepCompleted, verify_chain
+from clew.events.snapshot import RunStatus, StepStatus
 from clew.runs.stores import RunStores
+from tests.runs.runs_crashes import WritingSteps, an_hour_later, work_and_freeze, work_until_death, work_until_told
+from tests.runs.runs_workers import FakeExecutors, Site
+from tests.store.store_fixtures import OpenStores
+from tests.store.store_processes import fork_context
 
 SINGLE = [f"{when} {number}" for number in range(1, 9) for when in ("before", "after")] + ["in 10", "in 20", "in 30"]
 FUSED = [f"{when} {number}" for number in range(1, 7) for when in ("before", "after")] + ["in 10", "in 20", "in 30"]

@@ -2,20 +2,19 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from runs_histories import FAILURE
-from runs_workers import FakeExecutors, Site, succeed
 
 from clew.diagnostics import EngineBug, TransientFailure, UserError
 from clew.diagnostics.codes.runs import SECRET_NOT_FOUND, STORE_BROKEN_PROMISE, STORE_UNAVAILABLE
-from clew.runs.events import RunFailed, RunStarted, StepCompleted, StepFailed
+from clew.events import RunFailed, RunStarted, StepCompleted, StepFailed
+from clew.events.snapshot import RunSnapshot, RunStatus, StepStatus
+from clew.events.values import Failure, FailureCategory
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.failure import Failure, FailureCategory
 from clew.runs.limits import RetryPolicy
 from clew.runs.request import RunRecord
 from clew.runs.signals import Actor, Role, Signal, SignalType
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import RunStatus, StepStatus
 from clew.runs.stores import RunStores
+from tests.runs.runs_histories import FAILURE
+from tests.runs.runs_workers import FakeExecutors, Site, succeed
 
 AWAY = TransientFailure(STORE_UNAVAILABLE.anywhere(reason="the cluster is away"))
 OPERATOR = Actor("ada", Role.ADMIN)
@@ -256,7 +255,7 @@ def test_a_run_whose_engine_stays_away_fails(sqlite_stores: RunStores) -> None:
 
 def test_a_failure_keeps_a_sentence_and_not_a_log() -> None:
     error = EngineBug(STORE_BROKEN_PROMISE.anywhere(reason="x" * 100_000))
-    from clew.runs.failure import failure_of
+    from clew.events.values import failure_of
 
     failure = failure_of(error)
     assert isinstance(failure, Failure)

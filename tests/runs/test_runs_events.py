@@ -4,17 +4,15 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from runs_histories import PLAN, artifact, eventful, queued, request
 
 import clew.runs
 from clew.diagnostics import UserError
-from clew.runs.artifacts import ArtifactRef, artifact_of_file
-from clew.runs.cursor import Cursor, positions_of, ranges_of
-from clew.runs.events import EVENT_TYPES, RawEvent, StepCompleted, verify_chain
-from clew.runs.events.chain import GENESIS, chain_hash
-from clew.runs.events.codec import canonical_json, decode, encode
-from clew.runs.events.upcasters import UPCASTERS, body_of
-from clew.runs.keys import request_key
+from clew.events import EVENT_TYPES, RawEvent, StepCompleted, verify_chain
+from clew.events.chain import GENESIS, chain_hash
+from clew.events.codec import canonical_json, decode, encode
+from clew.events.envelope import UPCASTERS, body_of, request_key
+from clew.events.values import ArtifactRef, Cursor, artifact_of_file, positions_of, ranges_of
+from tests.runs.runs_histories import PLAN, artifact, eventful, queued, request
 
 
 def test_the_idempotency_key_is_the_sha256_of_the_five_parts_joined_by_a_bar() -> None:

@@ -3,16 +3,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runs_workers import QUICK_RETRY, FakeExecutors, Site, succeed
-from store_postgres import PostgresServer, postgres_server
-
 from clew.diagnostics import TransientFailure
-from clew.runs.events import NewEvent, StoredEvent
+from clew.events import NewEvent, StoredEvent
+from clew.events.snapshot import RunStatus
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import StoreLimits
 from clew.runs.request import RunFilter
-from clew.runs.status import RunStatus
 from clew.store import open_run_stores
+from tests.runs.runs_workers import QUICK_RETRY, FakeExecutors, Site, succeed
+from tests.store.store_postgres import PostgresServer, postgres_server
 
 
 class Noticing:

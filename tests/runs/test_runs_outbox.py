@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from http_receiver import Receiver, listening
-from runs_workers import FakeExecutors, SetClock, Site
-from store_fixtures import OpenStores
 
+from clew.bus import FileSink, Sink, WebhookSink, signature
+from clew.bus.dispatcher import Deliveries
 from clew.diagnostics import TransientFailure
-from clew.runs.events import AlertRaised
+from clew.events import AlertRaised
+from clew.events.snapshot import RunStatus
 from clew.runs.limits import DeliveryPolicy
-from clew.runs.outbox import Deliveries
-from clew.runs.sinks import FileSink, Sink, WebhookSink, signature
-from clew.runs.status import RunStatus
 from clew.runs.stores import OutboxEntry, RunStores
+from tests.runs.http_receiver import Receiver, listening
+from tests.runs.runs_workers import FakeExecutors, SetClock, Site
+from tests.store.store_fixtures import OpenStores
 
 
 @pytest.fixture

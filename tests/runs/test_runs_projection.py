@@ -3,9 +3,8 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs_histories import FAILURE, History, artifact, eventful, queued, steps
 
-from clew.runs.events import (
+from clew.events import (
     EVENT_TYPES,
     RunApproved,
     RunCancelled,
@@ -18,10 +17,10 @@ from clew.runs.events import (
     SignalRejected,
     StepSkipped,
 )
+from clew.events.reducer import advance, detect_gap, incremental_project, project_run
+from clew.events.snapshot import RunSnapshot, RunStatus, StepStatus
 from clew.runs.follower import RunFollower
-from clew.runs.projection import advance, detect_gap, incremental_project, project_run
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import RunStatus, StepStatus
+from tests.runs.runs_histories import FAILURE, History, artifact, eventful, queued, steps
 
 FATES = st.lists(st.sampled_from(["ok", "skip", "retry", "pause"]), min_size=1, max_size=6)
 

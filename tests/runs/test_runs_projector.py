@@ -3,17 +3,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from runs_workers import FakeExecutors, SetClock, Site
-from store_fixtures import OpenStores
 
-from clew.runs.events import AlertRaised, StoredEvent
+from clew.events import AlertRaised, StoredEvent
+from clew.events.reducer import project_run
+from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.runs.follower import RunFollower
-from clew.runs.projection import project_run
 from clew.runs.projector import Projector
 from clew.runs.signals import Actor, Role, Signal, SignalType
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import RunStatus
 from clew.runs.stores import RunStores
+from tests.runs.runs_workers import FakeExecutors, SetClock, Site
+from tests.store.store_fixtures import OpenStores
 
 
 @pytest.fixture

@@ -4,20 +4,28 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 import pytest
-from runs_workers import FakeExecutors, SetClock, Site, succeed
-from store_fixtures import OpenStores
 
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
+from clew.events.snapshot import RunStatus
 from clew.runs.active_run import ActiveRun
-from clew.runs.cancel import CancelToken, Interruption, StepInterrupted
-from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.limits import DeliveryPolicy, LeasePolicy, Overload, QueuePolicy, RetryPolicy
-from clew.runs.queue import Accepted, Load, Rejected, admit
+from clew.runs.executor import CancelToken, Interruption, StepAttempt, StepContext, StepInterrupted, StepOutput
+from clew.runs.limits import (
+    Accepted,
+    DeliveryPolicy,
+    LeasePolicy,
+    Load,
+    Overload,
+    QueuePolicy,
+    Rejected,
+    RetryPolicy,
+    admit,
+    delay_before,
+)
 from clew.runs.request import RunFilter
-from clew.runs.retry import delay_before
-from clew.runs.status import RunStatus
 from clew.runs.stores import RunStores
+from tests.runs.runs_workers import FakeExecutors, SetClock, Site, succeed
+from tests.store.store_fixtures import OpenStores
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 
@@ -91,7 +99,7 @@ def test_a_queued_run_is_pending_and_starts_later(stores: RunStores) -> None:
 
 
 def reconcile(site: Site, launched: list[ActiveRun], owner: str = "w1", limit: int = 10) -> Sequence[object]:
-    from clew.runs.reconciler import RunQueueReconciler
+    from clew.runs.worker import RunQueueReconciler
 
     reconciler = RunQueueReconciler(
         site.stores.leases, site.driver, environment_id="dev", owner=owner, queue=site.policy, lease=site.lease

@@ -1,16 +1,16 @@
 """Which runs take the records of a step: what it has written counts by its StepCompleted event, and by nothing else."""
 
 import pytest
-from runs_histories import FAILURE, START, request, steps
 
 from clew.diagnostics import ClewError
-from clew.runs.artifacts import ArtifactRef
-from clew.runs.events import NewEvent, RunCancelled, RunCompleted, RunFailed, RunStarted, StepCompleted
-from clew.runs.events.bodies import EventBody
+from clew.events import NewEvent, RunCancelled, RunCompleted, RunFailed, RunStarted, StepCompleted
+from clew.events.bodies import EventBody
+from clew.events.reducer import project_run
+from clew.events.values import ArtifactRef
 from clew.runs.leases import Lease
-from clew.runs.projection import project_run
-from clew.runs.queue import Accepted
+from clew.runs.limits import Accepted
 from clew.runs.stores import RunStores
+from tests.runs.runs_histories import FAILURE, START, request, steps
 
 RECORDS = NewEvent(
     StepCompleted((ArtifactRef("storage:runs/run-1/changes/10-10/part.json", "trace-part"),), {"rows_updated": 3}),

@@ -3,19 +3,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from runs_histories import PLAN, eventful, steps
-from runs_workers import FakeExecutors, Site, succeed
 
-from clew.runs.artifacts import ArtifactRef
-from clew.runs.events import NewEvent, RunContinued, StoredEvent
-from clew.runs.events.codec import encode
+from clew.events import NewEvent, RunContinued, StoredEvent
+from clew.events.codec import encode
+from clew.events.reducer import project_run
+from clew.events.snapshot import RunStatus, StepStatus
+from clew.events.values import ArtifactRef
 from clew.runs.executor import StepOutput
 from clew.runs.limits import StoreLimits
-from clew.runs.projection import project_run
 from clew.runs.rotation import SegmentSize, can_rotate, continuation, remaining_steps, with_all_steps
 from clew.runs.signals import Actor, Role, Signal, SignalType
-from clew.runs.status import RunStatus, StepStatus
 from clew.runs.stores import RunStores
+from tests.runs.runs_histories import PLAN, eventful, steps
+from tests.runs.runs_workers import FakeExecutors, Site, succeed
 
 
 def continuations(site: Site) -> list[RunContinued]:

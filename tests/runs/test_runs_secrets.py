@@ -6,17 +6,23 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from runs_workers import FakeExecutors, Site, succeed
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import STORE_BROKEN_PROMISE
-from clew.runs.artifacts import ArtifactRef
+from clew.events.snapshot import RunStatus
+from clew.events.values import ArtifactRef, Failure, FailureCategory
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.failure import Failure, FailureCategory
-from clew.runs.redaction import RedactingFilter, Redactor
-from clew.runs.secrets import EnvironmentSecrets, FileSecrets, SecretRef, SecretScope, SecretsResolver
-from clew.runs.status import RunStatus
+from clew.runs.secrets import (
+    EnvironmentSecrets,
+    FileSecrets,
+    RedactingFilter,
+    Redactor,
+    SecretRef,
+    SecretScope,
+    SecretsResolver,
+)
 from clew.runs.stores import RunStores
+from tests.runs.runs_workers import FakeExecutors, Site, succeed
 
 SCOPE = SecretScope("acme", "prod")
 VALUE = 'p@ss "word"/1'

@@ -5,12 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from runs_histories import FAILURE
-from runs_workers import FakeExecutors, SetClock, Site, succeed
-from store_fixtures import OpenStores
 
 from clew.diagnostics import UserError
-from clew.runs.events import (
+from clew.events import (
     RunApproved,
     RunCancelled,
     RunQueued,
@@ -19,13 +16,16 @@ from clew.runs.events import (
     SignalRejected,
     StepFailed,
 )
+from clew.events.snapshot import RunStatus, StepStatus
+from clew.events.values import FailureCategory
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.failure import FailureCategory
 from clew.runs.limits import QueuePolicy
 from clew.runs.signal_service import SignalDecision
 from clew.runs.signals import NEEDED_ROLE, Actor, Refusal, Role, Signal, SignalType
-from clew.runs.status import RunStatus, StepStatus
 from clew.runs.stores import RunStores
+from tests.runs.runs_histories import FAILURE
+from tests.runs.runs_workers import FakeExecutors, SetClock, Site, succeed
+from tests.store.store_fixtures import OpenStores
 
 ADMIN = Actor("eve", Role.ADMIN)
 ALLOWED = {

@@ -10,23 +10,22 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
-from random_projects import PERIOD, compiled, interpreted
-from server_fixtures import Served
-from trace_writer import TODAY, Writer
 
-from clew.app.running.plans import kept_plan
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
+from clew.events.snapshot import RunSnapshot
+from clew.events.values import ArtifactRef
 from clew.plan import Plan
-from clew.runs.artifacts import ArtifactRef
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
-from clew.runs.snapshot import RunSnapshot
 from clew.server.application import create_app
 from clew.server.site import open_site
-from clew.trace.layout import Part
-from clew.trace.parts_json import part_to_json
+from clew.storage.parts import Part, part_to_json
+from clew.storage.plans import kept_plan
+from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
+from tests.server.server_fixtures import Served
+from tests.trace.random_projects import PERIOD, compiled, interpreted
+from tests.trace.trace_writer import TODAY, Writer
 
 HOSTILE = """'"><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&lt;{{7919*7907}}"""
 COLUMN = HOSTILE.replace("`", "")
@@ -124,8 +123,8 @@ def hostile_site(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[Serv
     """A site with a completed run and, second, the id of one that has failed with a hostile message."""
     assert compiled(folder, PROJECT, DATASETS) is not None
     engine = HostileEngine(folder / ".clew" / "storage")
-    patch.setattr("clew.app.running.starting.SparkExecutors", lambda *_arguments: engine)
-    patch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
+    patch.setattr("clew.api.starting.SparkExecutors", lambda *_arguments: engine)
+    patch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
     with open_site(folder) as site:
         served = Served(site, create_app(site), "", engine)  # type: ignore[arg-type]
         run_id = served.starter.submit("p", PERIOD).run_id

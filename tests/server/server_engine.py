@@ -7,18 +7,16 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-from cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
-from recorded_interpretation import Recorded
-from sample_traces import MONTH, sample_data, sample_plans
-from trace_writer import Style, Writer
-
-from clew.app.running.plans import kept_plan
-from clew.runs.artifacts import ArtifactRef
+from clew.events.snapshot import RunSnapshot
+from clew.events.values import ArtifactRef, PlannedStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.plan_ref import PlannedStep
 from clew.runs.request import RunRecord
-from clew.runs.snapshot import RunSnapshot
-from clew.trace.parts_json import part_to_json
+from clew.storage.parts import part_to_json
+from clew.storage.plans import kept_plan
+from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
+from tests.explain.sample_traces import MONTH, sample_data, sample_plans
+from tests.trace.recorded_interpretation import Recorded
+from tests.trace.trace_writer import Style, Writer
 
 
 @cache

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from server_engine import TracingEngine
 
-from clew.app.access import create_token
-from clew.app.running.starting import RunStarter
-from clew.app.sample_workspace import write_sample
-from clew.runs.access.roles import AccessRole
-from clew.runs.access.tokens import mint
+from clew.api.starting import RunStarter
+from clew.api.tokens import create_token
+from clew.auth.roles import AccessRole
+from clew.auth.tokens import mint
+from clew.events.snapshot import RunStatus
 from clew.runs.clock import utc_now
-from clew.runs.status import RunStatus
+from clew.sample import write_sample
 from clew.server.application import create_app
 from clew.server.settings import ServerSettings
 from clew.server.site import Site, open_site
+from tests.server.server_engine import TracingEngine
 
 ADDRESS = "http://127.0.0.1:8765"
 MONTH = "2026-01"
@@ -95,8 +95,8 @@ def serving(
 ) -> Iterator[Served]:
     """An application on a workspace; it has a completed run of the close, made now or known already."""
     engine = TracingEngine(folder / ".clew" / "storage")
-    patch.setattr("clew.app.running.starting.SparkExecutors", lambda *_arguments: engine)
-    patch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
+    patch.setattr("clew.api.starting.SparkExecutors", lambda *_arguments: engine)
+    patch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
     with open_site(folder) as site:
         served = Served(site, create_app(site, settings), run_id or "", engine)
         if run_id is None:

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from server_fixtures import Served
-
 from clew.server.serving import listening, web_server
 from clew.server.settings import ServerSettings
+from tests.server.server_fixtures import Served
 
 
 @contextmanager

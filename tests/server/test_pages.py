@@ -6,10 +6,10 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from pages_requests import as_page
-from server_fixtures import MONTH, Served
 
 from clew.server.pages.rendering import FOLDER, STATIC
+from tests.server.pages_requests import as_page
+from tests.server.server_fixtures import MONTH, Served
 
 PAGES = (
     "/runs",

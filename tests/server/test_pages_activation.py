@@ -4,8 +4,9 @@ import re
 
 from fastapi.testclient import TestClient
 from httpx import Response
-from pages_requests import as_page
-from server_fixtures import Served
+
+from tests.server.pages_requests import as_page
+from tests.server.server_fixtures import Served
 
 _PAGE = "/projects/gl-close"
 _OWN = {"Origin": "http://127.0.0.1:8765", "Accept": "text/html"}

@@ -2,9 +2,9 @@
 
 import re
 
-from pages_requests import as_page
-from server_fixtures import Served
-from test_server_captures import capture
+from tests.server.pages_requests import as_page
+from tests.server.server_fixtures import Served
+from tests.server.test_server_captures import capture
 
 
 def test_a_capture_is_shown_in_numbers_and_rows(served: Served) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile_site import COLUMN, HOSTILE, alive_in, hostile_site
-from pages_requests import as_page
-from server_fixtures import Served
 
-from clew.app.running.reading import RunReader
-from clew.app.running.signalling import send_signal
-from clew.app.running.tracing import open_trace
+from clew.api.run_view import RunReader
+from clew.api.signalling import send_signal
 from clew.runs.signals import SignalType
+from clew.trace.opening import open_trace
+from tests.server.hostile_site import COLUMN, HOSTILE, alive_in, hostile_site
+from tests.server.pages_requests import as_page
+from tests.server.server_fixtures import Served
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pages_browser import UNFIT, WIDE, Enter, Visitor, auditor, chromium, enter
 from playwright.sync_api import Page, Route, expect
-from server_fixtures import MONTH, Served, serving, write_ledger
 
-from clew.app.sample_workspace import write_sample
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
+from clew.events.snapshot import RunStatus
 from clew.runs.executor import StepContext
-from clew.runs.status import RunStatus
+from clew.sample import write_sample
+from tests.server.pages_browser import UNFIT, WIDE, Enter, Visitor, auditor, chromium, enter
+from tests.server.server_fixtures import MONTH, Served, serving, write_ledger
 
 __all__ = ["auditor", "chromium", "enter"]
 

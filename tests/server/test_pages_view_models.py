@@ -6,14 +6,13 @@ from decimal import Decimal
 import pytest
 
 from clew.diagnostics import Span
-from clew.runs.failure import Failure, FailureCategory
-from clew.runs.snapshot import RunSnapshot, StepSnapshot
-from clew.runs.status import RunStatus, StepStatus
+from clew.events.snapshot import RunSnapshot, RunStatus, StepSnapshot, StepStatus
+from clew.events.values import Failure, FailureCategory
 from clew.server.pages import addresses, words
-from clew.server.pages.definitions import operation_excerpt
-from clew.server.pages.substitution import with_values
+from clew.server.pages.explain_nodes import with_values
+from clew.server.pages.lineage_page import trace_graph
+from clew.server.pages.run_page import operation_excerpt
 from clew.server.pages.timeline import AXIS, timeline
-from clew.server.pages.trace_graph import trace_graph
 from clew.tracelink import Direction, Lineage, TracePlace
 from clew.tracelink.lineage import LineageGraph, LineageNode
 

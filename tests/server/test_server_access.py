@@ -9,12 +9,12 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import RouteContext, iter_route_contexts
 from fastapi.testclient import TestClient
 from httpx import Response
-from server_fixtures import Served
 from starlette.routing import Mount
 
-from clew.runs.access.roles import AccessRole, Permission
+from clew.auth.roles import AccessRole, Permission
 from clew.server.access.visit import May
 from clew.server.application import create_app
+from tests.server.server_fixtures import Served
 
 PUBLIC = {
     ("GET", "/api/v1/health"),

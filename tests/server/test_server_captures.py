@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from server_fixtures import MONTH, OpenSite, Served
 
-from clew.app.captures.places import Places
-from clew.debug.manifests import CapturedColumn, CapturedFile, Manifest
-from clew.debug.records import NewCapture
-from clew.model.settings import CaptureMode
-from clew.runs.access.roles import AccessRole, Permission
+from clew.auth.roles import AccessRole, Permission
+from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest
+from clew.captures.places import Places
+from clew.captures.records import NewCapture
+from clew.definitions.settings import CaptureMode
 from clew.runs.clock import utc_now
+from tests.server.server_fixtures import MONTH, OpenSite, Served
 
 PERSONAL = "    captures: {personal_columns: include, include_roles: [auditor]}\n"
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import httpx
 import pytest
-from server_fixtures import Served
-from server_processes import listening_in_a_thread
 
-from clew.runs.events.envelope import RawEvent, StoredEvent
+from clew.events.envelope import RawEvent, StoredEvent
 from clew.runs.stores import EventReader
 from clew.server.application import create_app
 from clew.server.settings import ServerSettings
 from clew.server.site import Site
+from tests.server.server_fixtures import Served
+from tests.server.server_processes import listening_in_a_thread
 
 QUICK = ServerSettings(event_poll_s=0.02, keep_alive_s=0.2)
 WISH = {"project": "group-report", "period": "2026-01"}

@@ -15,11 +15,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
     unsupported_method,
 )
-from server_fixtures import Served, serving, write_ledger
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clew.server.application import create_app
 from clew.server.settings import ServerSettings
+from tests.server.server_fixtures import Served, serving, write_ledger
 
 SETTINGS = ServerSettings(allowed_hosts=frozenset({"testserver", "localhost"}))
 CHECKS = [

@@ -13,18 +13,18 @@ import httpx
 import pytest
 from fastapi import Response
 from fastapi.responses import StreamingResponse
-from server_fixtures import Served
-from server_processes import listening_in_a_thread, served_by_a_process
 
-from clew.app.access import create_token
+from clew.api.tokens import create_token
+from clew.auth.roles import AccessRole
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
-from clew.runs.access.roles import AccessRole
 from clew.server.application import create_app
 from clew.server.hosted_worker import HostedWorker
 from clew.server.settings import ServerSettings
 from clew.server.site import open_site
+from tests.server.server_fixtures import Served
+from tests.server.server_processes import listening_in_a_thread, served_by_a_process
 
 
 def test_it_prints_a_link_that_works_and_ends_on_sigterm(ledger: Path) -> None:

@@ -1,7 +1,8 @@
 """Projects over HTTP: which version runs is decided by those who may, and stays on record."""
 
 import pytest
-from server_fixtures import Served
+
+from tests.server.server_fixtures import Served
 
 
 def _state(served: Served) -> tuple[str, int]:

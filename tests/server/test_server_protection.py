@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
-from server_fixtures import Served
 
-from clew.server.protection.headers import CONTENT_SECURITY_POLICY
+from clew.server.protection.middleware import CONTENT_SECURITY_POLICY
 from clew.server.settings import ServerSettings
+from tests.server.server_fixtures import Served
 
 
 @pytest.fixture

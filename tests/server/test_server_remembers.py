@@ -1,11 +1,11 @@
 """What the server keeps from one request to the next: only what cannot change, and never in place of what is there."""
 
 import pytest
-from server_fixtures import Served
 
-from clew.app.running import plans
 from clew.plan import plan_from_json
+from clew.storage import plans
 from clew.trace.database import Database
+from tests.server.server_fixtures import Served
 
 
 def _stored_plan(served: Served) -> str:

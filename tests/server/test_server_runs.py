@@ -5,12 +5,12 @@ import threading
 from typing import Any
 
 import pytest
-from server_fixtures import MONTH, OpenSite, Served
 
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH
-from clew.runs.status import RunStatus
+from clew.events.snapshot import RunStatus
+from tests.server.server_fixtures import MONTH, OpenSite, Served
 
 NEW_RUN = {"project": "group-report", "period": MONTH, "request_id": "r-1"}
 

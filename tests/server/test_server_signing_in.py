@@ -3,13 +3,12 @@
 from datetime import timedelta
 
 import pytest
-from server_fixtures import ADDRESS, OpenSite, Served
 
 from clew.runs.clock import utc_now
-from clew.server.access.attempts import LoginAttempts
-from clew.server.access.doorman import csrf_of
+from clew.server.access.doorman import LoginAttempts, csrf_of
+from clew.server.access.signing_in import local_path
 from clew.server.settings import ServerSettings
-from clew.server.signing_in import local_path
+from tests.server.server_fixtures import ADDRESS, OpenSite, Served
 
 COOKIE = "clew-session-8765"
 WISH = {"project": "group-report", "period": "2026-01", "request_id": "browser"}

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from server_processes import served_by_a_process
 
-from clew.app.access import create_token
+from clew.api.tokens import create_token
+from clew.auth.roles import AccessRole
 from clew.cli.main import run as command
-from clew.runs.access.roles import AccessRole
 from clew.server.site import open_site
+from tests.server.server_processes import served_by_a_process
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from store_postgres import PostgresServer, postgres_server
 
 from clew.runs.stores import RunStores
 from clew.store import StoreOptions, open_run_stores
+from tests.store.store_postgres import PostgresServer, postgres_server
 
 OpenStores = Callable[..., RunStores]
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerContext
 from multiprocessing.synchronize import Barrier
 
-from runs_histories import START
-
-from clew.runs.events import AlertRaised, NewEvent
+from clew.events import AlertRaised, NewEvent
 from clew.store import StoreOptions, open_run_stores
+from tests.runs.runs_histories import START
 
 
 def fork_context() -> ForkServerContext:

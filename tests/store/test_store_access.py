@@ -7,13 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from clew.auth.access_log import AccessRecord, GatheredLog, Subject
+from clew.auth.roles import AccessRole, Permission
+from clew.auth.tokens import BrowserSession, MintedToken, mint, verified
 from clew.diagnostics import ClewError, TransientFailure
 from clew.diagnostics.codes.runs import STORE_FULL
-from clew.runs.access.access_log import AccessRecord, Subject
-from clew.runs.access.browser_sessions import BrowserSession
-from clew.runs.access.gathered_log import GatheredLog
-from clew.runs.access.roles import AccessRole, Permission
-from clew.runs.access.tokens import MintedToken, mint, verified
 from clew.runs.signals import Role
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.database import Database

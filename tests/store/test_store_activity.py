@@ -1,10 +1,9 @@
 from datetime import UTC, datetime, timedelta
 
-from runs_histories import request
-from store_fixtures import OpenStores
-
-from clew.runs.queue import Accepted
+from clew.runs.limits import Accepted
 from clew.runs.stores import RunStores
+from tests.runs.runs_histories import request
+from tests.store.store_fixtures import OpenStores
 
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 

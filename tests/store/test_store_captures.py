@@ -6,21 +6,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from runs_histories import START, request
 
-from clew.debug.degrading import Degradation, Fitting, InFlight, Reason
-from clew.debug.manifests import Manifest
-from clew.debug.records import CaptureLease, CaptureStatus, NewCapture, Outcome
-from clew.debug.requests import CaptureRequest, KeptColumn, Limits
-from clew.debug.tickets import Ticket
-from clew.model import CaptureMode
-from clew.runs.events import NewEvent, RunCompleted, RunStarted
-from clew.runs.failure import Failure, FailureCategory
-from clew.runs.queue import Accepted
+from clew.captures.fitting import Degradation, Fitting, InFlight, Reason
+from clew.captures.freezing import Ticket
+from clew.captures.manifests import Manifest
+from clew.captures.records import CaptureLease, CaptureStatus, NewCapture, Outcome
+from clew.captures.requests import CaptureRequest, KeptColumn, Limits
+from clew.definitions import CaptureMode
+from clew.events import NewEvent, RunCompleted, RunStarted
+from clew.events.values import Failure, FailureCategory
+from clew.runs.limits import Accepted
 from clew.store.captures import SqlCaptureStore
 from clew.store.database import Database
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.opening import StoreOptions, open_database, run_stores
+from tests.runs.runs_histories import START, request
 
 REQUEST = CaptureRequest(
     breakpoint="p::main::x",

@@ -5,11 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from store_postgres import postgres_server
-
 from clew.store import StoreOptions
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import Collector, CollectorCounts, CollectorSettings, Emitter, TraceLinkStores
+from tests.store.store_postgres import postgres_server
 
 PATIENCE = 60
 

@@ -1,11 +1,11 @@
 import pytest
-from runs_histories import request
-from store_fixtures import OpenStores
-from store_processes import append_many, fork_context, run_all
 
-from clew.runs.events import AlertRaised, verify_chain
-from clew.runs.queue import Accepted
+from clew.events import AlertRaised, verify_chain
+from clew.runs.limits import Accepted
 from clew.runs.stores import RunStores
+from tests.runs.runs_histories import request
+from tests.store.store_fixtures import OpenStores
+from tests.store.store_processes import append_many, fork_context, run_all
 
 WRITERS = 8
 

@@ -4,13 +4,9 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
-from runs_histories import FAILURE, START, artifact, request, steps
-from store_fixtures import OpenStores
 
 from clew.diagnostics import EngineBug, TransientFailure, UserError
-from clew.runs.artifacts import ArtifactRef
-from clew.runs.cursor import Cursor
-from clew.runs.events import (
+from clew.events import (
     AlertRaised,
     NewEvent,
     RunCompleted,
@@ -22,15 +18,16 @@ from clew.runs.events import (
     StepStarted,
     verify_chain,
 )
-from clew.runs.events.bodies import Counters
-from clew.runs.keys import idempotency_key
-from clew.runs.leases import Lease
-from clew.runs.plan_ref import PlanRef
-from clew.runs.queue import Accepted
-from clew.runs.refusals import LateWrite, OutOfDate
+from clew.events.bodies import Counters
+from clew.events.envelope import idempotency_key
+from clew.events.values import ArtifactRef, Cursor, PlanRef
+from clew.runs.leases import LateWrite, Lease, OutOfDate
+from clew.runs.limits import Accepted
 from clew.runs.stores import RunStores
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock
+from tests.runs.runs_histories import FAILURE, START, artifact, request, steps
+from tests.store.store_fixtures import OpenStores
 
 
 def new_run(stores: RunStores, run_id: str = "run-1", **changes: object) -> Lease:

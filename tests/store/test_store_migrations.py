@@ -5,18 +5,18 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
-from runs_histories import START, request
-from store_fixtures import OpenStores
 
 from clew.diagnostics import ClewError, UserError
-from clew.runs.events import NewEvent, RunCompleted, StepCompleted, verify_chain
+from clew.events import NewEvent, RunCompleted, StepCompleted, verify_chain
+from clew.events.snapshot import RunStatus, StepStatus
+from clew.runs.limits import Accepted
 from clew.runs.projector import Projector
-from clew.runs.queue import Accepted
-from clew.runs.status import RunStatus, StepStatus
 from clew.runs.stores import RunStores
 from clew.store import StoreOptions, open_run_stores
 from clew.store.migrations import MIGRATIONS
 from clew.store.schema import metadata
+from tests.runs.runs_histories import START, request
+from tests.store.store_fixtures import OpenStores
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NEWEST = MIGRATIONS[-1].version

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from runs_histories import request
-from store_fixtures import OpenStores
-from store_postgres import postgres_server
-from store_processes import alert, fork_context
 
 from clew.diagnostics import ClewError, TransientFailure
-from clew.runs.queue import Accepted
+from clew.runs.limits import Accepted
 from clew.store import StoreOptions, open_run_stores
+from tests.runs.runs_histories import request
+from tests.store.store_fixtures import OpenStores
+from tests.store.store_postgres import postgres_server
+from tests.store.store_processes import alert, fork_context
 
 
 def fill_the_disk(path: str, report: Connection) -> None:

@@ -2,11 +2,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from runs_histories import FAILURE, START, request, steps
-from store_fixtures import OpenStores
 
 from clew.diagnostics import UserError
-from clew.runs.events import (
+from clew.events import (
     NewEvent,
     RunApproved,
     RunCompleted,
@@ -17,14 +15,14 @@ from clew.runs.events import (
     SignalAccepted,
     StepStarted,
 )
-from clew.runs.leases import Claim, Lease
-from clew.runs.projection import project_run
-from clew.runs.queue import Accepted, Admission, Load, Rejected
-from clew.runs.refusals import LateWrite, PeriodBusy
+from clew.events.reducer import project_run
+from clew.events.snapshot import RunSnapshot, RunStatus
+from clew.runs.leases import Claim, LateWrite, Lease, PeriodBusy
+from clew.runs.limits import Accepted, Admission, Load, Rejected
 from clew.runs.request import RunFilter
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import RunStatus
 from clew.runs.stores import Intake, RunStores
+from tests.runs.runs_histories import FAILURE, START, request, steps
+from tests.store.store_fixtures import OpenStores
 
 
 class SetClock:

@@ -9,7 +9,7 @@ import pytest
 
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.lang.types import parse_type
-from clew.plan.tables import TableAddress
+from clew.plan.datasets import TableAddress
 from clew.store.table_transfer import PostgresqlTables
 
 TABLES = PostgresqlTables()

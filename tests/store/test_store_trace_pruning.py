@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import Bounds, TraceBatch, TraceLinkStores, TraceWindow
-from clew.tracelink.layout import first_tick_of, trace_id_of
-from clew.tracelink.pruning import Age, Kept
+from clew.tracelink.ids import first_tick_of, trace_id_of
+from clew.tracelink.stores import Age, Kept
 
 CUT = datetime(2026, 3, 1, tzinfo=UTC)
 AGE = Age.before(CUT)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_workspaces import Shop, make_shop
-from interpreting_engine import InterpretingEngine
+
+from tests.engine.engine_workspaces import Shop, make_shop
+from tests.trace.interpreting_engine import InterpretingEngine
 
 MONTHS = ("2026-01", "2026-02", "2026-03")
 ORDERS = [
@@ -71,8 +72,8 @@ def interpreted_shop(root: Path, patch: pytest.MonkeyPatch, failing: frozenset[s
     def engine(_workspace: object, environment: Any, datasets: Any, *_others: object, **_more: object) -> Any:
         return InterpretingEngine(environment.storage_root, datasets, data, failing)
 
-    patch.setattr("clew.app.running.starting.SparkExecutors", engine)
-    patch.setattr("clew.app.running.starting.session_of", lambda *_arguments: None)
+    patch.setattr("clew.api.starting.SparkExecutors", engine)
+    patch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
     return shop
 
 

@@ -10,22 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from plan_interpreter import Cells
-from recorded_interpretation import Recorded
-from trace_writer import SYSTEM, Style, Writer, stored_type
 
-from clew.app.running.plans import kept_plan
+from clew.events.snapshot import RunSnapshot
+from clew.events.values import ArtifactRef, PlannedStep
 from clew.plan import Plan
 from clew.plan.conflicts import datasets_read
 from clew.plan.steps import OutputStep
-from clew.runs.artifacts import ArtifactRef
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.plan_ref import PlannedStep
 from clew.runs.registry import DatasetFile, DatasetRegistry, DatasetVersion, Registration
 from clew.runs.request import RunRecord
-from clew.runs.snapshot import RunSnapshot
-from clew.trace.layout import PART_FILE, Part, PartFile
-from clew.trace.parts_json import part_to_json
+from clew.storage.parts import PART_FILE, Part, PartFile, part_to_json
+from clew.storage.plans import kept_plan
+from tests.api.plan_interpreter import Cells
+from tests.trace.recorded_interpretation import Recorded
+from tests.trace.trace_writer import SYSTEM, Style, Writer, stored_type
 
 FIRST_DAY = date(2026, 1, 1)
 _OTHERS = 1_000

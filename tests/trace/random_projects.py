@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from recorded_interpretation import Recorded
 
-from clew.model import load_workspace
+from clew.definitions import load_workspace
 from clew.plan import Plan, compile_workspace
+from tests.trace.recorded_interpretation import Recorded
 
 PERIOD = "2026-01"
 _WORDS = ["EUR", "USD", "ß", "naïve", "", "x", '"', "名前"]

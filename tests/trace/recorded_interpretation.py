@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from plan_interpreter import Cells, Interpretation, _grouped
-
 from clew.lang.evaluation import evaluator
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import AppendStep, Step
+from tests.api.plan_interpreter import Cells, Interpretation, _grouped
 
 
 @dataclass(slots=True)

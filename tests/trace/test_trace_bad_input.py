@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from random_projects import PERIOD, compiled, interpreted
-from trace_writer import RUN, TODAY, Style, Writer
 
 from clew.diagnostics import ClewError, EngineBug, UserError
-from clew.trace.files import TraceFiles
-from clew.trace.identity import RowIds, ordinal_of
-from clew.trace.layout import PartFile
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import PartFile
+from clew.storage.row_identity import RowIds, ordinal_of
 from clew.trace.reader import RunTrace
+from tests.trace.random_projects import PERIOD, compiled, interpreted
+from tests.trace.trace_writer import RUN, TODAY, Style, Writer
 
 OPERATIONS: list[dict[str, Any]] = [
     {

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interpreted_shop import Ran, interpreted_shop, ran_shop
 
 from clew.cli.main import run as command
-from clew.trace.identity import RowIds
+from clew.storage.row_identity import RowIds
+from tests.trace.interpreted_shop import Ran, interpreted_shop, ran_shop
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clew.trace.files import TraceFiles
-from clew.trace.layout import PartFile
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import PartFile
 
 _LOOKUP = """
 import json, sys
 from pathlib import Path
 import clew.trace.reader
-from clew.trace.files import TraceFiles
-from clew.trace.layout import PartFile
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import PartFile
 root, size, digest = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 row = TraceFiles(root).row_with(PartFile("changes.parquet", 6, size, digest), 40, ["text"])
 print(json.dumps([row["text"][0].as_py(), sorted(sys.modules)]))
@@ -36,7 +36,7 @@ def test_neither_pandas_nor_a_compiler_is_loaded_to_look_up_a_row(tmp_path: Path
     command = [sys.executable, "-c", _LOOKUP, str(tmp_path), str(file.size), file.sha256]
     found, modules = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert found == "row 40"
-    heavy = {"pandas", "duckdb", "pyspark", "sqlalchemy", "yaml", "clew.model", "clew.plan.compiler"}
+    heavy = {"pandas", "duckdb", "pyspark", "sqlalchemy", "yaml", "clew.definitions", "clew.plan.compiler"}
     assert heavy & set(modules) == set()
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_projects import projects, tables
-from test_trace_reading import STYLES, written
-from trace_writer import Style
 
 from clew.diagnostics import UserError
-from clew.trace.ordering import Order
 from clew.trace.reader import RunTrace
+from clew.trace.row_sets import Order
+from tests.trace.random_projects import projects, tables
+from tests.trace.test_trace_reading import STYLES, written
+from tests.trace.trace_writer import Style
 
 
 def sorted_pages(trace: RunTrace, order: Order, at: int, where: str | None, limit: int) -> list[tuple[str, Any]]:

@@ -4,8 +4,16 @@ from dataclasses import replace
 import pytest
 
 from clew.diagnostics import UserError
-from clew.trace.layout import CARRIED, LAYOUT_VERSION, IdBlock, Part, PartFile, TracedStep
-from clew.trace.parts_json import part_from_json, part_to_json
+from clew.storage.parts import (
+    CARRIED,
+    LAYOUT_VERSION,
+    IdBlock,
+    Part,
+    PartFile,
+    TracedStep,
+    part_from_json,
+    part_to_json,
+)
 
 PART = Part(
     kind="changes",

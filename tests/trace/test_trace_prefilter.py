@@ -14,7 +14,7 @@ from clew.lang.typed import ColumnValue, Expression
 from clew.lang.types import Kind
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.sql import Sql, quoted, sql_type
-from strategies.expressions import COLUMNS, SCOPE, TABLE, condition_texts, rows
+from tests.strategies.expressions import COLUMNS, SCOPE, TABLE, condition_texts, rows
 
 TODAY = date(2026, 1, 31)
 NUMBERS = ["1", "1.5", "-1.50", "0.001", "1.500", "9223372036854775808", "12345678901234567890.5", "1 + 1", "NULL"]

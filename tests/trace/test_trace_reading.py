@@ -8,13 +8,13 @@ from typing import Any
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from random_projects import compiled, interpreted, projects, tables
-from recorded_interpretation import Recorded
-from trace_writer import TODAY, Style, Writer
 
 from clew.lang.evaluation import Row, evaluator
 from clew.plan.steps import DeleteStep, OutputStep, UpdateStep
 from clew.trace.reader import RunTrace
+from tests.trace.random_projects import compiled, interpreted, projects, tables
+from tests.trace.recorded_interpretation import Recorded
+from tests.trace.trace_writer import TODAY, Style, Writer
 
 STYLES = st.builds(
     Style,

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from recorded_interpretation import Recorded
 
 from clew.lang.types import Kind, Type, parse_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, Step, UpdateStep
-from clew.trace.layout import Part, PartFile, TracedStep
+from clew.storage.parts import Part, PartFile, TracedStep
 from clew.trace.reader import RunTrace
+from tests.trace.recorded_interpretation import Recorded
 
 RUN = "019a7c00-0000-7000-8000-000000000001"
 TODAY = date(2026, 1, 31)

@@ -1,7 +1,7 @@
 """Node leases in memory: the reference for what a store has to do."""
 
 from clew.tracelink import ClockMs, LeasePolicy, NodeHolder, NodeLease
-from clew.tracelink.node_lease import ConfiguredNode, choose_node_id, grant, lost, number_of, release, renew, revoke
+from clew.tracelink.node_leases import ConfiguredNode, choose_node_id, grant, lost, number_of, release, renew, revoke
 
 
 class MemoryNodeLeases:

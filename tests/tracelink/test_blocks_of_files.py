@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.trace.layout import IdBlock
+from clew.storage.parts import IdBlock
 from clew.tracelink import MAX_NODE_ID, TraceIdBlock
 
 node_ids = st.integers(0, MAX_NODE_ID)

@@ -16,8 +16,8 @@ from clew.tracelink import (
     read_stream,
     write_frame,
 )
+from clew.tracelink.emitter import DatagramSender
 from clew.tracelink.ring import RecordRing
-from clew.tracelink.sender import DatagramSender
 
 PATIENCE = 30
 """Seconds that a test waits before it fails; nothing takes that long."""

@@ -3,9 +3,9 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sbe_interpreter import SbeSchema
 
 from clew.tracelink import CodecError, FrameDescriptor, FrameView, read_frame, write_frame
+from tests.tracelink.sbe_interpreter import SbeSchema
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sbe_interpreter import SbeSchema
 
 from clew.tracelink import CodecError, LinkSetView, TraceLinkSet, read_link_set, write_link_set
+from tests.tracelink.sbe_interpreter import SbeSchema
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)

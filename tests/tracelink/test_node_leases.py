@@ -4,7 +4,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_node_leases import MemoryNodeLeases
 
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.tracelink import (
@@ -17,6 +16,7 @@ from clew.tracelink import (
     decompose,
     this_process,
 )
+from tests.tracelink.memory_node_leases import MemoryNodeLeases
 
 NOON = 1_767_960_000_000
 POLICY = LeasePolicy(duration_ms=30_000, cooldown_ms=60_000)

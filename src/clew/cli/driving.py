@@ -4,23 +4,23 @@ import os
 import sys
 from contextlib import nullcontext
 
-from clew.app.captures.postlude import Postlude
-from clew.app.running.foreground import Drive, drive_in_foreground
-from clew.app.running.reading import RunView, input_part, sources_of
-from clew.app.running.starting import RunStarter
+from clew.api.run_view import RunView
+from clew.api.starting import Drive, RunStarter, drive_in_foreground
+from clew.captures.postlude import Postlude
 from clew.cli.failure import DONE, FAILED, INTERRUPTED
 from clew.cli.output import say, write_json
 from clew.cli.run_site import RunSite, short
 from clew.cli.session import Session
-from clew.cli.views.capture_lines import capture_lines
+from clew.cli.views.captures import capture_lines
 from clew.cli.views.page import plain
-from clew.cli.views.run_end import end_lines
-from clew.cli.views.run_progress import LiveWatch, PlainWatch, RunProgress, watch_for_output
-from clew.cli.views.run_steps import StepLines
+from clew.cli.views.progress import LiveWatch, PlainWatch, RunProgress, watch_for_output
+from clew.cli.views.run import end_lines
+from clew.cli.views.tables import StepLines
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_HELD
-from clew.runs.artifacts import ArtifactRef
-from clew.runs.status import RunStatus
+from clew.events.snapshot import RunStatus
+from clew.events.values import ArtifactRef
+from clew.storage.committed import input_part, sources_of
 
 
 def drive(site: RunSite, run_id: str, session: Session) -> int:

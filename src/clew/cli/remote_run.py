@@ -6,18 +6,18 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from clew.app.remote import RemoteServer
+from clew.api.remote import RemoteServer
 from clew.cli.colour import bad, good
 from clew.cli.failure import DONE, FAILED, INTERRUPTED
 from clew.cli.output import say, write_json
 from clew.cli.run_site import short
 from clew.cli.session import Session
 from clew.cli.views.page import plain
-from clew.cli.views.run_progress import LiveWatch, PlainWatch, RunProgress, watch_for_output
-from clew.cli.views.run_steps import StepLines
+from clew.cli.views.progress import LiveWatch, PlainWatch, RunProgress, watch_for_output
+from clew.cli.views.tables import StepLines
+from clew.definitions import CaptureWish
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
-from clew.model import CaptureWish
 from clew.runs.signals import SignalType
 
 TOKEN_VARIABLE = "CLEW_TOKEN"  # noqa: S105 - the name of a variable

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from clew.app.running.environment import RunEnvironment
-from clew.app.running.reading import RunReader
-from clew.app.running.state import State, open_state
-from clew.app.workspace import Workspace
+from clew.api.run_view import RunReader
+from clew.api.state import State, open_state
+from clew.api.workspace import Workspace
 from clew.cli.session import Session
+from clew.runs.environment import RunEnvironment
 
 SHORT_ID = 8
 """Characters of a run id that are shown, and that are enough to name a run."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clew.app.workspace import Workspace
+    from clew.api.workspace import Workspace
 
 
 class Session:
@@ -36,7 +36,7 @@ class Session:
 
     def open(self, folder: Path | None, environment: str | None = None) -> "Workspace":
         """The workspace of a folder, of the present one where none is given, in one of its environments."""
-        from clew.app.workspace import open_workspace
+        from clew.api.workspace import open_workspace
 
         self._workspace = open_workspace(folder or Path(), environment)
         return self._workspace

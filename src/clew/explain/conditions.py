@@ -1,13 +1,19 @@
-"""Conditions made for questions: keys of a group, and conditions with a row's values put in place."""
+"""Conditions made for questions: keys of a group, and conditions with a row's values put in place.
 
-from collections.abc import Iterable
+What selectors decided about a row.
+Stored values against what the evaluator in Python makes of the same inputs.
+"""
+
+import math
+from collections.abc import Callable, Iterable
 
 from clew.diagnostics import ClewError
-from clew.explain.tree import Decision
+from clew.explain.tree import Decision, Deleted, Recomputed, StepRef
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.text_form import text_of
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, columns_of
 from clew.lang.types import BOOLEAN
+from clew.plan.steps import DeleteStep, PlannedExpression
 
 
 def all_of(conditions: Iterable[Expression | None]) -> Expression | None:
@@ -59,3 +65,36 @@ def decisions(condition: Expression, row: Row) -> tuple[Decision, ...]:
         return tuple(decision for argument in settling for decision in decisions(argument, row))
     values = {column: row.tables[table][column] for table, column in sorted(columns_of(inner))}
     return (Decision(text_of(inner), value, values),)
+
+
+def deleted_by(step: DeleteStep, seen: Row) -> Deleted:
+    """Why a step deleted a row that it saw."""
+    if step.selector is None:
+        return Deleted(StepRef.of(step), None, None, ())
+    text, resolved = selector_texts(step.selector)
+    return Deleted(StepRef.of(step), text, resolved, decisions(step.selector.tree, seen))
+
+
+def selector_texts(selector: PlannedExpression) -> tuple[str, str | None]:
+    """A selector as it was written and, where it uses named ones, with those put in place."""
+    return selector.text, text_of(selector.tree) if "{{" in selector.text else None
+
+
+_SAME_DOUBLES = 1e-9
+"""How far sums of doubles may lie apart: they depend on the order of adding, which Spark does not promise."""
+
+
+def compared(stored: Value, compute: Callable[[], Value]) -> Recomputed:
+    """Compute a value again and compare it with the one that was stored."""
+    try:
+        value = compute()
+    except ClewError as error:
+        return Recomputed("differs", stored, None, str(error))
+    return Recomputed("equal" if _is_same(stored, value) else "differs", stored, value)
+
+
+def _is_same(stored: Value, value: Value) -> bool:
+    if isinstance(stored, float) and isinstance(value, float):
+        both_nan = math.isnan(stored) and math.isnan(value)
+        return both_nan or math.isclose(stored, value, rel_tol=_SAME_DOUBLES)
+    return stored == value

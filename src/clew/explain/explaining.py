@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, ROW_NOT_FOUND
-from clew.explain.conditions import all_of, equals
-from clew.explain.joins import joined
+from clew.explain.conditions import all_of, compared, deleted_by, equals
 from clew.explain.parents import Contribution, Parent, contributing_call, keys_of_group, look_at, parents_of
-from clew.explain.pinned import DatasetRow, comes_from_a_run, dataset_row, dataset_rows
-from clew.explain.recompute import compared
-from clew.explain.selection import deleted_by
+from clew.explain.pinned import DatasetRow, UpstreamRuns, comes_from_a_run, dataset_row, dataset_rows, joined
 from clew.explain.tree import (
     Appended,
     Cause,
@@ -31,7 +28,6 @@ from clew.explain.tree import (
     Unset,
     Updated,
 )
-from clew.explain.upstream import UpstreamRuns
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, walk
 from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, PlannedExpression, Step, UpdateStep

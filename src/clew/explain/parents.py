@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from heapq import nsmallest
 
-from clew.explain.conditions import all_of, equals, is_not_deleted
+from clew.explain.conditions import all_of, compared, equals, is_not_deleted
 from clew.explain.pinned import DatasetRow, dataset_rows
-from clew.explain.recompute import compared
 from clew.explain.tree import Recomputed
 from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Expression, Value, columns_of, walk
-from clew.plan.row_names import name_of, names_of_dataset
+from clew.plan.names import name_of, names_of_dataset
 from clew.plan.steps import AggregateStep, AppendStep
-from clew.trace.group_keys import GroupKey
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source, State
+from clew.trace.run_parts import GroupKey
 
 MOST_RECOMPUTED = 250_000
 """Rows of one group that are held at once to compute an aggregation again."""

@@ -1,18 +1,78 @@
-"""Rows of datasets as a run saw them: found by a condition, with their sources and the runs they come from."""
+"""Rows of datasets as a run saw them: found by a condition, with their sources and the runs they come from.
 
-from collections.abc import Iterator, Mapping
+The way from a registered dataset to the run that registered it.
+The rows of other datasets that an update saw through its joins.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 
-from clew.explain.upstream import PinnedRow
+from clew.explain.conditions import with_values
+from clew.explain.tree import JoinedRow
+from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row
 from clew.lang.typed import Expression, Value
 from clew.plan.datasets import DatasetUse
+from clew.plan.names import name_of, names_of_dataset
+from clew.plan.steps import Join, UpdateStep
+from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.row_identity import place_of
 from clew.trace.history import source_of
-from clew.trace.identity import place_of
-from clew.trace.layout import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRow:
+    """A row of a dataset as a run saw it."""
+
+    dataset_id: str
+    version: int | None
+    path: str
+    """The file, relative to the storage root."""
+    position: int
+    origin: int | None
+    """The ordinal that the row had in the run that registered it, where the file tells."""
+    cells: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRow:
+    """The same row in the run that registered it."""
+
+    trace: RunTrace
+    row_id: str
+    at: int
+    """The output step that wrote it."""
+
+
+class UpstreamRuns(Protocol):
+    """Knows which run registered a dataset."""
+
+    def producer(self, row: PinnedRow) -> UpstreamRow | None:
+        """The row that a pinned row was, None where the dataset does not come from a run that is still there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamByOrigin:
+    """Follows the ordinals that registered files keep."""
+
+    writer_of: Callable[[str], tuple[RunTrace, int] | None]
+    """The trace of the run that wrote a file, and the output step; None where that run is gone."""
+
+    def producer(self, row: PinnedRow) -> UpstreamRow | None:
+        """The row that a pinned row was."""
+        if row.origin is None:
+            return None
+        found = self.writer_of(row.path)
+        if found is None:
+            return None
+        trace, seq = found
+        return UpstreamRow(trace, trace.row_ids.row_id(row.origin), seq)
+
 
 _OWN = (SOURCE_FILE, SOURCE_LINE, ORIGIN)
 
@@ -79,3 +139,38 @@ def _row(use: DatasetUse, part: Part, ordinal: int, cells: Mapping[str, Value]) 
         source=source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE]),
         origin=origin if isinstance(origin, int) else None,
     )
+
+
+_ENOUGH_TO_TELL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a join found for a row."""
+
+    told: JoinedRow
+    row: DatasetRow | None
+    """None where nothing matched."""
+
+
+def joined(trace: RunTrace, step: UpdateStep, seen: Row) -> tuple[Row, dict[str, Match]]:
+    """What the expressions of an update saw, and what its joins found, by alias."""
+    matches = dict[str, Match]()
+    for join in step.joins:
+        condition = with_values(join.on.tree, join.alias, seen)
+        found = list(dataset_rows(trace, join.dataset, condition, join.alias, limit=_ENOUGH_TO_TELL))
+        empty: Mapping[str, Value] = dict.fromkeys(column.name for column in join.dataset.columns)
+        seen = Row({**seen.tables, join.alias: found[0].cells if found else empty}, trace.today)
+        matches[join.alias] = Match(_told(join, found), found[0] if found else None)
+    return seen, matches
+
+
+def _told(join: Join, found: list[DatasetRow]) -> JoinedRow:
+    name = join.dataset.name
+    if not found:
+        return JoinedRow(join.alias, name, join.on.text, None, matches=0)
+    label = name_of(found[0].cells, names_of_dataset(join.dataset)) or None
+    since = found[0].cells.get("_period_from")
+    if label is not None and since is not None:
+        label += f" from {to_text(since)}"
+    return JoinedRow(join.alias, name, join.on.text, found[0].cells, label, found[0].source, len(found))

@@ -12,10 +12,10 @@ from clew.explain.conditions import all_of, equals, is_not_deleted
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of
 from clew.plan.steps import AggregateStep, AppendStep
-from clew.trace.group_keys import GroupKey
-from clew.trace.layout import LINEAGE, TRACE_ID, Part
+from clew.storage.parts import LINEAGE, TRACE_ID, Part
 from clew.trace.reader import RunTrace
 from clew.trace.row_sets import Cells, RowSet
+from clew.trace.run_parts import GroupKey
 from clew.trace.trace_ids import PARENT
 from clew.tracelink import Link
 

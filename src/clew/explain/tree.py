@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from clew.lang.typed import Value
 from clew.plan.steps import Step
-from clew.trace.data_frames import data_frame
 from clew.trace.records import Source
+from clew.trace.results import data_frame
 
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
@@ -218,7 +218,7 @@ class Explanation:
         return self.cause.parents if isinstance(self.cause, Summarised) else None
 
     def _repr_html_(self) -> str:
-        from clew.explain.html_view import fragment
         from clew.explain.outline import outline
+        from clew.explain.views import fragment
 
         return fragment(outline(self))

@@ -7,16 +7,15 @@ from typing import Protocol
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import NOT_AN_OUTPUT
-from clew.explain.conditions import decisions
-from clew.explain.selection import deleted_by, selector_texts
+from clew.explain.conditions import decisions, deleted_by, selector_texts
 from clew.explain.tree import Decision, Deleted, StepRef
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import columns_of
 from clew.plan.columns import SYSTEM_COLUMNS
-from clew.plan.row_names import name_of, names_of_dataset
+from clew.plan.names import name_of, names_of_dataset
 from clew.plan.steps import DeleteStep, OutputStep
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 from clew.trace.history import source_of
-from clew.trace.layout import SOURCE_FILE, SOURCE_LINE
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source, State, TraceEntry
 from clew.trace.results import FoundRows

@@ -7,8 +7,7 @@ from clew.plan.json_form import plan_from_json, plan_to_json
 from clew.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from clew.plan.capabilities import require_capabilities
-    from clew.plan.compiler import Compilation
+    from clew.plan.compiler import Compilation, require_capabilities
     from clew.plan.workspace import CompiledWorkspace, WorkspaceCompiler, compile_workspace
 
 __all__ = [
@@ -27,7 +26,7 @@ _LATER = {
     "CompiledWorkspace": "clew.plan.workspace",
     "WorkspaceCompiler": "clew.plan.workspace",
     "compile_workspace": "clew.plan.workspace",
-    "require_capabilities": "clew.plan.capabilities",
+    "require_capabilities": "clew.plan.compiler",
 }
 """What compiles is imported when it is first used: those who read traces need plans as they were kept, and no more."""
 

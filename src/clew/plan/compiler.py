@@ -7,33 +7,83 @@
     conclude    capabilities and digest
 
 Every pass reports all it finds; a plan comes out only when nothing was found.
+
+What an engine must be able to do for a plan.
 """
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from clew.diagnostics import Diagnostic
-from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL
+from clew.definitions import Aggregate, Project, Update
+from clew.diagnostics import Diagnostic, UserError
+from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL, UNKNOWN_CAPABILITY
 from clew.diagnostics.codes.workspace import DUPLICATE_ID
-from clew.model import Aggregate, Project, Update
-from clew.plan.capabilities import capabilities_of
 from clew.plan.catalogue import Catalogue
 from clew.plan.columns import Schema
 from clew.plan.datasets import DatasetUse
-from clew.plan.digest import digest_of
 from clew.plan.expansion import MAIN, Expansion, FragmentLibrary, PlacedOperation, expand
 from clew.plan.expressions import Expressions
-from clew.plan.labels import is_label, qualified
+from clew.plan.json_form import digest_of
 from clew.plan.lineage import LineageState
+from clew.plan.names import is_label, qualified
 from clew.plan.operations import Context, State, plan_operation
-from clew.plan.plan import Breakpoint, Extensions, NamedSelector, Plan
+from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
 from clew.plan.postlude import PostludeJob
-from clew.plan.postlude_jobs import Anchors, SinkKnowledge, plan_jobs
+from clew.plan.postlude_planning import Anchors, SinkKnowledge, plan_jobs
 from clew.plan.problems import Problems
-from clew.plan.steps import Step
+from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+
+DEBUG_CAPABILITY = "cap.rfc.0003.debug_capture_postlude.v1"
+"""Breakpoints, captures and postlude jobs, under the name that their specification gives."""
+
+_JOIN, _REGISTER = "cap.clew.runtime_join.v1", "cap.clew.register_dataset.v1"
+
+
+def capabilities_of(
+    steps: Sequence[Step], breakpoints: Sequence[Breakpoint], jobs: Sequence[PostludeJob]
+) -> tuple[Capability, ...]:
+    """Every capability that something in the plan needs, sorted by name, each with the steps that need it."""
+    needed = dict[str, set[int]]()
+    for step in steps:
+        for name in _needs(step):
+            needed.setdefault(name, set()).add(step.seq)
+    for seq in [*(point.seq for point in breakpoints), *(job.anchor_seq for job in jobs)]:
+        needed.setdefault(DEBUG_CAPABILITY, set()).add(seq)
+    return tuple(Capability(name, tuple(sorted(seqs))) for name, seqs in sorted(needed.items()))
+
+
+def _needs(step: Step) -> list[str]:
+    match step:
+        case UpdateStep():
+            return ["cap.clew.update.v1", *([_JOIN] if step.joins else [])]
+        case AggregateStep():
+            return ["cap.clew.aggregate.v1"]
+        case AppendStep():
+            return ["cap.clew.append.v1"]
+        case DeleteStep():
+            return ["cap.clew.delete.v1"]
+        case OutputStep():
+            return ["cap.clew.output.v1", *([_REGISTER] if step.registers else [])]
+
+
+def require_capabilities(plan: Plan, available: Iterable[str]) -> None:
+    """Refuse a plan that needs something which this engine does not have."""
+    have = frozenset(available)
+    missing = [capability for capability in plan.capabilities if capability.name not in have]
+    if missing:
+        raise UserError(
+            *(
+                UNKNOWN_CAPABILITY.anywhere(
+                    capability=capability.name,
+                    hint=f"needed by step {', '.join(map(str, capability.needed_by))}",
+                )
+                for capability in missing
+            )
+        )
+
 
 _OPERATION_IDS = uuid.UUID("5b0f9d5e-8f0c-5c54-9d7e-2f1f6a4c0b11")
 """Namespace of the ids of operations that have none of their own."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from clew.definitions import ExpressionText
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.language import TYPE_MISMATCH
 from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
@@ -9,7 +10,6 @@ from clew.lang.conversion import assignable
 from clew.lang.syntax import Node
 from clew.lang.typed import ColumnValue, Convert, Expression, walk
 from clew.lang.types import BOOLEAN, NULL, Type
-from clew.model import ExpressionText
 from clew.plan.problems import Problems
 from clew.plan.selectors import Selectors
 from clew.plan.steps import PlannedExpression

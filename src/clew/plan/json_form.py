@@ -3,9 +3,13 @@
 The form follows the dataclasses: a record is an object with the fields as keys, a tuple a list, a type its name, an
 expression the nested lists of `clew.lang.typed`. Records of a closed union carry a field with one literal value
 (`type`, `task`), by which the reader tells them apart.
+
+A digest over what decides results.
 """
 
 import dataclasses
+import hashlib
+import json
 import types
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -151,3 +155,17 @@ def _checked(data: object, expected: type) -> Any:  # noqa: ANN401 - checked rig
     if not isinstance(data, expected) or (isinstance(data, bool) and expected is int):
         raise TypeError(f"expected {expected.__name__}, found {str(data)[:80]!r}")
     return data
+
+
+_DOES_NOT_COUNT = frozenset(
+    {"place", "description", "title", "project_version", "digest", "lineage", "reads", "row_names"}
+)
+"""What may change without another result (where things stand, what people say about them, how often they changed),
+and what follows from the rest."""
+
+
+def digest_of(value: object) -> str:
+    """SHA-256, in hex, over the canonical JSON of records of a plan."""
+    plain = to_plain(value, leave_out=_DOES_NOT_COUNT)
+    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

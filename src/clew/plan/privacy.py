@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from clew.lang.typed import ColumnValue, Expression
 from clew.plan.datasets import DatasetUse, Privacy
 from clew.plan.lineage import Origins, SourceColumn
-from clew.plan.plan import Plan
-from clew.plan.step_lineage import state_after
+from clew.plan.plan import Plan, state_after
 from clew.plan.steps import AggregateStep, AppendStep, Step, UpdateStep
 
 LABELS = "_labels"

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
+from clew.definitions import PathStrategy, Period, PeriodTree, Resolver
+from clew.definitions.resolver import ANY_LEVEL, Rule
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.lang import Row, check_condition, columns_of, evaluator, parse
 from clew.lang.typed import Expression
-from clew.model import PathStrategy, Period, PeriodTree, Resolver
-from clew.model.resolver import ANY_LEVEL, Rule
 from clew.plan.datasets import DatasetUse
 from clew.plan.workspace import RULE_SCOPE
 

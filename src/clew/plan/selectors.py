@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
+from clew.definitions import ExpressionText
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.lang import parse
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference, walk
-from clew.model import ExpressionText
 from clew.plan.problems import Problems
 
 _MOST_NODES = 20_000

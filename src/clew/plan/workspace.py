@@ -1,24 +1,122 @@
-"""Compiling a whole workspace: every project, every resolver rule, every scenario."""
+"""Compiling a whole workspace: every project, every resolver rule, every scenario.
+
+What a scenario expects of a plan, as far as it can be wrong before anything runs.
+Outputs of one project that would take away what an earlier one of the same run has written.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from os.path import normpath
+from pathlib import Path
 
+from clew.definitions import (
+    DatabaseDatasource,
+    DatasetRef,
+    FilesDatasource,
+    Fragment,
+    Project,
+    Resolver,
+    Scenario,
+    Workspace,
+)
 from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order, raise_if_any
+from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
-from clew.diagnostics.codes.workspace import UNKNOWN_DATASET, UNKNOWN_PROJECT
+from clew.diagnostics.codes.workspace import INVALID_VALUE, UNKNOWN_DATASET, UNKNOWN_PROJECT
 from clew.lang import Scope, Table, check_condition, parse
 from clew.lang.types import DATE, STRING
-from clew.model import DatasetRef, Fragment, Project, Resolver, Scenario, Workspace
-from clew.plan.catalogue import UNKNOWABLE, Catalogue, Unknowable, use_of_table
+from clew.plan.catalogue import (
+    UNKNOWABLE,
+    Catalogue,
+    Unknowable,
+    datasets_named_by,
+    registered_use,
+    registration_mismatches,
+    registrations,
+    use_of_table,
+)
 from clew.plan.compiler import Compilation, Surroundings, compile_project
 from clew.plan.datasets import DatasetUse
 from clew.plan.expansion import Expansion, FragmentLibrary, expand
-from clew.plan.expectations import expectation_problems
-from clew.plan.output_clashes import output_clashes
 from clew.plan.plan import Plan
-from clew.plan.postlude_jobs import SinkKnowledge
+from clew.plan.postlude_planning import SinkKnowledge
 from clew.plan.problems import Problems
-from clew.plan.registration import datasets_named_by, registered_use, registration_mismatches, registrations
+from clew.plan.steps import Destination, OutputStep
+
+
+def expectation_problems(scenario: Scenario, plan: Plan, datasets: Mapping[str, DatasetUse]) -> Iterator[Diagnostic]:
+    """Outputs and steps that the plan does not have, and columns that the datasets of the scenario do not have."""
+    outputs = [step for step in plan.steps if isinstance(step, OutputStep)]
+    names = [*(str(step.seq) for step in outputs), *(step.name for step in outputs)]
+    for name in scenario.expected_outputs or {}:
+        if name not in names:
+            hint = did_you_mean(name, names) or f"the outputs are {', '.join(names) or 'none'}"
+            place = scenario.place("expected_outputs", name)
+            yield INVALID_VALUE.at(place, problem=f'the project has no output "{name}"', hint=hint)
+    seqs = [step.seq for step in plan.steps]
+    for expected in scenario.expected_trace:
+        if expected.operation_seq not in {0, *seqs}:
+            problem = f"the project has no operation with the seq {expected.operation_seq}"
+            hint = f"its operations are {', '.join(map(str, seqs)) or 'none'}, and 0 is loading"
+            yield INVALID_VALUE.at(expected.place("operation_seq"), problem=problem, hint=hint)
+    if scenario.expected_error is None:
+        yield from _unknown_columns(scenario, datasets)
+
+
+def _unknown_columns(scenario: Scenario, datasets: Mapping[str, DatasetUse]) -> Iterator[Diagnostic]:
+    for dataset in scenario.datasets:
+        use = datasets.get(dataset.id)
+        known = {column.name for column in use.columns} if use is not None else set()
+        for index, row in enumerate(dataset.rows or ()):
+            for name in row:
+                if use is not None and name not in known and name != "_period":
+                    place = dataset.place("rows", index, name)
+                    yield UNKNOWN_COLUMN.at(place, column=name, table=use.table, hint=did_you_mean(name, known))
+
+
+_HINT = "give each output a place of its own, or let the later one add to it with `mode: append`"
+
+
+def output_clashes(workspace: Workspace, plan: Plan) -> Iterator[Diagnostic]:
+    """Every output that replaces an earlier one: nobody could ever read what that has written.
+
+    Placeholders are compared as they are written, since a run fills them in alike for all of its outputs.
+    """
+    outputs = [(step, _place(workspace, step.destination)) for step in plan.steps if isinstance(step, OutputStep)]
+    for index, (later, place) in enumerate(outputs):
+        if later.mode == "append" or place is None:
+            continue
+        for earlier, other in outputs[:index]:
+            if other is not None and other.parts[: len(place.parts)] == place.parts:
+                yield _clash(earlier, later)
+                break
+
+
+def _clash(earlier: OutputStep, later: OutputStep) -> Diagnostic:
+    where = later.destination.path or later.destination.table
+    first = f'step {earlier.seq} "{earlier.name}"' + (f" ({earlier.place})" if earlier.place is not None else "")
+    problem = f'the output to "{where}" would replace what {first} writes in the same run'
+    if later.place is None:
+        return OUTPUT_CONFLICT.anywhere(problem=problem, hint=_HINT)
+    return OUTPUT_CONFLICT.at(later.place, problem=problem, hint=_HINT)
+
+
+def _place(workspace: Workspace, destination: Destination) -> Path | None:
+    """Where an output goes, as a path that is the same for the same place; None where that cannot be told."""
+    name = destination.datasource_id
+    datasource = workspace.datasource(name) if name is not None else None
+    if destination.table is not None:
+        if not isinstance(datasource, DatabaseDatasource):
+            return None
+        schema = datasource.options.schema or ""
+        return Path("table:", datasource.options.url, f"{schema}.{destination.table}".removeprefix("."))
+    if name is None:
+        return Path(normpath(workspace.root / (destination.path or "")))
+    if not isinstance(datasource, FilesDatasource):
+        return None
+    return Path(normpath(workspace.root / datasource.options.root / (destination.path or "")))
+
 
 RULE_SCOPE = Scope(
     (

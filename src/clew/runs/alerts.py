@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from clew.events.bodies import AlertRaised
+from clew.events.envelope import NewEvent, alert_step
 from clew.runs.clock import Clock
-from clew.runs.events.bodies import AlertRaised
-from clew.runs.events.envelope import NewEvent
-from clew.runs.keys import alert_step
 from clew.runs.stores import EventWriter
 
 

@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from clew.diagnostics import TransientFailure
+from clew.events.envelope import NewEvent, StoredEvent
 from clew.runs.alerts import Alert, RaisedAlert
 from clew.runs.clock import Clock, utc_now
-from clew.runs.events.envelope import NewEvent, StoredEvent
-from clew.runs.leases import Lease
+from clew.runs.leases import Lease, WriteBudgetExceeded
 from clew.runs.limits import StoreLimits
-from clew.runs.redaction import Redactor
-from clew.runs.refusals import WriteBudgetExceeded
+from clew.runs.secrets import Redactor
 from clew.runs.stores import EventWriter
 
 _FIRST_PAUSE_S = 0.02

@@ -8,27 +8,22 @@ from enum import StrEnum
 from random import random
 
 from clew.diagnostics import ClewError, TransientFailure
-from clew.runs.active_run import ActiveRun
+from clew.events.bodies import EventBody, RunCompleted, RunFailed, RunStarted
+from clew.events.envelope import RUN_STEP, NewEvent
+from clew.events.snapshot import RunStatus
+from clew.events.values import Failure, failure_of, failure_of_unknown
+from clew.runs.active_run import ActiveRun, Heartbeat
 from clew.runs.budget import BudgetedWriter
-from clew.runs.cancel import Interruption, StepInterrupted
 from clew.runs.clock import Clock, utc_now
-from clew.runs.events.bodies import EventBody, RunCompleted, RunFailed, RunStarted
-from clew.runs.events.envelope import NewEvent
-from clew.runs.executor import ExecutorFactory, StepExecutor
-from clew.runs.failure import Failure, failure_of, failure_of_unknown
-from clew.runs.heartbeat import Heartbeat
-from clew.runs.keys import RUN_STEP
-from clew.runs.leases import Claim
-from clew.runs.limits import RetryPolicy, StoreLimits
+from clew.runs.executor import ExecutorFactory, Interruption, StepExecutor, StepInterrupted
+from clew.runs.leases import Claim, LateWrite, OutOfDate, PeriodBusy
+from clew.runs.limits import RetryPolicy, StoreLimits, delay_before
 from clew.runs.live_run import LiveRun
 from clew.runs.projector import Projector
-from clew.runs.refusals import LateWrite, OutOfDate, PeriodBusy
-from clew.runs.retry import delay_before
+from clew.runs.queue import RunQueue
 from clew.runs.rotation import can_rotate, continuation, remaining_steps
-from clew.runs.run_queue import RunQueue
 from clew.runs.secrets import SecretScope, SecretsResolver, StepSecrets
-from clew.runs.signal_effects import SignalEffects
-from clew.runs.status import RunStatus
+from clew.runs.signal_service import SignalEffects
 from clew.runs.step_group import StepGroups
 from clew.runs.stores import RunStores
 

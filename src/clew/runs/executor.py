@@ -1,17 +1,80 @@
-"""What drives the steps of a run: the protocol that an engine implements."""
+"""What drives the steps of a run: the protocol that an engine implements.
 
-from collections.abc import Mapping, Sequence
+Telling a running step to stop.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
-from clew.runs.artifacts import ArtifactRef
-from clew.runs.cancel import CancelToken
-from clew.runs.failure import Failure
-from clew.runs.plan_ref import PlannedStep
+from clew.diagnostics import ClewError
+from clew.diagnostics.codes.runs import STEP_INTERRUPTED
+from clew.events.snapshot import RunSnapshot, StepStatus
+from clew.events.values import ArtifactRef, Failure, PlannedStep
 from clew.runs.request import RunRecord
 from clew.runs.secrets import StepSecrets
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import StepStatus
+
+
+class Interruption(StrEnum):
+    """Why a step has to stop."""
+
+    CANCELLED = "the run was cancelled"
+    STOPPING = "the worker is stopping"
+    LEASE_LOST = "another worker has taken the run"
+
+
+class StepInterrupted(ClewError):
+    """What a step raises that stopped because it was told to."""
+
+    def __init__(self, reason: Interruption) -> None:
+        super().__init__(STEP_INTERRUPTED.anywhere(reason=reason.value))
+        self.reason = reason
+
+
+class CancelToken:
+    """Shared by the run loop, which cancels, and the step, which looks. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._set = threading.Event()
+        self._lock = threading.Lock()
+        self._reason: Interruption | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def reason(self) -> Interruption | None:
+        """Why the step has to stop, or None while it may go on."""
+        return self._reason
+
+    def cancel(self, reason: Interruption) -> None:
+        """Tell the step to stop. The first reason stays, except that a lost lease outranks all: then nothing counts."""
+        with self._lock:
+            first = self._reason is None
+            if first or reason is Interruption.LEASE_LOST:
+                self._reason = reason
+            callbacks = self._callbacks if first else []
+            self._callbacks = []
+        self._set.set()
+        for callback in callbacks:
+            callback()
+
+    def check(self) -> None:
+        """Stop here if the step has to."""
+        if self._reason is not None:
+            raise StepInterrupted(self._reason)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but wake up when the step has to stop; whether it has to."""
+        return self._set.wait(seconds)
+
+    def on_cancel(self, callback: Callable[[], None]) -> None:
+        """Have something called when the step has to stop, such as the cancellation of a job on a cluster."""
+        with self._lock:
+            if self._reason is None:
+                self._callbacks.append(callback)
+                return
+        callback()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

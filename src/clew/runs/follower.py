@@ -1,9 +1,9 @@
 """Follows a run as its events come, and knows when it has missed some."""
 
-from clew.runs.events.envelope import StoredEvent
-from clew.runs.projection import advance
+from clew.events.envelope import StoredEvent
+from clew.events.reducer import advance
+from clew.events.snapshot import RunSnapshot
 from clew.runs.projector import Projector
-from clew.runs.snapshot import RunSnapshot
 
 
 class RunFollower:

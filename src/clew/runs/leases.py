@@ -1,8 +1,13 @@
-"""Leases: who drives a run, until when, and by which token its writes are recognised."""
+"""Leases: who drives a run, until when, and by which token its writes are recognised.
+
+Writes that the store refuses on purpose. Neither a user's mistake nor a fault: somebody else was first.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from clew.diagnostics import ClewError, TransientFailure
+from clew.diagnostics.codes.runs import LATE_WRITE, OUT_OF_DATE, PERIOD_BUSY, WRITE_BUDGET_EXCEEDED
 from clew.runs.request import RunRecord
 
 
@@ -34,3 +39,31 @@ class LeaseNews:
     lease: Lease
     last_seq: int
     """The last event of the run, so that the holder sees that a signal came."""
+
+
+class LateWrite(ClewError):
+    """The writer's lease was given to another worker in the meantime."""
+
+    def __init__(self, *, run_id: str, token: int, current: int) -> None:
+        super().__init__(LATE_WRITE.anywhere(run_id=run_id, token=token, current=current))
+
+
+class OutOfDate(ClewError):
+    """The run has moved on since the writer looked at it."""
+
+    def __init__(self, *, run_id: str, expected: int, actual: int) -> None:
+        super().__init__(OUT_OF_DATE.anywhere(run_id=run_id, expected=expected, actual=actual))
+
+
+class PeriodBusy(ClewError):
+    """Another run of the same project and period is under way."""
+
+    def __init__(self, *, project: str, period: str) -> None:
+        super().__init__(PERIOD_BUSY.anywhere(project=project, period=period))
+
+
+class WriteBudgetExceeded(TransientFailure):
+    """An event that must not be lost could not be stored in time."""
+
+    def __init__(self, *, event_type: str, budget_ms: int) -> None:
+        super().__init__(WRITE_BUDGET_EXCEEDED.anywhere(event_type=event_type, budget_ms=budget_ms))

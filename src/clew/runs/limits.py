@@ -1,7 +1,14 @@
-"""The numbers that bound runs, with the defaults of the specification. Plain values: wiring fills them in."""
+"""The numbers that bound runs, with the defaults of the specification. Plain values: wiring fills them in.
 
+How long to wait before trying again.
+Whether a request for a run is taken now, later or not at all.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +92,80 @@ class DeliveryPolicy:
     batch: int = 100
     hold_s: float = 60.0
     """How long an entry belongs to the worker that took it; after that another may send it, too."""
+
+
+Random = Callable[[], float]
+"""Gives numbers from 0 up to, not including, 1."""
+
+
+class Backoff(Protocol):
+    """The numbers of a policy that repeats things."""
+
+    @property
+    def first_delay_s(self) -> float:
+        """The wait before the second attempt."""
+        ...
+
+    @property
+    def longest_delay_s(self) -> float:
+        """No wait is longer."""
+        ...
+
+    @property
+    def factor(self) -> float:
+        """How much longer each wait is than the one before it."""
+        ...
+
+    @property
+    def jitter(self) -> float:
+        """The part of the wait that is random."""
+        ...
+
+
+def delay_before(attempt: int, policy: Backoff, random: Random) -> float:
+    """Seconds to wait before an attempt, the second being number 2: exponential, bounded, partly random."""
+    exponent = min(attempt - 2, 60)
+    full = min(policy.longest_delay_s, policy.first_delay_s * policy.factor**exponent)
+    return full * (1.0 - policy.jitter * random())
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How busy an environment is."""
+
+    running: int
+    queued: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The run is taken. It starts as soon as a worker is free, but not before `not_before`."""
+
+    not_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The run is not taken (429 for a caller over HTTP). The same request may come again."""
+
+    reason: str
+    retry_after_s: int
+
+
+Admission = Accepted | Rejected
+
+
+def admit(policy: QueuePolicy, load: Load, now: datetime, not_before: datetime | None = None) -> Admission:
+    """The answer to a request under a policy. `not_before` is the requester's own wish."""
+    if load.queued >= policy.max_queued:
+        return Rejected(f"{load.queued} runs are waiting already", policy.retry_after_s)
+    if load.running + load.queued < policy.max_running:
+        return Accepted(not_before)
+    match policy.overload:
+        case Overload.REJECT:
+            return Rejected(f"{load.running} runs are under way already", policy.retry_after_s)
+        case Overload.DELAY:
+            delayed = now + timedelta(seconds=policy.delay_s)
+            return Accepted(max(delayed, not_before) if not_before is not None else delayed)
+        case Overload.QUEUE:
+            return Accepted(not_before)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from clew.diagnostics import TransientFailure
+from clew.events.envelope import NewEvent, StoredEvent
+from clew.events.reducer import incremental_project
+from clew.events.snapshot import RunSnapshot
+from clew.events.values import PlannedStep
 from clew.runs.budget import BudgetedWriter
-from clew.runs.events.envelope import NewEvent, StoredEvent
 from clew.runs.leases import Claim
-from clew.runs.plan_ref import PlannedStep
-from clew.runs.projection import incremental_project
 from clew.runs.rotation import SegmentSize, with_all_steps
-from clew.runs.snapshot import RunSnapshot
 from clew.runs.stores import EventReader
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from clew.diagnostics import ClewError, TransientFailure
+from clew.events.reducer import Gap, advance
+from clew.events.snapshot import RunSnapshot
 from clew.runs.alerts import Alert, RaisedAlert, raise_alert
 from clew.runs.clock import Clock, utc_now
 from clew.runs.limits import StoreLimits
-from clew.runs.projection import Gap, advance
-from clew.runs.snapshot import RunSnapshot
 from clew.runs.stores import EventReader, EventWriter, SnapshotStore
 
 _log = logging.getLogger(__name__)

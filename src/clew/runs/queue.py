@@ -1,48 +1,83 @@
-"""Whether a request for a run is taken now, later or not at all."""
+"""Asking for runs."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import uuid4
 
-from clew.runs.limits import Overload, QueuePolicy
+from clew.diagnostics import TransientFailure
+from clew.diagnostics.codes.runs import OVERLOADED
+from clew.runs.clock import Clock, utc_now
+from clew.runs.limits import Accepted, QueuePolicy, Rejected, admit
+from clew.runs.request import RunRecord, RunRequest
+from clew.runs.stores import RunIntake
+
+
+def new_run_id() -> str:
+    """An id for a run that no other run has."""
+    return str(uuid4())
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """How busy an environment is."""
+class Submission:
+    """The answer to a request for a run."""
 
-    running: int
-    queued: int
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The run is taken. It starts as soon as a worker is free, but not before `not_before`."""
-
+    run: RunRecord
+    is_repeated: bool = False
+    """Whether the request had been accepted before, so that nothing new was made."""
     not_before: datetime | None = None
+    rejection: Rejected | None = None
+
+    def raise_if_rejected(self) -> None:
+        """`TransientFailure` Overloaded (429 for a caller over HTTP) if the run was not taken."""
+        if self.rejection is not None:
+            raise TransientFailure(
+                OVERLOADED.anywhere(
+                    environment=self.run.request.environment_id, retry_after_s=self.rejection.retry_after_s
+                )
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """The run is not taken (429 for a caller over HTTP). The same request may come again."""
+class RunQueue:
+    """Takes requests under the policy of their environment."""
 
-    reason: str
-    retry_after_s: int
+    def __init__(
+        self,
+        intake: RunIntake,
+        policy_of: Callable[[str], QueuePolicy],
+        *,
+        clock: Clock = utc_now,
+        new_id: Callable[[], str] = new_run_id,
+    ) -> None:
+        self._intake = intake
+        self._policy_of = policy_of
+        self._clock = clock
+        self._new_id = new_id
 
+    def submit(self, request: RunRequest) -> Submission:
+        """Ask for a run. The same request again gives the same run."""
+        policy = self._policy_of(request.environment_id)
+        intake = self._intake.create(
+            request,
+            run_id=self._new_id(),
+            approval_required=policy.approval_required,
+            decide=lambda load: admit(policy, load, self._clock(), request.not_before),
+        )
+        match intake.admission:
+            case None:
+                return Submission(intake.run, is_repeated=True)
+            case Accepted(not_before):
+                return Submission(intake.run, not_before=not_before)
+            case Rejected() as rejection:
+                return Submission(intake.run, rejection=rejection)
 
-Admission = Accepted | Rejected
-
-
-def admit(policy: QueuePolicy, load: Load, now: datetime, not_before: datetime | None = None) -> Admission:
-    """The answer to a request under a policy. `not_before` is the requester's own wish."""
-    if load.queued >= policy.max_queued:
-        return Rejected(f"{load.queued} runs are waiting already", policy.retry_after_s)
-    if load.running + load.queued < policy.max_running:
-        return Accepted(not_before)
-    match policy.overload:
-        case Overload.REJECT:
-            return Rejected(f"{load.running} runs are under way already", policy.retry_after_s)
-        case Overload.DELAY:
-            delayed = now + timedelta(seconds=policy.delay_s)
-            return Accepted(max(delayed, not_before) if not_before is not None else delayed)
-        case Overload.QUEUE:
-            return Accepted(not_before)
+    def retry(self, run: RunRecord, *, signal_id: str, requested_by: str) -> str:
+        """Ask for a new run that does the work of this one again; its id. The same signal gives the same run."""
+        request = replace(
+            run.request,
+            request_id=f"retry:{signal_id}",
+            retry_of=run.run_id,
+            requested_by=requested_by,
+            not_before=None,
+        )
+        return self.submit(request).run.run_id

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from clew.runs.events.bodies import RunQueued
-from clew.runs.keys import request_key
-from clew.runs.plan_ref import PlanRef
-from clew.runs.status import RunStatus
+from clew.events.bodies import RunQueued
+from clew.events.envelope import request_key
+from clew.events.snapshot import RunStatus
+from clew.events.values import PlanRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

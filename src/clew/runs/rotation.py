@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from clew.runs.cursor import Cursor, positions_of, ranges_of
-from clew.runs.events.bodies import RunContinued, StepCompleted, StepSkipped
-from clew.runs.events.codec import canonical_json
-from clew.runs.events.envelope import StoredEvent
+from clew.events.bodies import RunContinued, StepCompleted, StepSkipped
+from clew.events.codec import canonical_json
+from clew.events.envelope import StoredEvent
+from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
+from clew.events.values import Cursor, PlannedStep, PlanRef, positions_of, ranges_of
 from clew.runs.limits import StoreLimits
-from clew.runs.plan_ref import PlannedStep, PlanRef
-from clew.runs.snapshot import RunSnapshot, StepSnapshot
-from clew.runs.status import StepStatus
 
 _ENVELOPE_BYTES = 400
 """What an event takes besides its data, roughly: ids, keys and times."""

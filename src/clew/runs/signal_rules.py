@@ -1,7 +1,6 @@
 """When a signal makes sense, and what it does. Pure: from a snapshot to a refusal or to events."""
 
-from clew.runs.clock import Clock
-from clew.runs.events.bodies import (
+from clew.events.bodies import (
     EventBody,
     RunApproved,
     RunCancelled,
@@ -9,12 +8,11 @@ from clew.runs.events.bodies import (
     RunResumed,
     StepSkipped,
 )
-from clew.runs.events.envelope import NewEvent
-from clew.runs.keys import RUN_STEP
+from clew.events.envelope import RUN_STEP, NewEvent
+from clew.events.snapshot import PendingSignal, RunSnapshot, RunStatus, StepSnapshot, StepStatus
+from clew.runs.clock import Clock
 from clew.runs.request import RunRecord
 from clew.runs.signals import Refusal, Refused, Signal, SignalType
-from clew.runs.snapshot import PendingSignal, RunSnapshot, StepSnapshot
-from clew.runs.status import RunStatus, StepStatus
 
 _LOADING = "load"
 """The type of the step that all others build on."""

@@ -1,29 +1,75 @@
-"""Sending signals: decided, recorded, and only then applied."""
+"""Sending signals: decided, recorded, and only then applied.
+
+Applying accepted signals to a run that one holds.
+"""
 
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
 from clew.diagnostics import ClewError
+from clew.events.bodies import RunRetried, SignalAccepted, SignalRejected
+from clew.events.codec import canonical_json, encode
+from clew.events.envelope import NewEvent, StoredEvent, idempotency_key, signal_step
+from clew.events.snapshot import PendingSignal, RunSnapshot, RunStatus
 from clew.runs.budget import BudgetedWriter
 from clew.runs.clock import Clock, utc_now
-from clew.runs.events.bodies import RunRetried, SignalAccepted, SignalRejected
-from clew.runs.events.codec import canonical_json, encode
-from clew.runs.events.envelope import NewEvent, StoredEvent
-from clew.runs.keys import idempotency_key, signal_step
+from clew.runs.leases import LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import LeasePolicy, StoreLimits
 from clew.runs.live_run import LiveRun
 from clew.runs.projector import Projector
-from clew.runs.redaction import Redactor
-from clew.runs.refusals import LateWrite, OutOfDate
+from clew.runs.queue import RunQueue
 from clew.runs.request import RunFilter, RunRecord
-from clew.runs.run_queue import RunQueue
-from clew.runs.signal_effects import SignalEffects
-from clew.runs.signal_rules import rule_refusal
+from clew.runs.secrets import Redactor
+from clew.runs.signal_rules import effects, rule_refusal
 from clew.runs.signals import Actor, Authorizer, Refusal, Refused, RoleAuthorizer, Signal, SignalType
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import RunStatus
 from clew.runs.stores import RunStores
+
+
+class SignalEffects:
+    """Makes accepted signals take effect, in the order in which they were accepted."""
+
+    def __init__(self, queue: RunQueue, *, clock: Clock = utc_now) -> None:
+        self._queue = queue
+        self._clock = clock
+
+    def settle(self, live: LiveRun) -> None:
+        """Apply all signals that wait. Called between two steps, by the holder of the lease."""
+        settled: set[str] = set()
+        while waiting := [s for s in live.snapshot.pending_signals if s.signal_id not in settled]:
+            settled.add(waiting[0].signal_id)
+            self._apply(live, waiting[0])
+
+    def _apply(self, live: LiveRun, signal: PendingSignal) -> None:
+        if signal.signal == SignalType.RETRY_RUN:
+            new_run = self._queue.retry(live.run, signal_id=signal.signal_id, requested_by=signal.actor)
+            live.record(self._about(signal, RunRetried(new_run)))
+            return
+        events = effects(signal, live.snapshot, self._clock)
+        try:
+            if events:
+                live.record(*events)
+        except PeriodBusy as busy:
+            # Between the decision and now another run has begun: the acceptance stands in the history, so does this.
+            body = SignalRejected(
+                signal_id=signal.signal_id,
+                signal=signal.signal,
+                actor=signal.actor,
+                role="",
+                refusal=Refusal.PERIOD_BUSY,
+                detail=busy.diagnostic.message,
+                step_id=signal.step_id,
+            )
+            live.record(self._about(signal, body))
+
+    def _about(self, signal: PendingSignal, body: RunRetried | SignalRejected) -> NewEvent:
+        return NewEvent(
+            body,
+            emitted_at=self._clock(),
+            step_id=signal_step(signal.signal_id),
+            caused_by_signal_id=signal.signal_id,
+        )
+
 
 _log = logging.getLogger(__name__)
 

@@ -1,5 +1,9 @@
-"""Signals: what people may tell a run, who may, and why one is refused."""
+"""Signals: what people may tell a run, who may, and why one is refused.
 
+Who is at the keyboard.
+"""
+
+import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -115,3 +119,11 @@ class RoleAuthorizer:
         if actor.role < needed:
             return Refused(Refusal.NOT_AUTHORIZED, f"{signal.type} needs the role {needed.label}")
         return None
+
+
+def actor_name() -> str:
+    """The name of the user, for the record."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

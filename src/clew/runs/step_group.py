@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clew.diagnostics import ClewError
+from clew.events.bodies import EventBody, RunFailed, StepCompleted, StepFailed, StepSkipped, StepStarted
+from clew.events.envelope import NewEvent
+from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
+from clew.events.values import Failure, FailureCategory, PlannedStep, failure_of, failure_of_unknown
 from clew.runs.active_run import ActiveRun
-from clew.runs.cancel import Interruption, StepInterrupted
 from clew.runs.clock import Clock, utc_now
-from clew.runs.events.bodies import EventBody, RunFailed, StepCompleted, StepFailed, StepSkipped, StepStarted
-from clew.runs.events.envelope import NewEvent
-from clew.runs.executor import StepAttempt, StepOutput
-from clew.runs.failure import Failure, FailureCategory, failure_of, failure_of_unknown
-from clew.runs.limits import RetryPolicy
-from clew.runs.plan_ref import PlannedStep
-from clew.runs.refusals import WriteBudgetExceeded
-from clew.runs.retry import Random, delay_before
+from clew.runs.executor import Interruption, StepAttempt, StepInterrupted, StepOutput
+from clew.runs.leases import WriteBudgetExceeded
+from clew.runs.limits import Random, RetryPolicy, delay_before
 from clew.runs.rotation import remaining_steps
-from clew.runs.snapshot import StepSnapshot
-from clew.runs.status import RunStatus, StepStatus
 from clew.runs.stores import AttemptStore
 
 _log = logging.getLogger(__name__)

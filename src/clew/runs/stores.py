@@ -1,6 +1,8 @@
 """What runs need of a database, as small protocols. `clew.store` implements them for SQLite and PostgreSQL.
 
 Every method that talks to a database raises `TransientFailure` when it is away, busy for too long or full.
+
+What goes on in a state store, for operators: who drives which run, and what waits for event buses.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -8,12 +10,51 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from clew.runs.activity import ActivityReader
-from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import Claim, Lease, LeaseNews
-from clew.runs.queue import Admission, Load
+from clew.runs.limits import Admission, Load
+from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.request import RunFilter, RunRecord, RunRequest
-from clew.runs.snapshot import RunSnapshot
+from clew.runs.secrets import SecretsResolver
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLease:
+    """A run in somebody's hands."""
+
+    run_id: str
+    owner: str
+    token: int
+    expires_at: datetime
+    is_expired: bool
+    """Whether its holder has not been heard of for so long that another worker may take the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxLoad:
+    """What waits for one event bus."""
+
+    sink: str
+    waiting: int
+    retried: int
+    """Those among them that were refused before."""
+    dead: int
+    oldest: datetime | None
+    """When the one that waits longest is due."""
+    last_error: str | None
+
+
+class ActivityReader(Protocol):
+    """Looks at what goes on. Changes nothing."""
+
+    def leases(self, environment_id: str, *, tenant_id: str | None = None) -> tuple[HeldLease, ...]:
+        """Leases of runs, by owner."""
+        ...
+
+    def outbox(self, environment_id: str, *, tenant_id: str | None = None) -> tuple[OutboxLoad, ...]:
+        """What waits, by event bus."""
+        ...
 
 
 class EventReader(Protocol):
@@ -231,3 +272,27 @@ class RunStores:
     attempts: AttemptStore
     outbox: OutboxStore
     activity: ActivityReader
+
+
+class RunState(Protocol):
+    """Everything about runs that a state store keeps. Packages above add what they keep beside it."""
+
+    @property
+    def stores(self) -> RunStores:
+        """Histories, leases, the queue and the outbox."""
+        ...
+
+    @property
+    def datasets(self) -> DatasetRegistry:
+        """Versions of registered datasets."""
+        ...
+
+    @property
+    def projects(self) -> ProjectRegistry:
+        """Versions of activated projects."""
+        ...
+
+    @property
+    def secrets(self) -> SecretsResolver:
+        """Looks secrets up by reference."""
+        ...

@@ -1,4 +1,7 @@
-"""A worker: takes runs from the queue, drives them, keeps snapshots current and empties the outbox."""
+"""A worker: takes runs from the queue, drives them, keeps snapshots current and empties the outbox.
+
+Takes runs that wait and starts them. Keeps no state: everything it knows is in the store.
+"""
 
 import logging
 import os
@@ -10,18 +13,64 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Protocol
 
 from clew.diagnostics import ClewError, TransientFailure
-from clew.runs.active_run import ActiveRun
-from clew.runs.cancel import Interruption
-from clew.runs.driver import RunDriver
-from clew.runs.heartbeat import Heartbeat
+from clew.events.snapshot import RunStatus
+from clew.runs.active_run import ActiveRun, Heartbeat
+from clew.runs.driver import RunDriver, StartStatus
+from clew.runs.executor import Interruption
 from clew.runs.limits import LeasePolicy, QueuePolicy
-from clew.runs.outbox import OutboxDispatcher
 from clew.runs.projector import Projector
-from clew.runs.reconciler import RunQueueReconciler, StartReport
-from clew.runs.status import RunStatus
-from clew.runs.stores import RunStores
+from clew.runs.stores import LeaseStore, RunStores
+
+
+@dataclass(frozen=True, slots=True)
+class StartReport:
+    """What became of one run."""
+
+    run_id: str
+    status: StartStatus
+
+
+class RunQueueReconciler:
+    """May be called at any time, by any number of workers: a run is leased before it is started."""
+
+    def __init__(
+        self,
+        leases: LeaseStore,
+        driver: RunDriver,
+        *,
+        environment_id: str,
+        owner: str,
+        queue: QueuePolicy,
+        lease: LeasePolicy,
+    ) -> None:
+        self._leases = leases
+        self._driver = driver
+        self._environment_id = environment_id
+        self._owner = owner
+        self._queue = queue
+        self._lease = lease
+
+    def dequeue_and_start(self, launch: Callable[[ActiveRun], None], *, limit: int = 1) -> tuple[StartReport, ...]:
+        """Start up to `limit` runs that wait, by giving them to `launch`."""
+        reports: list[StartReport] = []
+        while len(reports) < limit:
+            claim = self._leases.claim(
+                self._environment_id,
+                owner=self._owner,
+                ttl_s=self._lease.ttl_s,
+                max_running=self._queue.max_running,
+            )
+            if claim is None:
+                break
+            begun = self._driver.begin(claim)
+            if begun.active is not None:
+                launch(begun.active)
+            reports.append(StartReport(claim.run.run_id, begun.status))
+        return tuple(reports)
+
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +95,14 @@ class WorkerSettings:
     lease: LeasePolicy = field(default_factory=LeasePolicy)
 
 
+class Dispatcher(Protocol):
+    """Brings events to the event buses until it is told to stop."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until the event is set."""
+        ...
+
+
 class Worker:
     """One process. Everything it holds can be lost at any moment: another worker goes on from the store."""
 
@@ -54,7 +111,7 @@ class Worker:
         stores: RunStores,
         driver: RunDriver,
         projector: Projector,
-        dispatcher: OutboxDispatcher,
+        dispatcher: Dispatcher,
         *,
         settings: WorkerSettings | None = None,
         beside: Sequence[Callable[[threading.Event], None]] = (),

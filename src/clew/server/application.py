@@ -6,17 +6,13 @@ from importlib.metadata import version
 from fastapi import FastAPI, Request, Response
 
 from clew.diagnostics import ClewError
-from clew.server import signing_in
-from clew.server.access.attempts import LoginAttempts
-from clew.server.access.doorman import Doorman
+from clew.server.access import signing_in
+from clew.server.access.doorman import Doorman, LoginAttempts
 from clew.server.api import routes
 from clew.server.errors import handle_errors, json_answer
 from clew.server.metrics import CountedRequests, Metrics
 from clew.server.pages.registration import add_pages
-from clew.server.protection.headers import SecurityHeaders
-from clew.server.protection.hosts import KnownHosts
-from clew.server.protection.last_resort import LastResort
-from clew.server.protection.slow_clients import BoundedRequests
+from clew.server.protection.middleware import BoundedRequests, KnownHosts, LastResort, SecurityHeaders
 from clew.server.settings import ServerSettings
 from clew.server.site import Site
 from clew.server.streams import EventStreams

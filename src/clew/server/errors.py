@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 
 from clew.diagnostics import ClewError, EngineBug, Nature, TransientFailure, UserError
 from clew.diagnostics.codes import CATALOGUE
+from clew.diagnostics.codes.captures import CAPTURE_ACCESS_DENIED, CAPTURE_EXPIRED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
-from clew.diagnostics.codes.debug import CAPTURE_ACCESS_DENIED, CAPTURE_EXPIRED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.runs import (
     CAPTURES_WAITING,
     OUT_OF_DATE,

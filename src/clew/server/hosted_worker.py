@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clew.debug.records import CaptureRecord
-from clew.runs.events.envelope import StoredEvent
+from clew.captures.records import CaptureRecord
+from clew.events.envelope import StoredEvent
 from clew.server.site import Site
 
 _log = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ class HostedWorker:
             self._thread.join()
 
     def _run(self) -> None:
-        from clew.app.captures.postlude import after_runs  # noqa: PLC0415 - these bring the libraries of Spark
-        from clew.app.running.starting import RunStarter  # noqa: PLC0415
+        from clew.api.starting import RunStarter  # noqa: PLC0415
+        from clew.captures.postlude import after_runs  # noqa: PLC0415 - these bring the libraries of Spark
 
         site, told = self._site, self._listener()
         try:

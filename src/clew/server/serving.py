@@ -1,6 +1,10 @@
-"""Starts the server: the site, the application, uvicorn on an address, and the worker beside it."""
+"""Starts the server: the site, the application, uvicorn on an address, and the worker beside it.
+
+The certificate that the server shows, looked at before anybody is told that it serves.
+"""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,20 +16,34 @@ import uvicorn
 from fastapi import FastAPI
 
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.server import ADDRESS_TAKEN, TOKENS_NEEDED
+from clew.diagnostics.codes.server import ADDRESS_TAKEN, CERTIFICATE_UNUSABLE, TOKENS_NEEDED
 from clew.runs.clock import utc_now
 from clew.runs.worker import stop_on_signals
 from clew.server.access.doorman import Doorman
+from clew.server.access.signing_in import LINK
 from clew.server.application import create_app
-from clew.server.certificates import require_usable_certificate
 from clew.server.hosted_worker import HostedWorker, Listener
 from clew.server.protection.slow_connections import punctual_protocol
 from clew.server.settings import ServerSettings
-from clew.server.signing_in import LINK
 from clew.server.site import Site, open_site
 from clew.server.streams import EventStreams
 
 __all__ = ["Listener", "Started", "Told", "listening", "require_tokens", "serve", "web_server"]
+
+
+def require_usable_certificate(settings: ServerSettings) -> None:
+    """UserError CertificateUnusable where certificate and key are none, or do not belong together."""
+    if settings.certificate is None:
+        return
+    try:
+        # A key with a passphrase is refused: a server that starts by itself has nobody to ask for it.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(settings.certificate, settings.certificate_key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+        words = str(reason).lower().replace("_", " ")
+        raise UserError(CERTIFICATE_UNUSABLE.anywhere(file=settings.certificate, reason=words)) from error
+
 
 _BACKLOG = 512
 _MOST_REQUESTS_AT_ONCE = 1000

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clew.app.live_workspace import LiveWorkspace
-from clew.app.running.environment import RunEnvironment
-from clew.app.running.plans import PlanShelf
-from clew.app.running.reading import RunReader
-from clew.app.running.state import State, open_state
-from clew.app.running.tracing import open_trace
-from clew.app.workspace import Workspace
-from clew.runs.access.gathered_log import GatheredLog
+from clew.api.live_workspace import LiveWorkspace
+from clew.api.run_view import RunReader
+from clew.api.state import State, open_state
+from clew.api.workspace import Workspace
+from clew.auth.access_log import GatheredLog
+from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
+from clew.storage.plans import PlanShelf
+from clew.trace.opening import open_trace
 from clew.trace.reader import RunTrace
 
 _MOST_TRACES = 16

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from clew.app.running.event_pages import before_gap, gap_to_json
-from clew.app.running.state import State
+from clew.api.event_pages import before_gap, gap_to_json
+from clew.api.state import State
 from clew.diagnostics import ClewError, TransientFailure
-from clew.runs.events.envelope import StoredEvent
-from clew.runs.projection import Gap
-from clew.runs.status import RunStatus
+from clew.events.envelope import StoredEvent
+from clew.events.reducer import Gap
+from clew.events.snapshot import RunStatus
 
 _log = logging.getLogger(__name__)
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.runs.access.access_log import AccessRecord, Subject
-from clew.runs.access.browser_sessions import BrowserSession
-from clew.runs.access.roles import AccessRole
-from clew.runs.access.tokens import ApiToken
+from clew.auth.access_log import AccessRecord, Subject
+from clew.auth.roles import AccessRole
+from clew.auth.tokens import ApiToken, BrowserSession
 from clew.store.database import Database
 from clew.store.schema import access_log, api_tokens, browser_sessions
 

@@ -9,16 +9,15 @@ import sqlalchemy as sa
 
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND, STORE_BROKEN_PROMISE, TOO_LARGE_FOR_HISTORY
-from clew.runs.events.chain import GENESIS, chain_hash
-from clew.runs.events.codec import canonical_json, encode
-from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
-from clew.runs.head import head_after
-from clew.runs.refusals import PeriodBusy
-from clew.runs.status import RunStatus
+from clew.events.chain import GENESIS, chain_hash
+from clew.events.codec import canonical_json, encode
+from clew.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.events.reducer import head_after
+from clew.events.snapshot import RunStatus
+from clew.runs.leases import PeriodBusy
 from clew.store.database import Database
 from clew.store.rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
-from clew.store.schema import outbox, run_events, runs
-from clew.store.types import Moment
+from clew.store.schema import Moment, outbox, run_events, runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.debug.degrading import Fitting, InFlight
-from clew.debug.manifests import Manifest
-from clew.debug.records import CaptureLease, CaptureRecord, CaptureStatus, Frozen, NewCapture, Outcome
-from clew.debug.requests import CaptureRequest
-from clew.debug.tickets import Ticket
+from clew.captures.fitting import Fitting, InFlight
+from clew.captures.freezing import Ticket
+from clew.captures.manifests import Manifest
+from clew.captures.records import CaptureLease, CaptureRecord, CaptureStatus, Frozen, NewCapture, Outcome
+from clew.captures.requests import CaptureRequest
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.debug import CAPTURE_NOT_FOUND
-from clew.runs.events.codec import decode, encode
-from clew.runs.status import RunStatus
+from clew.diagnostics.codes.captures import CAPTURE_NOT_FOUND
+from clew.events.codec import decode, encode
+from clew.events.snapshot import RunStatus
 from clew.store.database import Database
 from clew.store.schema import captures, runs
 

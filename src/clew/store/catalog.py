@@ -1,4 +1,7 @@
-"""The list of runs in a database, and the way in and out for whole runs."""
+"""The list of runs in a database, and the way in and out for whole runs.
+
+What goes on in a database, counted.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -8,12 +11,12 @@ import sqlalchemy as sa
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_DELETED, RUN_NOT_DELETABLE, RUN_NOT_FOUND
-from clew.runs.events.bodies import EventBody, RunRejected
-from clew.runs.events.envelope import NewEvent
-from clew.runs.queue import Accepted, Admission, Load
+from clew.events.bodies import EventBody, RunRejected
+from clew.events.envelope import NewEvent
+from clew.events.snapshot import RunStatus
+from clew.runs.limits import Accepted, Admission, Load
 from clew.runs.request import RunFilter, RunRecord, RunRequest
-from clew.runs.status import RunStatus
-from clew.runs.stores import Intake
+from clew.runs.stores import HeldLease, Intake, OutboxLoad
 from clew.store.appending import AppendOptions, append_to, locked_run
 from clew.store.database import Database
 from clew.store.rows import RUN_COLUMNS, new_run_values, run_record
@@ -160,3 +163,49 @@ def _admission_body(request: RunRequest, admission: Admission, *, approval_requi
 
 def _record(connection: sa.Connection, run_id: str) -> RunRecord:
     return run_record(connection.execute(sa.select(*RUN_COLUMNS).where(runs.c.run_id == run_id)).one())
+
+
+class SqlActivity:
+    """Looks at leases and at the outbox."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def leases(self, environment_id: str, *, tenant_id: str | None = None) -> tuple[HeldLease, ...]:
+        """Leases of runs, by owner."""
+        statement = (
+            sa.select(runs.c.run_id, runs.c.lease_owner, runs.c.token, runs.c.lease_expires_at)
+            .add_columns(self._database.now().label("now"))
+            .where(runs.c.lease_owner.is_not(None), *_mine(environment_id, tenant_id))
+            .order_by(runs.c.lease_owner, runs.c.run_id)
+        )
+        with self._database.read() as connection:
+            return tuple(
+                HeldLease(row.run_id, row.lease_owner, row.token, row.lease_expires_at, row.lease_expires_at <= row.now)
+                for row in connection.execute(statement)
+            )
+
+    def outbox(self, environment_id: str, *, tenant_id: str | None = None) -> tuple[OutboxLoad, ...]:
+        """What waits, by event bus."""
+        alive = outbox.c.dead_since.is_(None)
+        statement = (
+            sa.select(
+                outbox.c.sink,
+                sa.func.count().filter(alive),
+                sa.func.count().filter(alive, outbox.c.attempts > 0),
+                sa.func.count().filter(~alive),
+                sa.func.min(outbox.c.due_at).filter(alive),
+                sa.func.max(outbox.c.error),
+            )
+            .join(runs, runs.c.run_id == outbox.c.run_id)
+            .where(*_mine(environment_id, tenant_id))
+            .group_by(outbox.c.sink)
+            .order_by(outbox.c.sink)
+        )
+        with self._database.read() as connection:
+            return tuple(OutboxLoad(*row) for row in connection.execute(statement))
+
+
+def _mine(environment_id: str, tenant_id: str | None) -> list[sa.ColumnElement[bool]]:
+    conditions = [runs.c.environment_id == environment_id]
+    return conditions if tenant_id is None else [*conditions, runs.c.tenant_id == tenant_id]

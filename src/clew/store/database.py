@@ -1,15 +1,106 @@
-"""A database as the stores use it: transactions for reading and for writing, its clock, its locks."""
+"""Errors of database drivers, turned into ours. The only place that knows their codes.
 
+A database as the stores use it: transactions for reading and for writing, its clock, its locks.
+"""
+
+# ruff: noqa: PLC0415 - the driver of PostgreSQL is imported by those who have one
+
+import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 
+from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
+from clew.diagnostics.codes.runs import (
+    STORE_BROKEN_PROMISE,
+    STORE_FULL,
+    STORE_REFUSED_VALUE,
+    STORE_UNAVAILABLE,
+    STORE_UNREADABLE,
+)
 from clew.runs.clock import Clock
-from clew.store.errors import driver_errors
-from clew.store.types import Moment
+from clew.store.schema import Moment
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+_SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL", "SQLITE_READONLY")
+_SQLITE_NOT_OURS = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+
+_POSTGRESQL_AWAY = (
+    "08",  # connection
+    "25006",  # read-only: a standby after a failover
+    "40001",  # serialization
+    "40P01",  # deadlock
+    "53",  # resources
+    "55P03",  # lock not to be had in time
+    "57",  # shut down, cancelled, starting up
+    "58",  # system
+)
+_POSTGRESQL_FULL = "53100"
+_POSTGRESQL_NOT_OURS = ("28", "3D")
+_POSTGRESQL_VALUE = "22"
+
+
+@contextmanager
+def driver_errors(place: str) -> Iterator[None]:
+    """Whatever a driver raises inside leaves as one of ours."""
+    try:
+        yield
+    except exc.TimeoutError as error:
+        raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="no free connection")) from error
+    except exc.DBAPIError as error:
+        raise _converted(error.orig, place) from error
+
+
+def _converted(error: BaseException | None, place: str) -> ClewError:
+    reason = str(error).strip().split("\n")[0]
+    if isinstance(error, sqlite3.Error):
+        return _from_sqlite(error, reason, place)
+    postgresql = sys.modules.get("psycopg")
+    if postgresql is not None and isinstance(error, postgresql.Error):
+        return _from_postgresql(error, reason, place)
+    return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
+
+
+def _from_sqlite(error: sqlite3.Error, reason: str, place: str) -> ClewError:
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_FULL":
+        return TransientFailure(STORE_FULL.anywhere(reason=reason))
+    if name.startswith(_SQLITE_AWAY):
+        return TransientFailure(STORE_UNAVAILABLE.anywhere(reason=reason))
+    if name.startswith(_SQLITE_NOT_OURS):
+        return UserError(STORE_UNREADABLE.anywhere(place=place, reason=reason))
+    if name == "SQLITE_TOOBIG" or isinstance(error, sqlite3.DataError):
+        return UserError(STORE_REFUSED_VALUE.anywhere(reason=reason))
+    return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
+
+
+def _from_postgresql(error: "psycopg.Error", reason: str, place: str) -> ClewError:
+    import psycopg
+
+    state = error.sqlstate
+    if state is None:
+        if isinstance(error, psycopg.DataError):
+            return UserError(STORE_REFUSED_VALUE.anywhere(reason=reason))
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return TransientFailure(STORE_UNAVAILABLE.anywhere(reason=reason))
+        return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
+    if state == _POSTGRESQL_FULL:
+        return TransientFailure(STORE_FULL.anywhere(reason=reason))
+    if state.startswith(_POSTGRESQL_AWAY):
+        return TransientFailure(STORE_UNAVAILABLE.anywhere(reason=reason))
+    if state.startswith(_POSTGRESQL_NOT_OURS):
+        return UserError(STORE_UNREADABLE.anywhere(place=place, reason=reason))
+    if state.startswith(_POSTGRESQL_VALUE):
+        return UserError(STORE_REFUSED_VALUE.anywhere(reason=reason))
+    return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
 
 
 class Transactions(Protocol):

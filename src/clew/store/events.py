@@ -1,4 +1,7 @@
-"""Histories in a database."""
+"""Histories in a database.
+
+Saved snapshots in a database.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
@@ -8,13 +11,14 @@ import sqlalchemy as sa
 
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.runs import UNFENCED_WRITE
-from clew.runs.events.envelope import NewEvent, RawEvent, StoredEvent
-from clew.runs.head import FREE_EVENT_TYPES
-from clew.runs.refusals import LateWrite, OutOfDate
+from clew.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.events.reducer import FREE_EVENT_TYPES
+from clew.events.snapshot import RunSnapshot
+from clew.runs.leases import LateWrite, OutOfDate
 from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
 from clew.store.database import Database
 from clew.store.rows import EVENT_COLUMNS, raw_event
-from clew.store.schema import run_events
+from clew.store.schema import run_events, runs, snapshots
 
 _PAGE = 2000
 
@@ -131,3 +135,42 @@ def _check_fenced(events: Sequence[NewEvent], token: int | None) -> None:
     for event in events:
         if token is None and event.event_type not in FREE_EVENT_TYPES:
             raise EngineBug(UNFENCED_WRITE.anywhere(event_type=event.event_type))
+
+
+_BEHIND = sa.text("projected_seq < last_seq")
+
+
+class SqlSnapshots:
+    """One saved snapshot per run, with its watermark."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, run_id: str) -> RunSnapshot | None:
+        """The saved snapshot."""
+        with self._database.read() as connection:
+            document = connection.scalar(sa.select(snapshots.c.document).where(snapshots.c.run_id == run_id))
+        return RunSnapshot.from_json(document) if document is not None else None
+
+    def save(self, snapshot: RunSnapshot) -> None:
+        """Keep a snapshot, unless a newer one is there or the run is gone."""
+        seq = snapshot.last_event_seq
+        watermark = (
+            sa.update(runs)
+            .where(runs.c.run_id == snapshot.run_id, runs.c.projected_seq < seq)
+            .values(projected_seq=seq)
+        )
+        with self._database.write() as connection:
+            # The run's row is locked by this update, so nobody can save an older snapshot in between.
+            if connection.execute(watermark).rowcount == 0:
+                return
+            values = {"last_event_seq": seq, "document": snapshot.to_json()}
+            known = sa.update(snapshots).where(snapshots.c.run_id == snapshot.run_id).values(values)
+            if connection.execute(known).rowcount == 0:
+                connection.execute(sa.insert(snapshots).values(run_id=snapshot.run_id, **values))
+
+    def behind(self, limit: int) -> tuple[str, ...]:
+        """Runs with events that their saved snapshot does not know."""
+        statement = sa.select(runs.c.run_id).where(_BEHIND).order_by(runs.c.run_id).limit(limit)
+        with self._database.read() as connection:
+            return tuple(connection.scalars(statement))

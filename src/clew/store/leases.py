@@ -6,9 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.runs.leases import Claim, Lease, LeaseNews
-from clew.runs.refusals import LateWrite, PeriodBusy
-from clew.runs.status import RunStatus
+from clew.events.snapshot import RunStatus
+from clew.runs.leases import Claim, LateWrite, Lease, LeaseNews, PeriodBusy
 from clew.store.appending import locked_run
 from clew.store.catalog import load_of
 from clew.store.database import Database

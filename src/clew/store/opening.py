@@ -12,18 +12,16 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import STORE_UNREADABLE
 from clew.runs.clock import Clock, utc_now
 from clew.runs.stores import RunStores
-from clew.store.activity import SqlActivity
 from clew.store.appending import AppendOptions
-from clew.store.catalog import SqlRunCatalog, SqlRunIntake
+from clew.store.catalog import SqlActivity, SqlRunCatalog, SqlRunIntake
 from clew.store.database import Database, Transactions
-from clew.store.events import SqlEventReader, SqlEventWriter
+from clew.store.events import SqlEventReader, SqlEventWriter, SqlSnapshots
 from clew.store.leases import SqlAttempts, SqlLeases
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.outbox import SqlOutbox
 from clew.store.postgresql import PostgresqlTransactions
-from clew.store.snapshots import SqlSnapshots
+from clew.store.schema import Moment
 from clew.store.sqlite import SqliteTransactions
-from clew.store.types import Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.runs.events.codec import canonical_json
+from clew.events.codec import canonical_json
 
 _CONNECT_TIMEOUT_S = 5
 _RESTED_S = 1.0

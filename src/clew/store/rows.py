@@ -7,11 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.runs.events.envelope import RawEvent
-from clew.runs.head import Head
-from clew.runs.plan_ref import PlanRef
+from clew.events.envelope import RawEvent
+from clew.events.reducer import Head
+from clew.events.snapshot import RunStatus
+from clew.events.values import PlanRef
 from clew.runs.request import RunRecord, RunRequest
-from clew.runs.status import RunStatus
 from clew.store.schema import run_events, runs
 
 EVENT_COLUMNS = tuple(run_events.c)

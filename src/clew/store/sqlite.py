@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.runs import STORE_UNREADABLE
-from clew.runs.events.codec import canonical_json
-from clew.store.errors import driver_errors
+from clew.events.codec import canonical_json
+from clew.store.database import driver_errors
 
 _WRITER_PRAGMAS = (
     # FULL syncs the log at every commit: an event that was acknowledged survives a power cut.

@@ -14,7 +14,7 @@ from pyarrow import csv
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.lang.types import Kind, Type
-from clew.plan.tables import TableAddress
+from clew.plan.datasets import TableAddress
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

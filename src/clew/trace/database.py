@@ -1,21 +1,28 @@
-"""DuckDB as the reader of many rows: one database in memory for each trace, opened when it is first asked."""
+"""DuckDB as the reader of many rows: one database in memory for each trace, opened when it is first asked.
+
+Everything that reading a run needs, in one hand.
+"""
 
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
-from clew.trace.files import TraceFiles
-from clew.trace.layout import PartFile
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import PartFile
+from clew.storage.row_identity import RowIds
+from clew.trace.run_parts import RunParts
 from clew.trace.sql import Sql
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -66,3 +73,14 @@ class Database:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A run, and what its files are read with."""
+
+    run: RunParts
+    row_ids: RowIds
+    period: str
+    files: TraceFiles
+    database: Database

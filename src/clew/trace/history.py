@@ -7,9 +7,8 @@ from clew.lang.typed import Value
 from clew.lang.types import INTEGER, STRING, Type
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.steps import AppendStep
-from clew.trace.arrow_values import values_of
-from clew.trace.files import TraceFiles
-from clew.trace.layout import (
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import (
     MASK_BITS,
     SOURCE_FILE,
     SOURCE_LINE,
@@ -23,6 +22,7 @@ from clew.trace.layout import (
 )
 from clew.trace.records import ChangeType, Diff, Source, State, TraceEntry
 from clew.trace.run_parts import RunParts, periods_of
+from clew.trace.values import values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

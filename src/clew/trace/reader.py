@@ -2,6 +2,8 @@
 
 Looking up one row reads the few row groups that hold it; questions about many rows go to DuckDB. Everything that comes
 out is typed as the plan has it.
+
+The rows of one run by the names that people know them by.
 """
 
 from collections.abc import Mapping
@@ -15,26 +17,47 @@ from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
 from clew.lang import Scope, Table, check_condition, parse
 from clew.lang.evaluation import Row
-from clew.lang.typed import Expression
+from clew.lang.typed import Expression, Value
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
+from clew.plan.names import Names, name_of, names_of_created, names_of_dataset
 from clew.plan.plan import Plan
-from clew.trace.database import Database
-from clew.trace.files import TraceFiles
-from clew.trace.group_keys import GroupKey
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import Part, PartFile
+from clew.storage.row_identity import RowIds, place_of
+from clew.trace.database import Database, Reading
 from clew.trace.history import Histories
-from clew.trace.identity import RowIds
-from clew.trace.layout import Part, PartFile
-from clew.trace.ordering import Order
-from clew.trace.reading import Reading
 from clew.trace.records import RowState, State, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
-from clew.trace.row_names import RowNames
-from clew.trace.row_sets import Cells, RowSet
-from clew.trace.run_parts import NotDone, RunParts
+from clew.trace.row_sets import Cells, Order, RowSet
+from clew.trace.run_parts import GroupKey, NotDone, RunParts
 from clew.trace.step_records import Page, read_matching, read_records, summaries
 from clew.trace.trace_ids import RowTraceIds
 from clew.trace.working_rows import created_rows, keys_of, pinned_rows, rows_of_all_periods, working_rows
+
+
+class RowNames:
+    """Names rows by their values. Which columns do so follows from where the row was loaded or created."""
+
+    def __init__(self, run: RunParts) -> None:
+        self._run = run
+        self._by_file = dict[int | None, Names]()
+        for part in run.created:
+            names = names_of_created(run.plan, run.step(part.seq))
+            self._by_file.update((file.ordinal, names) for file in part.files)
+        self._loaded = names_of_dataset(run.plan.input)
+
+    def columns(self, at: int) -> list[str]:
+        """The columns of rows after a step that a name may need."""
+        known = {name for name, _ in self._run.columns(at)}
+        keys = [self._loaded, *self._by_file.values()]
+        return sorted({column for names in keys for key in names for column in key if column in known})
+
+    def name(self, ordinal: int | None, cells: Mapping[str, Value]) -> str:
+        """What the row with an ordinal is called; nothing where its values do not tell."""
+        number = None if ordinal is None else place_of(ordinal)[0]
+        return name_of(cells, self._by_file.get(number, self._loaded))
+
 
 _MOST_ROWS = 100
 

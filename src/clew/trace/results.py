@@ -1,25 +1,81 @@
-"""Answers of a trace: to print, to send as JSON, to hand to Arrow or pandas, to look at in a notebook."""
+"""Tables for notebooks: plain HTML, everything that users wrote escaped.
 
-from collections.abc import Mapping
+Arrow tables as data frames, without losing digits.
+Answers of a trace: to print, to send as JSON, to hand to Arrow or pandas, to look at in a notebook.
+"""
+
+# ruff: noqa: PLC0415 - libraries for tables are imported when somebody asks for one
+# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
 from clew.lang.types import Type
-from clew.trace.data_frames import data_frame
-from clew.trace.html_tables import Html, html_table, shown
-from clew.trace.json_values import JsonValue, json_state, json_value
 from clew.trace.records import State, StepRecord, TraceEntry
-
-# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
+from clew.trace.values import JsonValue, json_state, json_value
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
 
     from clew.trace.records import Diff
+
+
+def shown(value: Value) -> str:
+    """A value as people read it in a table."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case Decimal():
+            return f"{value:,f}"
+        case int():
+            return str(value)
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def html_table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table with a caption. Cells are texts, or pieces of HTML that were escaped before."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def _cell(cell: object) -> str:
+    return cell if isinstance(cell, Html) else escape(str(cell))
+
+
+def data_frame(table: "pa.Table") -> "pd.DataFrame":
+    """A table as a data frame; pandas must be installed.
+
+    Whole numbers stay whole where some are missing: as floating-point numbers, which pandas would make of them, long
+    ones are not what they were.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type) and column.null_count:
+            frame[name] = column.to_pandas(types_mapper=lambda _type: pd.Int64Dtype())
+    return frame
+
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -56,7 +112,7 @@ class RowHistory:
         """One row for each entry: what was changed, and the full state."""
         import pyarrow as pa
 
-        from clew.trace.arrow_values import arrow_type, table_of
+        from clew.trace.values import arrow_type, table_of
 
         return table_of(
             [
@@ -108,7 +164,7 @@ class FoundRows:
         """Row ids and states."""
         import pyarrow as pa
 
-        from clew.trace.arrow_values import arrow_type, table_of
+        from clew.trace.values import arrow_type, table_of
 
         return table_of(
             [
@@ -155,7 +211,7 @@ class StepRecords:
         """Row ids, and for each column its value before and after; `changed` tells NULL from unchanged."""
         import pyarrow as pa
 
-        from clew.trace.arrow_values import arrow_type, table_of
+        from clew.trace.values import arrow_type, table_of
 
         sides = [
             (f"{side}.{name}", arrow_type(type_), [_of(record, side).get(name) for record in self.records])

@@ -1,14 +1,13 @@
-"""Rows in files with the changes that lie over them: finding some by a condition, and their values.
+"""By what rows are sorted.
 
-Rows are found in two moves. First the ordinals of the rows that may match, by conditions that DuckDB can judge in the
-files as they are; a column that steps have changed counts with its created and with all its changed values. Then the
-values of those rows, on which the evaluator in Python decides.
+Rows in files with the changes that lie over them: finding some by a condition, and their values.
 """
 
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -16,18 +15,25 @@ from typing import TYPE_CHECKING, Protocol
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
 from clew.lang.types import INTEGER, Type
-from clew.trace.arrow_values import arrow_type, table_of, values_of
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import ORDINAL, Part, PartFile, TracedStep, after_column
 from clew.trace.database import Database
-from clew.trace.files import TraceFiles
-from clew.trace.layout import ORDINAL, Part, PartFile, TracedStep, after_column
-from clew.trace.ordering import Order
-from clew.trace.overlay import is_set, latest_value, layers_of, needed_columns
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.row_sources import Bounds, FileRows, FileSource, RowSource, StateSource
-from clew.trace.sql import Sql, joined, parquet, quoted, typed_column
+from clew.trace.sql import Sql, is_set, joined, latest_value, layers_of, needed_columns, parquet, quoted, typed_column
+from clew.trace.values import arrow_type, table_of, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """By the values of a column. NULL comes last either way; rows with the same value stay in their own order."""
+
+    column: str
+    descending: bool = False
+
 
 _FIRST_CHUNK = 1_000
 _LARGEST_CHUNK = 100_000

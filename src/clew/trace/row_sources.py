@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clew.lang.types import Type
-from clew.trace.files import TraceFiles
-from clew.trace.identity import ROW_INDEX_BITS, place_of
-from clew.trace.layout import ORDINAL, Part, PartFile
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import ORDINAL, Part, PartFile
+from clew.storage.row_identity import ROW_INDEX_BITS, place_of
 from clew.trace.run_parts import STATE_COLUMNS
 from clew.trace.sql import Sql, joined, parquet, quoted, sql_type, typed_column
 

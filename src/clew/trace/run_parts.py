@@ -1,4 +1,7 @@
-"""The parts of one run in their roles: where its rows come from, and which part says what a step changed."""
+"""The parts of one run in their roles: where its rows come from, and which part says what a step changed.
+
+The keys of groups: where summary rows have them, and how the rows behind them give them.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +10,14 @@ from typing import Literal
 
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.trace import INCOMPLETE_TRACE, STEP_OUT_OF_RANGE, TRACE_INTEGRITY_ERROR
+from clew.lang.typed import ColumnValue, Convert, Expression
 from clew.lang.types import BOOLEAN, STRING, Type
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
-from clew.plan.steps import Step
-from clew.trace.identity import place_of
-from clew.trace.layout import Part, PartFile, TracedStep
+from clew.plan.steps import AggregateStep, AppendStep, Step
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import Part, PartFile, TracedStep, group_key_column
+from clew.storage.row_identity import place_of
 
 STATE_COLUMNS: tuple[tuple[str, Type], ...] = (("_period", STRING), ("_labels", STRING), ("_deleted", BOOLEAN))
 """The system columns that the state of a row has behind its data columns."""
@@ -134,3 +139,32 @@ def _refuse_repeated(problem: str, numbers: Sequence[int | None]) -> None:
     if repeated or None in numbers:
         shown = ", ".join(map(str, repeated)) or "none"
         raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=f"{problem} {shown}"))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """One key of the groups of a step."""
+
+    name: str
+    """The column of the working dataset that it went to."""
+    column: str
+    """The column in the files of the summary rows that has it as the groups had it."""
+    value: Expression
+    """Gives it for a row behind a summary."""
+
+
+def group_keys(run: RunParts, files: TraceFiles, step: AggregateStep | AppendStep, part: Part) -> tuple[GroupKey, ...]:
+    """The keys of a step that sums up, whose rows are in a part."""
+    if isinstance(step, AggregateStep):
+        table, types = run.plan.input.table, dict(run.columns(run.before(step.seq)))
+        return tuple(GroupKey(name, name, ColumnValue(table, name, types[name])) for name in step.group_by)
+    stored = files.columns(part.files[0]) if part.files else frozenset()
+    values = {each.column: each.value.tree for each in step.columns}
+    found = list[GroupKey]()
+    for position, name in enumerate(step.group_by or ()):
+        own, value = group_key_column(position), values[name]
+        if own in stored and isinstance(value, Convert):
+            found.append(GroupKey(name, own, value.operand))
+        else:
+            found.append(GroupKey(name, name, value))
+    return tuple(found)

@@ -6,14 +6,13 @@ from typing import assert_never
 
 from clew.lang.types import Type
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
-from clew.trace.arrow_values import values_of
-from clew.trace.layout import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_columns
-from clew.trace.overlay import is_set, is_touched
-from clew.trace.reading import Reading
+from clew.storage.parts import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_columns
+from clew.trace.database import Reading
 from clew.trace.records import State, StepRecord, StepSummary
 from clew.trace.results import StepRecords
 from clew.trace.run_parts import RunParts
-from clew.trace.sql import Sql, parquet, quoted, typed_column
+from clew.trace.sql import Sql, is_set, is_touched, parquet, quoted, typed_column
+from clew.trace.values import values_of
 from clew.trace.working_rows import created_rows, working_rows
 
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`

@@ -5,12 +5,11 @@ from dataclasses import replace
 from clew.lang.types import INTEGER, STRING
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import AggregateStep, AppendStep
-from clew.trace.group_keys import GroupKey, group_keys
-from clew.trace.layout import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part
-from clew.trace.reading import Reading
+from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part
+from clew.trace.database import Reading
 from clew.trace.row_sets import RowSet
 from clew.trace.row_sources import FileRows
-from clew.trace.run_parts import periods_of
+from clew.trace.run_parts import GroupKey, group_keys, periods_of
 from clew.trace.sql import Sql
 
 

@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final, Self
 
-from clew.tracelink.layout import UNTRACED
+from clew.tracelink.ids import UNTRACED
 from clew.tracelink.sbe import HEADER, NOT_A_NUMBER_FOR_THE_FIELD, Buffer, CodecError, block_length_of
 
 FRAME_SCHEMA_ID = 900

@@ -1,35 +1,169 @@
-"""Minting trace ids.
+"""The bits of a trace id: Agrona's Snowflake layout with its default widths.
 
-A generator hands out the ticks of its node in order: the next one is the tick of the clock, or the one after the last
-if the clock has not got that far. So it borrows from the future instead of waiting, in all cases in which the clock
-does not help: more than 4096 ids in a millisecond, a block that reaches ahead, a clock that went back. Agrona's
-generator spins in the first case and throws in the last; here neither may happen, since tracing must not stop a
-pipeline. Ids stay unique and growing; only their timestamp is then ahead of the clock, by a millisecond per 4096 ids.
+     63   62 ................... 22   21 ...... 12   11 ......... 0
+      0   milliseconds since 1970     node id        sequence
 
-What is borrowed could be minted again by a successor with the same node id. `first_ms` and `until_ms` prevent that: a
-generator mints only within that window of time, and successive holders of a node id have windows that do not overlap
-(see `node_lease`).
+Without its node bits an id is a *tick*: milliseconds times 4096 plus the sequence. Ticks of a node are consecutive
+integers, so that "the next id", "a block of ids" and "how far ahead of the clock" are plain arithmetic on ticks. Trace
+id 0 means "not traced"; only tick 0 of node 0 would give it, and tick 0 is never used.
+
+The clock behind trace ids: milliseconds since 1970 that never go back.
+A block: trace ids that are arithmetic on an ordinal.
+Minting trace ids.
 """
 
 import os
 import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import FORKED_GENERATOR, INVALID_BLOCK, INVALID_NODE_ID, TRACE_IDS_EXHAUSTED
-from clew.tracelink.blocks import TraceIdBlock
-from clew.tracelink.clock import ClockMs, monotonic_epoch_clock
-from clew.tracelink.layout import (
-    END_OF_TIME_MS,
-    FIRST_TICK,
-    MAX_NODE_ID,
-    MAX_SEQUENCE,
-    NODE_ID_BITS,
-    SEQUENCE_BITS,
-    first_tick_of,
-    millisecond_of,
-)
+
+TIMESTAMP_BITS = 41
+NODE_ID_BITS = 10
+SEQUENCE_BITS = 12
+
+MAX_NODE_ID = (1 << NODE_ID_BITS) - 1
+MAX_SEQUENCE = (1 << SEQUENCE_BITS) - 1
+END_OF_TIME_MS = 1 << TIMESTAMP_BITS
+"""The first millisecond that no longer fits: 7 September 2039."""
+
+FIRST_TICK = 1
+
+UNTRACED = 0
+"""The trace id of what has none."""
 
 _TIMESTAMP_SHIFT = NODE_ID_BITS + SEQUENCE_BITS
+
+
+def trace_id_of(tick: int, node_id: int) -> int:
+    """Put the node bits between the two parts of a tick."""
+    return (tick >> SEQUENCE_BITS << _TIMESTAMP_SHIFT) | (node_id << SEQUENCE_BITS) | (tick & MAX_SEQUENCE)
+
+
+def tick_of(trace_id: int) -> int:
+    """Take the node bits out again."""
+    return (trace_id >> _TIMESTAMP_SHIFT << SEQUENCE_BITS) | (trace_id & MAX_SEQUENCE)
+
+
+def first_tick_of(timestamp_ms: int) -> int:
+    """The tick at which a millisecond begins."""
+    return timestamp_ms << SEQUENCE_BITS
+
+
+def millisecond_of(tick: int) -> int:
+    """The millisecond that a tick falls into."""
+    return tick >> SEQUENCE_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class TraceIdParts:
+    """What a trace id says about its origin."""
+
+    timestamp_ms: int
+    node_id: int
+    sequence: int
+
+
+def decompose(trace_id: int) -> TraceIdParts:
+    """Split a trace id into its three parts."""
+    return TraceIdParts(
+        timestamp_ms=trace_id >> _TIMESTAMP_SHIFT,
+        node_id=(trace_id >> SEQUENCE_BITS) & MAX_NODE_ID,
+        sequence=trace_id & MAX_SEQUENCE,
+    )
+
+
+ClockMs = Callable[[], int]
+"""Milliseconds since 1970."""
+
+_NANOSECONDS_PER_MS = 1_000_000
+
+
+def _steady_clock() -> Callable[[], int]:
+    """A monotonic clock in nanoseconds, one that runs on while the machine sleeps where the platform has it."""
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)
+    if boottime is None:
+        return time.monotonic_ns
+    return lambda: time.clock_gettime_ns(boottime)
+
+
+def monotonic_epoch_clock() -> ClockMs:
+    """Read the wall clock once and count on monotonically from there.
+
+    Setting the wall clock then moves no trace id; a process takes up the new time when it starts anew.
+    """
+    steady = _steady_clock()
+    offset = time.time_ns() - steady()
+    return lambda: (steady() + offset) // _NANOSECONDS_PER_MS
+
+
+TICKS_SHIFT = SEQUENCE_BITS
+"""By how much a tick is shifted right to give its millisecond."""
+STRIDE = (1 << (NODE_ID_BITS + SEQUENCE_BITS)) - (1 << SEQUENCE_BITS)
+"""What a millisecond adds to an id beyond what it adds to a tick."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceIdBlock:
+    """`count` trace ids of one node, from `first_tick` on. Three integers stand for millions of ids."""
+
+    node_id: int
+    first_tick: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.node_id <= MAX_NODE_ID:
+            raise _invalid(f"{self.node_id} is not a node id")
+        if self.count < 0:
+            raise _invalid(f"a block cannot hold {self.count} ids")
+        if self.first_tick < FIRST_TICK or self.end_tick > first_tick_of(END_OF_TIME_MS):
+            raise _invalid(f"{self.count} ids from tick {self.first_tick} on do not fit into trace ids")
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[int]:
+        base = self.base
+        return (tick + (tick >> TICKS_SHIFT) * STRIDE + base for tick in range(self.first_tick, self.end_tick))
+
+    def __contains__(self, trace_id: int) -> bool:
+        return self.ordinal_of(trace_id) is not None
+
+    @property
+    def base(self) -> int:
+        """The constant that the arithmetic adds: the node bits."""
+        return self.node_id << SEQUENCE_BITS
+
+    @property
+    def end_tick(self) -> int:
+        """The first tick after the block."""
+        return self.first_tick + self.count
+
+    @property
+    def end_ms(self) -> int:
+        """The first millisecond that the block leaves untouched; what comes after a crash must not start before it."""
+        return millisecond_of(self.end_tick - 1) + 1 if self.count else millisecond_of(self.first_tick)
+
+    def trace_id(self, ordinal: int) -> int:
+        """The id of an ordinal from 0 to count - 1."""
+        if not 0 <= ordinal < self.count:
+            raise _invalid(f"ordinal {ordinal} is outside a block of {self.count} ids")
+        tick = self.first_tick + ordinal
+        return tick + (tick >> TICKS_SHIFT) * STRIDE + self.base
+
+    def ordinal_of(self, trace_id: int) -> int | None:
+        """The ordinal of an id, or None if the id is not of this block."""
+        if decompose(trace_id).node_id != self.node_id:
+            return None
+        ordinal = tick_of(trace_id) - self.first_tick
+        return ordinal if 0 <= ordinal < self.count else None
+
+
+def _invalid(problem: str) -> UserError:
+    return UserError(INVALID_BLOCK.anywhere(problem=problem))
 
 
 class TraceIdGenerator:

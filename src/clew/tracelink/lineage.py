@@ -3,13 +3,52 @@
 The walk goes hop by hop and asks for a whole hop at once. It visits a trace once, so that circles do not keep it, and
 it stops at a number of hops and a number of traces. What it did not look behind is marked as such: the result never
 passes for more than it is.
+
+Reading links, wherever they are kept.
+What a trace id stands for: a frame of a stream, a row of a run, a line of a file.
+What a question about lineage asks of whoever keeps links: a database, the files of runs, or several of these.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Protocol
 
-from clew.tracelink.links import Link, LinkReader
+Link = tuple[int, int]
+"""A trace id and the id of one of its parents."""
+
+
+class LinkReader(Protocol):
+    """Answers for many traces at once, so that a walk asks once per hop and not once per trace.
+
+    Links are pairs of a trace and its parent in both directions. A reader may name a link more than once.
+    """
+
+    def parents(self, trace_ids: Collection[int]) -> Iterable[Link]:
+        """The links in which one of these is the trace."""
+        ...
+
+    def children(self, trace_ids: Collection[int]) -> Iterable[Link]:
+        """The links in which one of these is the parent."""
+        ...
+
+
+class UnitedLinks:
+    """Several readers as one: links of one trace may lie in Parquet, those of the next in a database."""
+
+    def __init__(self, readers: Sequence[LinkReader]) -> None:
+        self._readers = tuple(readers)
+
+    def parents(self, trace_ids: Collection[int]) -> Iterable[Link]:
+        """The links that any of the readers has upwards."""
+        for reader in self._readers:
+            yield from reader.parents(trace_ids)
+
+    def children(self, trace_ids: Collection[int]) -> Iterable[Link]:
+        """The links that any of the readers has downwards."""
+        for reader in self._readers:
+            yield from reader.children(trace_ids)
+
 
 MAX_DEPTH = 100
 MAX_NODES = 10_000
@@ -117,3 +156,103 @@ def _one_hop(
             found[far] = None
         links[pair] = None
     return list(found), True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedFrame:
+    """One frame of a trace, as a stage published it."""
+
+    trace_id: int
+    stream_id: int
+    epoch: int
+    seq: int
+    stage_id: int = 0
+    t_ns: int = 0
+    """When it was published, in nanoseconds since 1970; 0 where nobody said."""
+    status: int = 0
+
+    @property
+    def text(self) -> str:
+        """The frame in one line."""
+        return f"stream {self.stream_id}, epoch {self.epoch}, seq {self.seq}"
+
+    def to_json(self) -> dict[str, object]:
+        """The frame as a JSON document."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePlace:
+    """A place that a trace was at, as far as whoever tells it knows. What does not apply is None."""
+
+    trace_id: int
+    run_id: str | None = None
+    project: str | None = None
+    period: str | None = None
+    operation_seq: int | None = None
+    """The step that made the row, 0 for one that was loaded."""
+    step_name: str | None = None
+    row_id: str | None = None
+    dataset: str | None = None
+    file: str | None = None
+    """Where a source row was read from: a path as the workspace writes it, or a table."""
+    line: int | None = None
+    note: str | None = None
+    """Something else worth a few words, an artifact that was in use then for one."""
+
+    @property
+    def text(self) -> str:
+        """The place in one line, the source first."""
+        return ", ".join(part for part in (self._source(), self._row(), self._run(), self.note) if part)
+
+    def to_json(self) -> dict[str, object]:
+        """What is known of the place as a JSON document."""
+        known = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in known if value is not None}
+
+    def _source(self) -> str | None:
+        if self.file is None:
+            return self.dataset
+        return self.file if self.line is None else f"{self.file} line {self.line}"
+
+    def _row(self) -> str | None:
+        return None if self.row_id is None else f"row {self.row_id}"
+
+    def _run(self) -> str | None:
+        if self.run_id is None:
+            return None
+        steps = {None: "", 0: ", loaded"}
+        step = steps.get(self.operation_seq, f", step {self.operation_seq}")
+        named = f" {self.step_name}" if self.step_name and self.operation_seq else ""
+        about = " ".join(word for word in (self.project, self.period) if word)
+        return f"run {self.run_id[:8]}" + (f" ({about})" if about else "") + step + named
+
+
+class LineageReader(LinkReader, Protocol):
+    """Links, and what the traces at their ends stand for. Ids that a reader does not know are left out of answers."""
+
+    def frames(self, trace_ids: Collection[int]) -> Iterable[TracedFrame]:
+        """The frames that were published under these traces, of each trace in the order of publishing."""
+        ...
+
+    def places(self, trace_ids: Collection[int]) -> Iterable[TracePlace]:
+        """Where these traces were: of each the place that tells most of its origin first."""
+        ...
+
+
+class UnitedLineage(UnitedLinks):
+    """Several readers as one."""
+
+    def __init__(self, readers: Sequence[LineageReader]) -> None:
+        super().__init__(readers)
+        self._lineage_readers = tuple(readers)
+
+    def frames(self, trace_ids: Collection[int]) -> Iterable[TracedFrame]:
+        """The frames that any of the readers has."""
+        for reader in self._lineage_readers:
+            yield from reader.frames(trace_ids)
+
+    def places(self, trace_ids: Collection[int]) -> Iterable[TracePlace]:
+        """The places that any of the readers knows."""
+        for reader in self._lineage_readers:
+            yield from reader.places(trace_ids)

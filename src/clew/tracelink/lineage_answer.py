@@ -1,6 +1,10 @@
-"""The answer to a question about lineage: the traces with how they are linked, and what each of them is."""
+"""The answer to a question about lineage: the traces with how they are linked, and what each of them is.
 
-from collections.abc import Iterable, Mapping
+A lineage graph as an indented tree, for a terminal.
+A lineage graph in the language of Graphviz. Arrows go from parent to child, as data flows.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
@@ -8,15 +12,69 @@ from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import TRACE_NOT_FOUND
-from clew.tracelink.dot import to_dot
-from clew.tracelink.lineage import MAX_DEPTH, MAX_NODES, Direction, LineageGraph, walk
-from clew.tracelink.lineage_reader import LineageReader
-from clew.tracelink.lineage_tree import render_tree
-from clew.tracelink.places import TracedFrame, TracePlace
+from clew.tracelink.lineage import (
+    MAX_DEPTH,
+    MAX_NODES,
+    Direction,
+    LineageGraph,
+    LineageReader,
+    TracedFrame,
+    TracePlace,
+    walk,
+)
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
+
+
+_AGAIN = " (above)"
+_MORE = " …"
+
+
+def render_tree(graph: LineageGraph, label: Callable[[int], str] = str) -> str:
+    """One line per trace. One that stands there already is not unfolded again; `…` is where the walk stopped."""
+    onward = graph.onward()
+    unexpanded = {node.trace_id for node in graph.nodes if not node.expanded}
+    lines: list[str] = []
+    shown: set[int] = set()
+    pending = [(graph.root, "", "")]
+    while pending:
+        trace_id, lead, indent = pending.pop()
+        if trace_id in shown:
+            lines.append(lead + label(trace_id) + _AGAIN)
+            continue
+        shown.add(trace_id)
+        lines.append(lead + label(trace_id) + (_MORE if trace_id in unexpanded else ""))
+        following = onward.get(trace_id, [])
+        branches = [(n, indent + "├─ ", indent + "│  ") for n in following[:-1]]
+        branches += [(n, indent + "└─ ", indent + "   ") for n in following[-1:]]
+        pending.extend(reversed(branches))
+    return "\n".join(lines)
+
+
+def to_dot(graph: LineageGraph, label: Callable[[int], str] = str) -> str:
+    """A digraph; the trace that was asked for is bold, and dashed ones may have more behind them."""
+    lines = ["digraph lineage {", "  rankdir=LR;", "  node [shape=box];"]
+    for node in graph.nodes:
+        attributes = [f"label={_quoted(label(node.trace_id))}"]
+        styles = [
+            style
+            for style, applies in (("bold", node.trace_id == graph.root), ("dashed", not node.expanded))
+            if applies
+        ]
+        if styles:
+            attributes.append(f"style={_quoted(','.join(styles))}")
+        lines.append(f"  {_quoted(str(node.trace_id))} [{', '.join(attributes)}];")
+    lines.extend(f"  {_quoted(str(parent))} -> {_quoted(str(child))};" for child, parent in graph.links)
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
 
 _MOST_FRAMES = 10_000
 """Frames that an answer holds in all: a trace can have been published any number of times."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self
 
-from clew.tracelink.layout import UNTRACED
+from clew.tracelink.ids import UNTRACED
 from clew.tracelink.sbe import (
     GROUP,
     HEADER,

@@ -1,11 +1,16 @@
-"""What is kept of tracing beside the links: frames, windows and artifacts."""
+"""What is kept of tracing beside the links: frames, windows and artifacts.
 
+Which rows the ids of a block belong to: one entry for a block of millions.
+"""
+
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import INVALID_BOUNDS
-from clew.tracelink.links import Link
+from clew.tracelink.ids import TraceIdBlock
+from clew.tracelink.lineage import Link
 
 FrameRow = tuple[int, int, int, int, int, int, int]
 """Stream id, epoch, seq, stage id, time in ns, trace id, status: a frame in the order of its table."""
@@ -99,3 +104,38 @@ class TraceWriter(Protocol):
 
 def _invalid(problem: str) -> UserError:
     return UserError(INVALID_BOUNDS.anywhere(problem=problem))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedBlock:
+    """The frames of a step whose trace ids are one block: frame `first_seq + i` has the id of ordinal i."""
+
+    block: TraceIdBlock
+    run_id: str
+    operation_seq: int
+    """The step that made the rows, 0 for those that were loaded."""
+    stream_id: int
+    epoch: int
+    first_seq: int = 0
+    t_ns: int = 0
+
+    def seq_of(self, trace_id: int) -> int | None:
+        """The place of the frame that has an id, or None if the id is not of this block."""
+        ordinal = self.block.ordinal_of(trace_id)
+        return None if ordinal is None else self.first_seq + ordinal
+
+
+class BlockRegister(Protocol):
+    """Keeps blocks, and finds the one that an id is of."""
+
+    def record(self, published: PublishedBlock) -> None:
+        """Keep a block. The same one again changes nothing."""
+        ...
+
+    def blocks_of(self, trace_ids: Collection[int]) -> Iterable[PublishedBlock]:
+        """The blocks that these ids are of, each once."""
+        ...
+
+    def blocks_of_run(self, run_id: str) -> Iterable[PublishedBlock]:
+        """The blocks of a run in the order of its steps."""
+        ...

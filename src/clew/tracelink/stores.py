@@ -1,13 +1,93 @@
-"""All that a deployment keeps for tracing, in one place."""
+"""All that a deployment keeps for tracing, in one place.
+
+Turning windows into links, long after the outputs were published.
+Letting go of what programs have sent, once it is old.
+"""
 
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Protocol
 
-from clew.tracelink.block_register import BlockRegister
-from clew.tracelink.expansion import WindowExpander
-from clew.tracelink.lineage_reader import LineageReader
-from clew.tracelink.node_lease import LeasePolicy, NodeLeases
-from clew.tracelink.pruning import TracePruner
-from clew.tracelink.records import TraceWriter
+from clew.tracelink.ids import NODE_ID_BITS, SEQUENCE_BITS
+from clew.tracelink.lineage import LineageReader
+from clew.tracelink.node_leases import LeasePolicy, NodeLeases
+from clew.tracelink.records import BlockRegister, TraceWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What an expansion came to."""
+
+    windows: int = 0
+    """Windows that were looked at."""
+    links: int = 0
+    """Links that were not there before."""
+    transactions: int = 0
+
+    def __add__(self, other: "Expansion") -> "Expansion":
+        return Expansion(self.windows + other.windows, self.links + other.links, self.transactions + other.transactions)
+
+
+class WindowExpander(Protocol):
+    """Writes the links that windows stand for."""
+
+    def expand(self, *, since_ms: int = 0, batch_links: int = 20_000) -> Expansion:
+        """Expand the windows of traces minted since then, in transactions of about so many links.
+
+        Frames that come late are found by expanding again; links that are there already are not written twice.
+        """
+        ...
+
+
+_FIRST_PLAUSIBLE_MS: Final = 1_262_304_000_000
+"""The year 2010. Numbers below are ids that somebody has made in another way."""
+_SHIFT: Final = NODE_ID_BITS + SEQUENCE_BITS
+
+
+class Kept(StrEnum):
+    """What is kept of traces that programs send."""
+
+    FRAMES = "frames"
+    LINKS = "links"
+    WINDOWS = "windows"
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """Everything before a moment."""
+
+    before_ms: int
+
+    @classmethod
+    def before(cls, moment: datetime) -> "Age":
+        """What is older than a moment."""
+        return cls(int(moment.timestamp() * 1000))
+
+    @property
+    def before_ns(self) -> int:
+        """The moment as frames tell theirs."""
+        return self.before_ms * 1_000_000
+
+    @property
+    def trace_ids(self) -> tuple[int, int]:
+        """The first and the last trace id that is as old."""
+        return _FIRST_PLAUSIBLE_MS << _SHIFT, (self.before_ms << _SHIFT) - 1
+
+
+class TracePruner(Protocol):
+    """Finds and removes old frames, links and windows."""
+
+    def count(self, kept: Kept, age: Age) -> int:
+        """How many records are so old."""
+        ...
+
+    def prune(self, kept: Kept, age: Age, *, batch: int = 20_000) -> int:
+        """Remove them in transactions of so many, and tell how many there were.
+
+        Frames stay as long as a window that stays reaches as far back: what it was made from can then still be told.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

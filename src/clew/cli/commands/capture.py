@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_file, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_file, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT, WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.app.captures.reading import Capture
+    from clew.captures.reading import Capture
     from clew.cli.run_site import RunSite
 
 _ACTIONS = {"show": (1, 1), "view": (1, 1), "diff": (2, 2), "rm": (1, 100)}
@@ -46,7 +45,7 @@ def capture(
     `show` tells what a capture is and describes its columns, `view` shows its rows without the deleted ones, `diff`
     compares two captures row by row and column by column, `rm` takes captures away.
     """
-    from clew.app.captures.reading import CaptureReader
+    from clew.captures.reading import CaptureReader
     from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)
@@ -76,7 +75,7 @@ def _check(action: str, ids: list[str]) -> None:
 
 
 def _show(capture: "Capture", html: Path | None, session: Session) -> None:
-    from clew.cli.views.capture_page import capture_page
+    from clew.cli.views.captures import capture_page
     from clew.cli.views.page import show
 
     if not capture.record.status.is_over or capture.record.outcome.manifest is None:
@@ -94,7 +93,7 @@ def _show(capture: "Capture", html: Path | None, session: Session) -> None:
 
 
 def _tell_where_it_stands(capture: "Capture", session: Session) -> None:
-    from clew.cli.views.capture_lines import what
+    from clew.cli.views.captures import what
 
     if session.wants_json:
         write_json(capture.to_json())
@@ -103,7 +102,7 @@ def _tell_where_it_stands(capture: "Capture", session: Session) -> None:
 
 
 def _view(capture: "Capture", out: Path | None, limit: int, session: Session) -> None:
-    from clew.cli.views.capture_page import rows_table
+    from clew.cli.views.captures import rows_table
     from clew.cli.views.page import show
 
     rows = capture.rows
@@ -145,7 +144,7 @@ def _write_rows(capture: "Capture", out: Path) -> int:
 
 
 def _diff(before: "Capture", after: "Capture", key: list[str], limit: int, session: Session) -> None:
-    from clew.cli.views.capture_page import diff_page
+    from clew.cli.views.captures import diff_page
     from clew.cli.views.page import show
 
     found = before.diff(after, key=key, examples=limit)
@@ -156,8 +155,8 @@ def _diff(before: "Capture", after: "Capture", key: list[str], limit: int, sessi
 
 
 def _remove(site: "RunSite", captures: list["Capture"], session: Session) -> None:
-    from clew.app.captures.removal import remove_capture
-    from clew.cli.moments import size
+    from clew.captures.removal import remove_capture
+    from clew.cli.formatting import size
 
     freed = sum(remove_capture(each.places, site.state.captures, each.record) for each in captures)
     if session.wants_json:

@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.debug.records import CaptureStatus
+    from clew.captures.records import CaptureStatus
 
 
 def captures(
@@ -33,9 +32,9 @@ def captures(
     _verbose: VerboseOption = False,
 ) -> None:
     """List the rows that runs kept at breakpoints, newest first."""
-    from clew.app.captures.reading import CaptureReader
+    from clew.captures.reading import CaptureReader
     from clew.cli.run_site import open_site
-    from clew.cli.views.capture_page import capture_table
+    from clew.cli.views.captures import capture_table
     from clew.cli.views.page import show
 
     session = context.ensure_object(Session)
@@ -53,7 +52,7 @@ def captures(
 
 
 def _status(word: str) -> "CaptureStatus":
-    from clew.debug.records import CaptureStatus
+    from clew.captures.records import CaptureStatus
 
     names = [each.value for each in CaptureStatus]
     if word.lower() not in names:

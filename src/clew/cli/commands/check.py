@@ -8,13 +8,12 @@ import typer
 
 from clew.cli.colour import bad, error_text, good
 from clew.cli.failure import FAILED
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.formatting import counted, enumerated
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
-from clew.cli.words import counted, enumerated
 
 if TYPE_CHECKING:
-    from clew.app.checking import Check
+    from clew.api.checking import Check
 
 
 def check(

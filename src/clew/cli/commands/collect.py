@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:

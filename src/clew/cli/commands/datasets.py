@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 
@@ -21,10 +20,10 @@ def datasets(
     _verbose: VerboseOption = False,
 ) -> None:
     """List datasets, declared by files or registered by runs."""
-    from clew.app.running.datasets import find_dataset, list_datasets
+    from clew.api.datasets import find_dataset, list_datasets
     from clew.cli.run_site import open_site
     from clew.cli.views.page import show
-    from clew.cli.views.run_tables import dataset_page, dataset_table
+    from clew.cli.views.tables import dataset_page, dataset_table
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:

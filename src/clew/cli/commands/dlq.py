@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.formatting import counted
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
-from clew.cli.words import counted
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
@@ -31,7 +30,7 @@ def dlq(
     """
     from clew.cli.run_site import open_site
     from clew.cli.views.page import show
-    from clew.cli.views.run_tables import dead_letter_table
+    from clew.cli.views.tables import dead_letter_table
 
     session = context.ensure_object(Session)
     if action not in {"list", "replay"}:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.failure import FAILED
-from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
     from clew.cli.run_site import RunSite
-    from clew.runs.projection import Gap
+    from clew.events.reducer import Gap
 
 
 def events(
@@ -40,8 +39,8 @@ def events(
 
 
 def _list(site: "RunSite", run_id: str, session: Session, *, follow: bool) -> None:
-    from clew.app.running.following import events_so_far, follow_events
-    from clew.cli.views.event_lines import event_line
+    from clew.api.event_pages import events_so_far, follow_events
+    from clew.cli.views.tables import event_line
 
     def tell(gap: "Gap") -> None:
         sys.stderr.write(f"event {gap.expected_seq} is missing; what came after it waits\n")
@@ -57,7 +56,7 @@ def _list(site: "RunSite", run_id: str, session: Session, *, follow: bool) -> No
 
 def _verify(site: "RunSite", run_id: str, session: Session) -> int:
     from clew.cli.colour import bad, good
-    from clew.cli.words import counted
+    from clew.cli.formatting import counted
 
     report = site.reader.verify(run_id)
     if session.wants_json:

@@ -5,8 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, terminal_width, write, write_file, write_json
+from clew.cli.output import (
+    EnvironmentOption,
+    JsonOption,
+    RunArgument,
+    VerboseOption,
+    WorkspaceOption,
+    say,
+    terminal_width,
+    write,
+    write_file,
+    write_json,
+)
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -82,9 +92,9 @@ def _named(row: str | None, column: str | None, where: str | None) -> tuple[str 
 def _explained(
     site: "RunSite", run: str, named: tuple[str | None, str | None, str], at: int | None, top: int | None
 ) -> "Explanation":
-    from clew.app.running.explaining import upstream_runs
-    from clew.app.running.tracing import open_trace
     from clew.explain.explaining import explain, row_named
+    from clew.explain.other_runs import upstream_runs
+    from clew.trace.opening import open_trace
 
     traced = open_trace(site.reader.view(run), site.environment)
     row, where, column = named
@@ -93,20 +103,24 @@ def _explained(
 
 
 def _why_not(site: "RunSite", run: str, where: str, output: int | None) -> "WhyNot":
-    from clew.app.running.elsewhere import why_not_in
-    from clew.app.running.tracing import open_trace
+    from clew.explain.elsewhere import why_not_in
+    from clew.trace.opening import open_trace
 
     view = site.reader.view(run)
     trace = open_trace(view, site.environment)
     return why_not_in(
-        view, trace, where, output, environment=site.environment, reader=site.reader, workspace=site.workspace
+        view,
+        trace,
+        where,
+        output,
+        environment=site.environment,
+        reader=site.reader,
+        workspace=site.workspace.loaded.workspace,
     )
 
 
 def _print(answer: "Explanation | WhyNot", session: Session, html: Path | None) -> None:
-    from clew.explain.html_view import as_html
-    from clew.explain.json_view import as_json
-    from clew.explain.text_view import as_text
+    from clew.explain.views import as_html, as_json, as_text
 
     if html is not None:
         write_file(html, as_html(answer))

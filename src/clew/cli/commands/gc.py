@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.failure import FAILED
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.formatting import counted
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
-from clew.cli.words import counted
 
 if TYPE_CHECKING:
-    from clew.app.running.collecting.collector import Garbage
-    from clew.app.running.collecting.journal import RemovalRecord
+    from clew.gc.collector import Garbage
+    from clew.storage.removals import RemovalRecord
 
 _MOST_SHOWN = 50
 
@@ -50,10 +49,10 @@ def gc(
     it has none either, no run is removed. The same goes for --keep-lineage and what `clew collect` has written; that is
     shared by all environments of a state store.
     """
-    from clew.app.running.collecting.journal import Journal
-    from clew.app.running.collecting.opening import collector_of
-    from clew.app.running.collecting.retention import lineage_days_of, retention_of, usual_retention
     from clew.cli.run_site import open_site
+    from clew.gc.removal import collector_of
+    from clew.gc.retention import lineage_days_of, retention_of, usual_retention
+    from clew.storage.removals import Journal
 
     session = context.ensure_object(Session)
     given, lineage_days = retention_of(keep or []), lineage_days_of(keep_lineage)
@@ -73,7 +72,7 @@ def gc(
 
 
 def _tell(garbage: "Garbage", done: str) -> None:
-    from clew.cli.moments import size
+    from clew.cli.formatting import size
     from clew.cli.run_site import short
     from clew.cli.views.page import headed, plain, show
 
@@ -91,7 +90,7 @@ def _tell(garbage: "Garbage", done: str) -> None:
 
 
 def _tell_history(records: "list[RemovalRecord]", session: Session) -> None:
-    from clew.cli.moments import local_time, size
+    from clew.cli.formatting import local_time, size
     from clew.cli.views.page import headed, plain, show
 
     if session.wants_json:

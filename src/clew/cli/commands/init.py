@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.options import JsonOption, VerboseOption
-from clew.cli.output import say, write_json
+from clew.cli.formatting import counted
+from clew.cli.output import JsonOption, VerboseOption, say, write_json
 from clew.cli.session import Session
-from clew.cli.words import counted
 
 
 def init(
@@ -24,7 +23,7 @@ def init(
 
     It is the month close of a general ledger: data of three months, two projects and their scenarios.
     """
-    from clew.app.sample_workspace import write_sample
+    from clew.sample import write_sample
 
     session = context.ensure_object(Session)
     files = write_sample(folder)

@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write, write_json
+from clew.cli.formatting import counted
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write, write_json
 from clew.cli.session import Session
-from clew.cli.words import counted
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.app.running.expansion import Expanded
+    from clew.api.window_expansion import Expanded
     from clew.cli.run_site import RunSite
     from clew.tracelink import Lineage
 
@@ -76,7 +75,7 @@ def _check_usage(trace_id: str | None, *, is_both_ways: bool, expands: bool, nam
 
 
 def _asked(site: "RunSite", trace_id: str, *, goes_down: bool, depth: int, limit: int) -> "Lineage":
-    from clew.app.lineage.reading import lineage_reader
+    from clew.api.lineage import lineage_reader
     from clew.tracelink import Direction, ask_lineage
 
     reader = lineage_reader(site.state, site.environment)
@@ -109,7 +108,7 @@ def _expand(site: "RunSite", run: str | None, session: Session) -> None:
 
 
 def _expanded_runs(site: "RunSite", run: str) -> "list[Expanded]":
-    from clew.app.running.expansion import expand_windows
+    from clew.api.window_expansion import expand_windows
 
     return list(expand_windows(site.workspace, site.state, None if run == _ALL_RUNS else run))
 

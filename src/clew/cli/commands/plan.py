@@ -7,12 +7,11 @@ import typer
 
 from clew.cli.colour import error_text
 from clew.cli.failure import FAILED
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.app.recorded_state import Conflicts
+    from clew.api.recorded_state import Conflicts
     from clew.plan import Plan
 
 
@@ -51,7 +50,7 @@ def plan(
 
 def _print(planned: "Plan", breakpoints: bool) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.plan_page import breakpoint_table, plan_page
+    from clew.cli.views.plan import breakpoint_table, plan_page
 
     if not breakpoints:
         show(*plan_page(planned))

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")]
@@ -22,10 +21,10 @@ def projects(
 
     A project is a draft until it is activated; modified means that its file has changed since.
     """
-    from clew.app.running.projects import list_projects
+    from clew.api.projects import list_projects
     from clew.cli.run_site import open_site
     from clew.cli.views.page import show
-    from clew.cli.views.run_tables import project_table
+    from clew.cli.views.tables import project_table
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:
@@ -50,9 +49,9 @@ def activate(
 
     Later edits of its file do not run before it is activated again.
     """
-    from clew.app.running.actor import actor_name
-    from clew.app.running.projects import activate as activate_project
+    from clew.api.projects import activate as activate_project
     from clew.cli.run_site import open_site
+    from clew.runs.signals import actor_name
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:
@@ -76,9 +75,9 @@ def deactivate(
     _verbose: VerboseOption = False,
 ) -> None:
     """Take a project out of use: it does not run any more."""
-    from clew.app.running.actor import actor_name
-    from clew.app.running.projects import deactivate as deactivate_project
+    from clew.api.projects import deactivate as deactivate_project
     from clew.cli.run_site import open_site
+    from clew.runs.signals import actor_name
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 
@@ -26,9 +25,9 @@ def rm(
     Its history, its trace and what it read are removed. Outputs, versions of datasets and captures stay, and so does
     the fact that the run existed. Captures that are still to be made need --force, and are dropped.
     """
-    from clew.app.running.removal import remove_run
-    from clew.cli.moments import size
+    from clew.cli.formatting import size
     from clew.cli.run_site import open_site, short
+    from clew.gc.removal import remove_run
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:

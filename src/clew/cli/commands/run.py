@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.formatting import counted
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
-from clew.cli.words import counted
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.app.workspace import Workspace
+    from clew.api.workspace import Workspace
     from clew.cli.run_site import RunSite
-    from clew.model import CaptureWish
+    from clew.definitions import CaptureWish
 
 
 _HERE = "leave out --server, where the workspace and its data can be reached from here"
@@ -88,7 +87,7 @@ def run_project(
 def _dry_run(
     workspace: "Workspace", project: str, period: str, wishes: "Sequence[CaptureWish]", session: Session
 ) -> None:
-    from clew.app.running.dry_run import dry_run
+    from clew.api.dry_run import dry_run
     from clew.cli.views.page import grid, plain, show
 
     found = dry_run(workspace, project, period, wishes)
@@ -112,8 +111,8 @@ def _dry_run(
 
 
 def _wishes(root: Path, words: list[str], file: Path | None, session: Session) -> "Sequence[CaptureWish]":
-    from clew.model import capture_wishes_of_data, capture_wishes_of_file
-    from clew.model.files import read_source
+    from clew.definitions import capture_wishes_of_data, capture_wishes_of_file
+    from clew.definitions.kinds import read_source
 
     listed: Sequence[CaptureWish] = ()
     if file is not None:
@@ -131,8 +130,8 @@ def _submit(
     wishes: "Sequence[CaptureWish]",
     session: Session,
 ) -> str:
-    from clew.app.running.projects import choose, is_modified
-    from clew.app.running.starting import RunStarter
+    from clew.api.projects import choose, is_modified
+    from clew.api.starting import RunStarter
 
     choice = choose(site.workspace, site.state, project)
     if not session.wants_json and is_modified(site.workspace, choice):

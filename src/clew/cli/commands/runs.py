@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.runs.status import RunStatus
+    from clew.events.snapshot import RunStatus
 
 
 def runs(
@@ -30,11 +29,11 @@ def runs(
     _verbose: VerboseOption = False,
 ) -> None:
     """List runs, the newest first."""
-    from clew.app.running.reading import record_to_json
     from clew.cli.run_site import open_site
     from clew.cli.views.page import show
-    from clew.cli.views.run_tables import runs_table
+    from clew.cli.views.tables import runs_table
     from clew.runs.request import RunFilter
+    from clew.runs.view import record_to_json
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:
@@ -58,7 +57,7 @@ def runs(
 def _status(name: str | None) -> "RunStatus | None":
     from clew.diagnostics import UserError, did_you_mean
     from clew.diagnostics.codes.commands import WRONG_USAGE
-    from clew.runs.status import RunStatus
+    from clew.events.snapshot import RunStatus
 
     if name is None:
         return None

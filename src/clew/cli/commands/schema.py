@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.options import JsonOption, VerboseOption
-from clew.cli.output import say, write_json
+from clew.cli.output import JsonOption, VerboseOption, say, write_json
 from clew.cli.session import Session
 
 
@@ -22,7 +21,7 @@ def schema(
 
     Editors use it to complete keys and to check while you type.
     """
-    from clew.model.schemas import SCHEMA_PLACES, schema_of
+    from clew.definitions.schemas import SCHEMA_PLACES, schema_of
 
     session = context.ensure_object(Session)
     if kind is not None:

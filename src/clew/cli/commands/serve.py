@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -76,7 +75,7 @@ def _told(session: Session) -> "Told":
 
 
 def _worker_lines() -> "Listener":
-    from clew.cli.views.worker_lines import WorkerLines
+    from clew.cli.views.progress import WorkerLines
     from clew.server.serving import Listener
 
     lines = WorkerLines(say=say)

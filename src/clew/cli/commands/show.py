@@ -2,8 +2,7 @@
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 
@@ -18,8 +17,7 @@ def show(
     """Show a run: its steps, its outputs, why it failed."""
     from clew.cli.run_site import open_site
     from clew.cli.views import page
-    from clew.cli.views.run_end import end_lines
-    from clew.cli.views.run_page import run_page
+    from clew.cli.views.run import end_lines, run_page
 
     session = context.ensure_object(Session)
     with open_site(session, workspace, environment) as site:

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.failure import DONE, FAILED
-from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.app.running.signalling import SignalOutcome
+    from clew.api.signalling import SignalOutcome
     from clew.runs.signals import SignalType
 
 
@@ -45,7 +44,7 @@ def signal(
     The decision is recorded with its reason. Where the signal makes the run go on and the state store is a file of this
     machine, the run is driven here, as by `clew run`.
     """
-    from clew.app.running.signalling import send_signal
+    from clew.api.signalling import send_signal
     from clew.cli.run_site import open_site
 
     session = context.ensure_object(Session)

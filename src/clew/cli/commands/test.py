@@ -7,14 +7,13 @@ import typer
 
 from clew.cli.colour import bad, good
 from clew.cli.failure import FAILED
-from clew.cli.options import JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.formatting import counted
+from clew.cli.output import JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
-from clew.cli.words import counted
 
 if TYPE_CHECKING:
-    from clew.app.scenarios.running import ScenarioResult
-    from clew.app.scenarios.testing import ScenarioTests, TestReport
+    from clew.scenarios.running import ScenarioResult
+    from clew.scenarios.testing import ScenarioTests, TestReport
 
 
 def run_scenarios(
@@ -51,7 +50,7 @@ def run_scenarios(
 
 def _run(tests: "ScenarioTests") -> "TestReport":
     """Run them with a moving line on a terminal; those that fail are shown as they do."""
-    from clew.cli.views.scenario_results import result_lines, scenario_progress
+    from clew.cli.views.scenarios import result_lines, scenario_progress
 
     with scenario_progress(tests.count) as progress:
 
@@ -74,9 +73,9 @@ def _summary(report: "TestReport") -> str:
 
 
 def _write_junit(report: "TestReport", file: Path) -> None:
-    from clew.app.scenarios.junit import junit_xml
     from clew.diagnostics import UserError
     from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
+    from clew.scenarios.testing import junit_xml
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

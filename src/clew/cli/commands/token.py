@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
+    from clew.auth.roles import AccessRole
     from clew.cli.run_site import RunSite
-    from clew.runs.access.roles import AccessRole
 
 _ACTIONS = ("create", "list", "revoke")
 
@@ -60,7 +59,7 @@ def token(
 
 
 def _create(site: "RunSite", session: Session, name: str, role: "AccessRole", tenant: str | None, days: int) -> None:
-    from clew.app.access import create_token
+    from clew.api.tokens import create_token
 
     minted = create_token(site.state, site.environment, name=name, role=role, tenant=tenant, days=days)
     if session.wants_json:
@@ -73,7 +72,7 @@ def _create(site: "RunSite", session: Session, name: str, role: "AccessRole", te
 
 def _list(site: "RunSite", session: Session) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.token_table import token_table
+    from clew.cli.views.tables import token_table
     from clew.runs.clock import utc_now
 
     tokens = site.state.tokens.tokens()
@@ -86,7 +85,7 @@ def _list(site: "RunSite", session: Session) -> None:
 
 
 def _revoke(site: "RunSite", session: Session, token_id: str) -> None:
-    from clew.app.access import revoke_token
+    from clew.api.tokens import revoke_token
 
     revoked = revoke_token(site.state, token_id)
     if session.wants_json:
@@ -96,7 +95,7 @@ def _revoke(site: "RunSite", session: Session, token_id: str) -> None:
 
 
 def _role(name: str) -> "AccessRole":
-    from clew.runs.access.roles import AccessRole
+    from clew.auth.roles import AccessRole
 
     known = [each.value for each in AccessRole]
     if name.lower() not in known:

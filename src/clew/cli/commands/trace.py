@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.failure import NOT_FOUND
-from clew.cli.options import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -41,8 +40,8 @@ def trace(
     --step everything that one step did (to the rows of --where), with --at the state after a step; without any of them
     the counts of each step.
     """
-    from clew.app.running.tracing import open_trace
     from clew.cli.run_site import open_site
+    from clew.trace.opening import open_trace
 
     session = context.ensure_object(Session)
     _check(row=row, step=step, at=at, where=where, after=after)
@@ -81,7 +80,7 @@ def _check(**given: object) -> None:
 
 def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.trace_page import state_page
+    from clew.cli.views.trace import state_page
 
     if at is not None:
         state = traced.state(row, at)
@@ -101,7 +100,7 @@ def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> 
 
 def _show_history(traced: "RunTrace", history: "RowHistory") -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.trace_page import history_page
+    from clew.cli.views.trace import history_page
 
     name = traced.name(history.row_id, history.entries[-1].full_state)
     show(history_page(history, name, traced.run.last))
@@ -109,7 +108,7 @@ def _show_history(traced: "RunTrace", history: "RowHistory") -> None:
 
 def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.trace_page import step_page
+    from clew.cli.views.trace import step_page
 
     records = traced.step_rows(step, wanted.limit, wanted.after, wanted.where)
     if session.wants_json:
@@ -120,7 +119,7 @@ def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -
 
 def _many_rows(traced: "RunTrace", at: int | None, wanted: Wanted, session: Session) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.trace_page import found_page
+    from clew.cli.views.trace import found_page
     from clew.lang.typed import columns_of
 
     found = traced.search(wanted.where, at, wanted.limit, wanted.after)
@@ -142,7 +141,7 @@ def _many_rows(traced: "RunTrace", at: int | None, wanted: Wanted, session: Sess
 
 def _counts(traced: "RunTrace", session: Session) -> None:
     from clew.cli.views.page import show
-    from clew.cli.views.trace_page import counts_page
+    from clew.cli.views.trace import counts_page
 
     counts = traced.counts()
     if session.wants_json:

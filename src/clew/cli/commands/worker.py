@@ -2,8 +2,7 @@
 
 import typer
 
-from clew.cli.options import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption
-from clew.cli.output import say, write_json
+from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
 
 
@@ -20,10 +19,10 @@ def worker(
     and delivers events to the buses. SIGTERM and Ctrl-C let the present step come to its end and give the run back.
     With --json the runs that were worked on are printed at the end.
     """
-    from clew.app.captures.postlude import after_runs
-    from clew.app.running.starting import RunStarter
+    from clew.api.starting import RunStarter
+    from clew.captures.postlude import after_runs
     from clew.cli.run_site import open_site
-    from clew.cli.views.worker_lines import WorkerLines
+    from clew.cli.views.progress import WorkerLines
     from clew.runs.worker import stop_on_signals, worker_name
 
     session = context.ensure_object(Session)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from clew.cli.words import enumerated
+from clew.cli.formatting import enumerated
 from clew.lang import text_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import SourceColumn

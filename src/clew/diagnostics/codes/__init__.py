@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from clew.diagnostics.code import Code
+from clew.diagnostics.codes.captures import DEBUG_CODES
 from clew.diagnostics.codes.commands import COMMAND_CODES
-from clew.diagnostics.codes.debug import DEBUG_CODES
 from clew.diagnostics.codes.engine import ENGINE_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
@@ -13,6 +12,7 @@ from clew.diagnostics.codes.server import SERVER_CODES
 from clew.diagnostics.codes.trace import TRACE_CODES
 from clew.diagnostics.codes.tracelink import TRACELINK_CODES
 from clew.diagnostics.codes.workspace import WORKSPACE_CODES
+from clew.diagnostics.diagnostic import Code
 
 FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Expressions": LANGUAGE_CODES,

@@ -1,6 +1,6 @@
 """What can be wrong with a command itself rather than with what it works on."""
 
-from clew.diagnostics.code import Code, Nature
+from clew.diagnostics.diagnostic import Code, Nature
 
 WRONG_USAGE = Code(
     "WrongUsage",

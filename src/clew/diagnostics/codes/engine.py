@@ -1,6 +1,6 @@
 """What can go wrong while a run reads, changes and writes data."""
 
-from clew.diagnostics.code import Code
+from clew.diagnostics.diagnostic import Code
 
 SOURCE_UNAVAILABLE = Code(
     "SourceUnavailable",

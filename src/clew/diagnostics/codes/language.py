@@ -1,6 +1,6 @@
 """What can be wrong with an expression."""
 
-from clew.diagnostics.code import Code
+from clew.diagnostics.diagnostic import Code
 
 SYNTAX_ERROR = Code(
     "SyntaxError",

@@ -1,6 +1,6 @@
 """What can be wrong with a project as a whole: found by the compiler."""
 
-from clew.diagnostics.code import Code
+from clew.diagnostics.diagnostic import Code
 
 UNKNOWN_SELECTOR = Code(
     "UnknownSelector",

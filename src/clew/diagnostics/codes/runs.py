@@ -1,6 +1,6 @@
 """What can go wrong with runs, their signals and the store that keeps them."""
 
-from clew.diagnostics.code import Code, Nature
+from clew.diagnostics.diagnostic import Code, Nature
 
 RUN_NOT_FOUND = Code(
     "RunNotFound",

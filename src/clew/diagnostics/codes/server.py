@@ -1,6 +1,6 @@
 """What can be wrong with a request over HTTP, with who makes it, or with how the server is started."""
 
-from clew.diagnostics.code import Code, Nature
+from clew.diagnostics.diagnostic import Code, Nature
 
 NOT_SIGNED_IN = Code(
     "NotSignedIn",

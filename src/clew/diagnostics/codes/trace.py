@@ -1,6 +1,6 @@
 """What can be wrong with reading a trace, and with asking why."""
 
-from clew.diagnostics.code import Code, Nature
+from clew.diagnostics.diagnostic import Code, Nature
 
 ROW_NOT_FOUND = Code(
     "RowNotFound",

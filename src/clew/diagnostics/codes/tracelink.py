@@ -1,6 +1,6 @@
 """What can be wrong with trace ids, node ids and the messages that carry them."""
 
-from clew.diagnostics.code import Code, Nature
+from clew.diagnostics.diagnostic import Code, Nature
 
 INVALID_TRACE_MESSAGE = Code(
     "InvalidTraceMessage",

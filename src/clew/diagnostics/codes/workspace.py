@@ -1,6 +1,6 @@
 """What can be wrong with the files of a workspace."""
 
-from clew.diagnostics.code import Code, Nature
+from clew.diagnostics.diagnostic import Code, Nature
 
 WORKSPACE_NOT_FOUND = Code(
     "WorkspaceNotFound",

@@ -1,6 +1,6 @@
 """Planning each type of operation."""
 
-from clew.model import Aggregate, Append, Delete, Output, Update
+from clew.definitions import Aggregate, Append, Delete, Output, Update
 from clew.plan.operations.aggregate import plan_aggregate
 from clew.plan.operations.append import plan_append
 from clew.plan.operations.context import Context, Outcome, State

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from clew.definitions import Aggregate
 from clew.lang import Scope
 from clew.lang.types import NULL
-from clew.model import Aggregate
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
 from clew.plan.lineage import Origins

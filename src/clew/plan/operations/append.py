@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
+from clew.definitions import Append, AppendAggregation
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.project import APPEND_COLUMN_MISMATCH
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
@@ -10,7 +11,6 @@ from clew.lang import Scope, Table
 from clew.lang.conversion import assignable
 from clew.lang.typed import ColumnValue
 from clew.lang.types import NULL, Type
-from clew.model import Append, AppendAggregation
 from clew.plan.columns import KEPT_COLUMNS, UNDERIVED_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import converted

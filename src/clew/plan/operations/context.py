@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from clew.definitions import ExpressionText
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, RESERVED_COLUMN
 from clew.lang import Scope, Table, parse
 from clew.lang.syntax import Reference
 from clew.lang.typed import ColumnValue, columns_of
-from clew.model import ExpressionText
 from clew.plan.catalogue import Catalogue
 from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS, Column, Schema
 from clew.plan.datasets import DatasetUse

@@ -1,6 +1,6 @@
 """Planning a delete."""
 
-from clew.model import Delete
+from clew.definitions import Delete
 from clew.plan.operations.context import Context, Outcome, reads
 from clew.plan.steps import DeleteStep
 

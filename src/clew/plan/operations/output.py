@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import assert_never
 
+from clew.definitions import LocationDestination, Output, PathDestination, Scalar, TableDestination
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
-from clew.model import LocationDestination, Output, PathDestination, Scalar, TableDestination
-from clew.plan.labels import is_label
+from clew.plan.names import is_label
 from clew.plan.operations.context import Context, Outcome, reads
 from clew.plan.steps import Destination, OutputStep
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from clew.definitions import RuntimeJoin, Update
 from clew.diagnostics import Span
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import Scope, Table
 from clew.lang.types import NULL
-from clew.model import RuntimeJoin, Update
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
 from clew.plan.operations.context import Context, Outcome, State, dataset_table, reads

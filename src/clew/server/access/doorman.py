@@ -1,23 +1,113 @@
-"""Lets people in: by token, by session, by the link that an embedded server prints."""
+"""Attempts to sign in, counted by address, so that nobody tries for ever.
+
+Who makes a request.
+Lets people in: by token, by session, by the link that an embedded server prints.
+"""
 
 import hashlib
 import hmac
+import math
 import secrets
 import threading
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from clew.app.running.actor import actor_name
-from clew.app.running.state import State
-from clew.diagnostics import UserError
-from clew.diagnostics.codes.server import NOT_SIGNED_IN
-from clew.runs.access.browser_sessions import BrowserSession
-from clew.runs.access.roles import AccessRole
-from clew.runs.access.tokens import ApiToken, digest, verified
+from clew.api.state import State
+from clew.auth.roles import AccessRole, Permission
+from clew.auth.tokens import ApiToken, BrowserSession, digest, verified
+from clew.diagnostics import TransientFailure, UserError
+from clew.diagnostics.codes.server import FORBIDDEN, NOT_SIGNED_IN, TOO_MANY_ATTEMPTS
 from clew.runs.clock import Clock, utc_now
-from clew.server.access.attempts import LoginAttempts
-from clew.server.access.caller import Caller, by_session, by_token
+from clew.runs.signals import Actor, actor_name
 from clew.server.settings import ServerSettings
+
+_MOST_ADDRESSES = 10_000
+
+
+class LoginAttempts:
+    """Remembers failures of the last minutes, in memory."""
+
+    def __init__(
+        self, *, most: int = 10, window_s: float = 300.0, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
+        self._window_s = window_s
+        self._monotonic = monotonic
+        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def require_patience(self, address: str) -> None:
+        """TransientFailure TooManyAttempts while an address has failed too often."""
+        with self._lock:
+            failures = self._recent(address)
+            if len(failures) < self._most:
+                return
+            wait_s = failures[0] + self._window_s - self._monotonic()
+        raise TransientFailure(TOO_MANY_ATTEMPTS.anywhere(retry_after_s=max(1, math.ceil(wait_s))))
+
+    def failed(self, address: str) -> None:
+        """Count a failure."""
+        with self._lock:
+            self._recent(address).append(self._monotonic())
+            self._failures.move_to_end(address)
+            while len(self._failures) > _MOST_ADDRESSES:
+                self._failures.popitem(last=False)
+
+    def succeeded(self, address: str) -> None:
+        """Forget the failures of an address."""
+        with self._lock:
+            self._failures.pop(address, None)
+
+    def _recent(self, address: str) -> deque[float]:
+        failures = self._failures.setdefault(address, deque())
+        while failures and failures[0] <= self._monotonic() - self._window_s:
+            failures.popleft()
+        return failures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody whom a token or a browser session has identified."""
+
+    name: str
+    role: AccessRole
+    tenant_id: str
+    token_id: str | None = None
+    csrf: str | None = None
+    """What forms of this session have to send back; None for tokens, which no browser sends by itself."""
+
+    @property
+    def actor(self) -> Actor:
+        """The caller as the sender of signals."""
+        return Actor(self.name, self.role.signal_role, self.tenant_id)
+
+    def may(self, permission: Permission) -> bool:
+        """Whether the role allows something."""
+        return permission in self.role.permissions
+
+    def require(self, permission: Permission) -> None:
+        """UserError Forbidden where the role does not allow something."""
+        if not self.may(permission):
+            raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role.value} may not {permission.value}"))
+
+    def require_tenant(self, tenant_id: str) -> None:
+        """UserError Forbidden where something belongs to another tenant."""
+        if self.tenant_id != tenant_id:
+            raise UserError(FORBIDDEN.anywhere(problem="this workspace belongs to another tenant"))
+
+
+def by_token(token: ApiToken) -> Caller:
+    """The holder of a token."""
+    return Caller(name=token.name, role=token.role, tenant_id=token.tenant_id, token_id=token.token_id)
+
+
+def by_session(session: BrowserSession, csrf: str) -> Caller:
+    """Somebody in a browser."""
+    return Caller(
+        name=session.name, role=session.role, tenant_id=session.tenant_id, token_id=session.token_id, csrf=csrf
+    )
 
 
 @dataclass

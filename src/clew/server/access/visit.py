@@ -6,28 +6,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from clew.app.running.elsewhere import why_not_in
-from clew.app.running.explaining import upstream_runs
-from clew.app.running.reading import RunReader
-from clew.app.workspace import Workspace
+from clew.api.run_view import RunReader
+from clew.api.workspace import Workspace
+from clew.auth.access_log import AccessRecord, Subject
+from clew.auth.roles import Permission
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
+from clew.explain.elsewhere import why_not_in
 from clew.explain.explaining import explain
+from clew.explain.other_runs import upstream_runs
 from clew.explain.tree import Explanation
 from clew.explain.why_not import WhyNot
-from clew.runs.access.access_log import AccessRecord, Subject
-from clew.runs.access.roles import Permission
 from clew.runs.clock import utc_now
 from clew.runs.request import RunRecord
-from clew.server.access.caller import Caller
-from clew.server.access.doorman import Doorman
-from clew.server.access.forgery import require_own_page
+from clew.server.access.doorman import Caller, Doorman
+from clew.server.protection.middleware import require_own_page
 from clew.server.settings import ServerSettings
 from clew.server.site import Site
 from clew.trace.reader import RunTrace
 
 if TYPE_CHECKING:
-    from clew.app.running.starting import RunStarter
+    from clew.api.starting import RunStarter
 
 _BEARER = "bearer "
 _LONGEST_DETAIL = 2000
@@ -61,7 +60,7 @@ class Visit:
     @property
     def starter(self) -> "RunStarter":
         """Asks for runs in the name of the caller."""
-        from clew.app.running.starting import RunStarter  # noqa: PLC0415 - it brings the libraries of Spark
+        from clew.api.starting import RunStarter  # noqa: PLC0415 - it brings the libraries of Spark
 
         return RunStarter(
             self.workspace,
@@ -96,7 +95,7 @@ class Visit:
             output,
             environment=self.site.environment,
             reader=self.runs,
-            workspace=self.site.workspace if is_own else None,
+            workspace=self.site.workspace.loaded.workspace if is_own else None,
         )
 
     def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from clew.app.captures.reading import CaptureReader
-from clew.debug.records import CaptureStatus
-from clew.runs.access.access_log import Subject
+from clew.auth.access_log import Subject
+from clew.captures.reading import CaptureReader
+from clew.captures.records import CaptureStatus
 from clew.server.access.visit import CaptureVisit, Visit
 from clew.server.api.documents import (
     CaptureDiffDocument,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from clew.app.running.event_pages import event_page
+from clew.api.event_pages import event_page
 from clew.diagnostics import ClewError
 from clew.server.access.visit import RunVisit, caller_or_none
 from clew.server.api.documents import EventsDocument, VerificationDocument

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse
 
-from clew.app.lineage.reading import lineage_reader
-from clew.runs.access.access_log import Subject
+from clew.api.lineage import lineage_reader
+from clew.auth.access_log import Subject
 from clew.server.access.visit import RowVisit
 from clew.server.api.documents import LineageDocument
 from clew.tracelink import Direction, ask_lineage

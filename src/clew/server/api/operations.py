@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from clew.runs.access.roles import Permission
+from clew.auth.roles import Permission
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.documents import AccessDocument, CallerDocument, DeadLettersDocument, ReplayedDocument
 

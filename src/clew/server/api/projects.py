@@ -6,15 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 
-from clew.app.running.datasets import find_dataset, list_datasets
-from clew.app.running.plans import is_kept, kept_plan
-from clew.app.running.projects import activate, deactivate, list_projects, project_version, show_project
+from clew.api.datasets import find_dataset, list_datasets
+from clew.api.projects import activate, deactivate, list_projects, project_version, show_project
+from clew.auth.access_log import Subject
+from clew.auth.roles import Permission
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_ADDRESS
 from clew.plan import plan_to_json
 from clew.plan.json_form import breakpoints_to_json
-from clew.runs.access.access_log import Subject
-from clew.runs.access.roles import Permission
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.documents import (
     DatasetDocument,
@@ -26,6 +25,7 @@ from clew.server.api.documents import (
     VersionDocument,
 )
 from clew.server.api.etags import unchanging
+from clew.storage.plans import is_kept, kept_plan
 
 router = APIRouter(tags=["workspace"])
 

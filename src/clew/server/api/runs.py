@@ -5,18 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from clew.app.running.event_pages import gap_to_json
-from clew.app.running.reading import record_to_json
-from clew.app.running.signalling import send_signal
+from clew.api.event_pages import gap_to_json
+from clew.api.signalling import send_signal
+from clew.auth.roles import Permission
+from clew.definitions import capture_wishes_of_data
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.diagnostics.codes.server import INVALID_REQUEST
-from clew.model import capture_wishes_of_data
+from clew.events.snapshot import RunStatus
 from clew.plan import plan_to_json
-from clew.runs.access.roles import Permission
 from clew.runs.request import RunFilter
 from clew.runs.signals import SignalType
-from clew.runs.status import RunStatus
+from clew.runs.view import record_to_json
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.cursors import cursor_of, item_of
 from clew.server.api.documents import (

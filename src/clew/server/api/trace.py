@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from clew.auth.access_log import Subject
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.explain.explaining import row_named
-from clew.explain.json_view import as_json
-from clew.runs.access.access_log import Subject
+from clew.explain.views import as_json
 from clew.server.access.visit import RowVisit, RunVisit
 from clew.server.api.documents import (
     ExplanationDocument,
@@ -21,7 +21,7 @@ from clew.server.api.documents import (
     WhyNotDocument,
 )
 from clew.server.api.etags import unchanging
-from clew.trace.ordering import Order
+from clew.trace.row_sets import Order
 
 router = APIRouter(tags=["rows"])
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 
-from clew.app.captures.reading import Capture
-from clew.debug.diffing import CaptureDiff, ColumnPair, RowChange, ValueChange
-from clew.debug.statistics import Bin, ColumnStatistics, Statistics
+from clew.captures.differences import CaptureDiff, ColumnPair, RowChange, ValueChange
+from clew.captures.reading import Capture
+from clew.captures.statistics import Bin, ColumnStatistics, Statistics
 from clew.lang.typed import Value
 from clew.lang.types import Kind, parse_type
 from clew.server.pages import addresses, words
 from clew.server.pages.words import Cell
-from clew.trace.json_values import JsonValue
+from clew.trace.values import JsonValue
 
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 PLOT_WIDTH, PLOT_HEIGHT = 240, 56

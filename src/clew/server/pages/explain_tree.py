@@ -21,8 +21,7 @@ from clew.explain.tree import (
 )
 from clew.lang.typed import Value
 from clew.server.pages import addresses, words
-from clew.server.pages.explain_nodes import Formula, InRun, Joined, Node, Rest, Share, source_line
-from clew.server.pages.substitution import Piece, with_values
+from clew.server.pages.explain_nodes import Formula, InRun, Joined, Node, Piece, Rest, Share, source_line, with_values
 from clew.server.pages.words import Cell
 
 _MORE = (5, 50, 500)

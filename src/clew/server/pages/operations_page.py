@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clew.runs.activity import HeldLease, OutboxLoad
-from clew.runs.limits import QueuePolicy
-from clew.runs.queue import Load
+from clew.events.snapshot import RunStatus
+from clew.runs.limits import Load, QueuePolicy
 from clew.runs.request import RunRecord
-from clew.runs.status import RunStatus
-from clew.runs.stores import DeadLetter
+from clew.runs.stores import DeadLetter, HeldLease, OutboxLoad
 from clew.server.pages import addresses, words
 from clew.server.pages.runs_page import version_text
 

@@ -1,16 +1,25 @@
-"""Templates: everything that is put into one is escaped, and a name that is not there is an error."""
+"""Templates: everything that is put into one is escaped, and a name that is not there is an error.
 
-from collections.abc import Iterator, Mapping
+What is around every page: sections, who is there, scripts.
+How a page is answered: as HTML for people, as JSON for programs, from the same reading.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Never
+from typing import Annotated, Never
 from uuid import uuid4
 
+from fastapi import Depends, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, FileSystemLoader, Undefined
 from markupsafe import Markup
 
+from clew.auth.roles import Permission
+from clew.server.access.visit import Visit
+from clew.server.errors import is_for_programs
 from clew.server.pages import addresses
 
 FOLDER = Path(__file__).parent
@@ -72,3 +81,93 @@ class Templates:
     def render(self, name: str, **context: object) -> str:
         """A template with what it shows."""
         return self.environment.get_template(name).render(**context)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """An entry of the navigation."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The frame of a page."""
+
+    sections: tuple[Section, ...]
+    section: str
+    workspace: str
+    environment: str
+    user: str
+    role: str
+    csrf: str | None
+    may_read_rows: bool
+    scripts: tuple[str, ...]
+    json_address: str | None
+
+
+_SECTIONS = (
+    (Section("Runs", "/runs"), Permission.READ_RUNS),
+    (Section("Projects", "/projects"), Permission.READ_RUNS),
+    (Section("Datasets", "/datasets"), Permission.READ_RUNS),
+    (Section("Lineage", "/lineage"), Permission.READ_RUNS),
+    (Section("Captures", "/captures"), Permission.READ_CAPTURES),
+    (Section("Operations", "/operations"), Permission.READ_RUNS),
+)
+
+
+def shell(visit: Visit, section: str, *, scripts: tuple[str, ...] = (), json_address: str | None = None) -> Shell:
+    """The frame of a page for somebody. What they may not see is not offered."""
+    caller, site = visit.caller, visit.site
+    return Shell(
+        sections=tuple(each for each, permission in _SECTIONS if caller.may(permission)),
+        section=section,
+        workspace=site.live.current().name,
+        environment=site.environment.name,
+        user=caller.name,
+        role=caller.role.value,
+        csrf=caller.csrf,
+        may_read_rows=caller.may(Permission.READ_ROWS),
+        scripts=scripts,
+        json_address=json_address,
+    )
+
+
+class Desk:
+    """Writes the answer to one request."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    @property
+    def templates(self) -> Templates:
+        """The templates of the application."""
+        found: Templates = self._request.app.state.templates
+        return found
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether the answer goes to a program."""
+        return is_for_programs(self._request)
+
+    def page(
+        self,
+        visit: Visit,
+        template: str,
+        *,
+        section: str,
+        page: Callable[[], object],
+        document: Callable[[], Mapping[str, object]],
+        scripts: tuple[str, ...] = (),
+    ) -> Response:
+        """A page, or the document that it shows. Only one of the two is made."""
+        if self.wants_json:
+            return JSONResponse(dict(document()))
+        url = self._request.url
+        address = addresses.as_json(f"{url.path}?{url.query}" if url.query else url.path)
+        frame = shell(visit, section, scripts=scripts, json_address=address)
+        return HTMLResponse(self.templates.render(template, page=page(), shell=frame))
+
+
+AtDesk = Annotated[Desk, Depends(Desk)]

@@ -6,14 +6,14 @@ from typing import Literal
 
 from clew.diagnostics import UserError, render
 from clew.lang.types import Kind
-from clew.plan.row_names import names_of_dataset
+from clew.plan.names import names_of_dataset
 from clew.server.pages import addresses, words
-from clew.server.pages.steps import Stepper, stepper
+from clew.server.pages.row_page import Stepper, stepper
 from clew.server.pages.words import Cell
-from clew.trace.ordering import Order
 from clew.trace.reader import RunTrace
 from clew.trace.records import State
 from clew.trace.results import FoundRow, FoundRows
+from clew.trace.row_sets import Order
 
 PAGE = 50
 _SYSTEM = frozenset({"_period", "_labels", "_deleted"})

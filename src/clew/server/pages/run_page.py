@@ -1,22 +1,139 @@
-"""A run: its steps in time, what it read and wrote, what went wrong, and what may be done about it."""
+"""A run: its steps in time, what it read and wrote, what went wrong, and what may be done about it.
+
+The lines of a file that define one operation, to be shown beside what became of it.
+The events of a run in lines.
+The signals that somebody may send to a run in its present state.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clew.app.running.reading import RunView, sources_of
-from clew.debug.records import CaptureRecord
-from clew.diagnostics import Diagnostic
-from clew.runs.events.envelope import StoredEvent
-from clew.runs.signals import SignalType
-from clew.runs.status import RunStatus
+from clew.api.run_view import RunView
+from clew.captures.records import CaptureRecord
+from clew.diagnostics import Diagnostic, Span
+from clew.diagnostics.diagnostic import LINE_BREAK
+from clew.events.envelope import StoredEvent
+from clew.events.sentences import OF_STEPS, sentence
+from clew.events.snapshot import RunSnapshot, RunStatus
+from clew.runs.request import RunRecord
+from clew.runs.signal_rules import rule_refusal
+from clew.runs.signals import Signal, SignalType
 from clew.server.pages import addresses, words
-from clew.server.pages.definitions import Excerpt, operation_excerpt
-from clew.server.pages.event_words import EventLine, event_line
 from clew.server.pages.runs_page import rows_changed, version_text
-from clew.server.pages.signals import SignalButton, signal_buttons
 from clew.server.pages.timeline import Timeline, timeline
-from clew.trace.layout import Part
+from clew.storage.committed import sources_of
+from clew.storage.parts import Part
+
+_MOST_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file with their numbers."""
+
+    file: str
+    lines: tuple[tuple[int, str], ...]
+    marked: int | None
+    """The number of the line that matters most."""
+
+
+def operation_excerpt(source: str, place: Span) -> Excerpt | None:
+    """The item of a YAML list that a place is in; None where the file has no such line any more."""
+    lines = LINE_BREAK.split(source)
+    if not 1 <= place.line <= len(lines):
+        return None
+    first = _first_line(lines, place.line - 1)
+    inside = _indentation(lines[first])
+    last = first
+    for number in range(first + 1, min(len(lines), first + _MOST_LINES)):
+        text = lines[number]
+        if text.strip() and _indentation(text) <= inside:
+            break
+        if text.strip():
+            last = number
+    shown = lines[first : last + 1]
+    margin = min((_indentation(text) for text in shown if text.strip()), default=0)
+    numbered = tuple((first + 1 + offset, text[margin:]) for offset, text in enumerate(shown))
+    return Excerpt(place.file, numbered, place.line if place.line != first + 1 else None)
+
+
+def _first_line(lines: Sequence[str], index: int) -> int:
+    """The line with the dash of the item."""
+    own = _indentation(lines[index])
+    for number in range(index, -1, -1):
+        text = lines[number]
+        if text.lstrip().startswith("- ") and (number == index or _indentation(text) < own):
+            return number
+    return index
+
+
+def _indentation(text: str) -> int:
+    return len(text) - len(text.lstrip(" "))
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """An event of the history."""
+
+    run_seq: int
+    moment: str
+    event: str
+    step: str
+    said: str
+
+
+def event_line(event: StoredEvent) -> EventLine:
+    """Number, time, type, step and what it says."""
+    step = event.step_id if isinstance(event.body, OF_STEPS) else ""
+    attempt = f" (attempt {event.logical_attempt_id})" if step and event.logical_attempt_id > 1 else ""
+    moment = words.second(event.emitted_at)
+    return EventLine(event.run_seq, moment, event.event_type, step, f"{sentence(event.body)}{attempt}")
+
+
+_WORDS = {
+    SignalType.APPROVE: ("Approve", "The run starts as soon as a worker is free."),
+    SignalType.PAUSE: ("Pause", "The run stands still after the step that is under way."),
+    SignalType.RESUME: ("Resume", "The run goes on with its next step."),
+    SignalType.RETRY_STEP: (
+        "Retry step",
+        "Another attempt at the step that failed, with what was committed before it.",
+    ),
+    SignalType.SKIP_STEP: ("Skip step", "The run goes on without the step that failed. This changes results."),
+    SignalType.RETRY_RUN: ("Run again", "A new run of the same project for the same period."),
+    SignalType.CANCEL: ("Cancel", "The run ends. What was published stays."),
+}
+_OF_A_STEP = frozenset({SignalType.RETRY_STEP, SignalType.SKIP_STEP})
+_GRAVE = frozenset({SignalType.SKIP_STEP, SignalType.CANCEL})
+
+
+@dataclass(frozen=True, slots=True)
+class SignalButton:
+    """A signal that can be sent now."""
+
+    signal: SignalType
+    title: str
+    meaning: str
+    step_id: str | None
+    is_grave: bool
+    """Whether it cannot be taken back."""
+
+
+def signal_buttons(
+    record: RunRecord, snapshot: RunSnapshot, may_send: Callable[[SignalType], bool]
+) -> tuple[SignalButton, ...]:
+    """The signals that the role allows and the state of the run makes sense of."""
+    found = list[SignalButton]()
+    for signal, (title, meaning) in _WORDS.items():
+        step = snapshot.failed_step if signal in _OF_A_STEP else None
+        if not may_send(signal) or (signal in _OF_A_STEP and step is None):
+            continue
+        told = Signal(signal_id="", run_id=record.run_id, type=signal, step_id=step)
+        if rule_refusal(told, record, snapshot) is None:
+            label = f"{title} {step}" if step is not None else title
+            found.append(SignalButton(signal, label, meaning, step, signal in _GRAVE))
+    return tuple(found)
+
 
 _READABLE = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 

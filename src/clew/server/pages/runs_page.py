@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.runs.request import RunRecord
-from clew.runs.snapshot import RunSnapshot
-from clew.runs.status import RunStatus
 from clew.server.pages import addresses, words
 
 _CHANGING = ("rows_updated", "rows_created", "rows_deleted")

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from clew.app.running.reading import LOAD_STEP
-from clew.runs.snapshot import RunSnapshot, StepSnapshot
-from clew.runs.status import StepStatus
+from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
 from clew.server.pages import words
+from clew.storage.committed import LOAD_STEP
 
 AXIS = 1000
 """The length of the axis in units of the picture."""

@@ -7,7 +7,7 @@ from clew.diagnostics import UserError, render
 from clew.explain.outline import never_loaded_lines, not_written_text, shown, source_text
 from clew.explain.tree import Decision, Deleted
 from clew.explain.why_not import InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
-from clew.plan.row_names import names_of_dataset
+from clew.plan.names import names_of_dataset
 from clew.plan.steps import OutputStep
 from clew.server.pages import addresses
 from clew.trace.reader import RunTrace

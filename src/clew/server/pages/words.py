@@ -7,7 +7,7 @@ from typing import Literal
 
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
-from clew.trace.identity import RowIds
+from clew.storage.row_identity import RowIds
 
 CellKind = Literal["number", "text", "null", "empty", "moment", "truth"]
 

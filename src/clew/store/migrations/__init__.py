@@ -1,7 +1,6 @@
 """From any older schema to the present one, in place."""
 
-from clew.store.migrations.migration import Migration
-from clew.store.migrations.runner import migrate
+from clew.store.migrations.runner import Migration, migrate
 from clew.store.migrations.v0001 import Version1
 from clew.store.migrations.v0002 import Version2
 from clew.store.migrations.v0003 import Version3

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from clew.store.migrations.migration import POSTGRESQL_TYPES, SQLITE_TYPES, Types
+from clew.store.migrations.runner import POSTGRESQL_TYPES, SQLITE_TYPES, Types
 
 
 class Version4:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from clew.store.database import Database
 from clew.store.tracelink.tables import node_leases
-from clew.tracelink.node_lease import (
+from clew.tracelink.node_leases import (
     ConfiguredNode,
     LeaseEnd,
     LeasePolicy,

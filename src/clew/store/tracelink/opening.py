@@ -6,13 +6,11 @@ from contextlib import contextmanager
 from clew.store.database import Database
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.opening import StoreOptions, open_database
-from clew.store.tracelink.blocks import SqlBlockRegister
-from clew.store.tracelink.expanding import SqlWindowExpander
 from clew.store.tracelink.node_leases import SqlNodeLeases
-from clew.store.tracelink.pruning import SqlTracePruner
 from clew.store.tracelink.reading import SqlLineageReader
-from clew.store.tracelink.writing import SqlTraceWriter
-from clew.tracelink.node_lease import LeasePolicy
+from clew.store.tracelink.upkeep import SqlTracePruner, SqlWindowExpander
+from clew.store.tracelink.writing import SqlBlockRegister, SqlTraceWriter
+from clew.tracelink.node_leases import LeasePolicy
 from clew.tracelink.stores import TraceLinkStores
 
 

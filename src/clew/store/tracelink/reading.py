@@ -1,18 +1,42 @@
-"""Questions about lineage, answered from a database.
+"""Statements about many ids at once, however many there are.
 
-A window whose links have not been written yet is answered all the same, by the join that would write them: expanding
-windows changes how fast the answer comes and not what it is.
+Questions about lineage, answered from a database.
 """
 
+import json
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import sqlalchemy as sa
 
 from clew.store.database import Database
-from clew.store.tracelink.asking import asked
-from clew.store.tracelink.tables import unsigned
-from clew.tracelink.links import Link
-from clew.tracelink.places import TracedFrame, TracePlace
+from clew.store.tracelink.tables import signed, unsigned
+from clew.tracelink.lineage import Link, TracedFrame, TracePlace
+
+_AT_A_TIME = 2000
+
+
+@contextmanager
+def asked(
+    connection: sa.Connection, statement: str, trace_ids: Collection[int]
+) -> Iterator[sa.CursorResult[*tuple[Any, ...]]]:
+    """The rows of a statement in which `{ids}` stands for "is one of these".
+
+    They are read as they are wanted, and may be left before the end: millions can lie behind the first few.
+    """
+    ids = [signed(trace_id) for trace_id in trace_ids]
+    options = {"stream_results": True, "max_row_buffer": _AT_A_TIME}
+    if connection.dialect.name == "postgresql":
+        result = connection.exec_driver_sql(statement.format(ids="= ANY(%s)"), (ids,), options)
+    else:
+        text = statement.format(ids="IN (SELECT value FROM json_each(?))")
+        result = connection.exec_driver_sql(text, (json.dumps(ids),), options)
+    try:
+        yield result
+    finally:
+        result.close()
+
 
 _WINDOW_JOINS_FRAME = "f.stream_id = w.in_stream_id AND f.epoch = w.epoch"
 IN_SEQ_BOUNDS = f"{_WINDOW_JOINS_FRAME} AND f.seq BETWEEN w.seq_start AND w.seq_end"

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter, Response
 
-from clew.app.captures.reading import Capture, CaptureReader
-from clew.debug.captured_rows import ROW_ID
-from clew.debug.statistics import Statistics
+from clew.auth.access_log import Subject
+from clew.captures.captured_rows import ROW_ID
+from clew.captures.reading import Capture, CaptureReader
+from clew.captures.statistics import Statistics
 from clew.diagnostics import UserError
 from clew.lang.typed import Value
-from clew.runs.access.access_log import Subject
 from clew.server.access.visit import CaptureVisit, Visit
-from clew.server.pages.answering import AtDesk
 from clew.server.pages.captures_page import SAMPLE, CapturePage, capture_page, captures_page, diff_page
+from clew.server.pages.rendering import AtDesk
 
 router = APIRouter()
 

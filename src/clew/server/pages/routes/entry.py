@@ -7,10 +7,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from clew.diagnostics import ClewError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
+from clew.server.access.signing_in import LINK, LOGIN, local_path
 from clew.server.access.visit import caller_or_none
 from clew.server.errors import headers_of, status_of
 from clew.server.pages.rendering import Templates
-from clew.server.signing_in import LINK, LOGIN, local_path
 
 router = APIRouter()
 

@@ -4,19 +4,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from clew.app.lineage.reading import lineage_reader
+from clew.api.lineage import lineage_reader
+from clew.auth.access_log import Subject
+from clew.auth.roles import Permission
 from clew.diagnostics import UserError
-from clew.runs.access.access_log import Subject
-from clew.runs.access.roles import Permission
 from clew.runs.request import RunFilter
 from clew.server.access.visit import RunVisit, Visit
 from clew.server.pages import addresses
-from clew.server.pages.answering import AtDesk
 from clew.server.pages.drawing.graph import Graph
 from clew.server.pages.explain_page import explain_page
-from clew.server.pages.lineage_page import lineage_page, run_graph, run_key, value_graph
+from clew.server.pages.lineage_page import lineage_page, run_graph, run_key, trace_graph, value_graph
+from clew.server.pages.rendering import AtDesk
 from clew.server.pages.routes.rows import title_of
-from clew.server.pages.trace_graph import trace_graph
 from clew.tracelink import Direction, ask_lineage
 
 router = APIRouter()

@@ -5,17 +5,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
-from clew.explain.json_view import as_json
+from clew.auth.access_log import Subject
 from clew.explain.tree import Explanation
-from clew.runs.access.access_log import Subject
+from clew.explain.views import as_json
 from clew.server.access.visit import RowVisit, Visit
-from clew.server.pages.answering import AtDesk
 from clew.server.pages.explain_page import TOP, explain_file, explain_page
 from clew.server.pages.explain_tree import RunTitle
+from clew.server.pages.rendering import AtDesk
 from clew.server.pages.row_page import row_page
 from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
 from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
-from clew.trace.json_values import json_state
+from clew.trace.values import json_state
 
 router = APIRouter()
 

@@ -3,15 +3,16 @@
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from clew.app.running.reading import RunView, record_to_json
+from clew.api.run_view import RunView
+from clew.auth.roles import Permission
 from clew.diagnostics import UserError
-from clew.runs.access.roles import Permission
+from clew.events.snapshot import RunStatus
 from clew.runs.clock import utc_now
 from clew.runs.request import RunFilter
 from clew.runs.signals import NEEDED_ROLE, SignalType
-from clew.runs.status import RunStatus
+from clew.runs.view import record_to_json
 from clew.server.access.visit import RunVisit, Visit
-from clew.server.pages.answering import AtDesk
+from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
 from clew.server.pages.runs_page import RunsPage, Wanted, runs_page
 

@@ -7,28 +7,30 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
-from clew.app.checking import find_project
-from clew.app.running.datasets import DatasetView, find_dataset, list_datasets
-from clew.app.running.projects import ProjectView, activate, deactivate, list_projects, project_version, show_project
-from clew.app.workspace import Workspace
+from clew.api.checking import find_project
+from clew.api.datasets import DatasetView, find_dataset, list_datasets
+from clew.api.projects import ProjectView, activate, deactivate, list_projects, project_version, show_project
+from clew.api.workspace import Workspace
+from clew.auth.access_log import Subject
+from clew.auth.roles import Permission
+from clew.definitions import Status
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
-from clew.model import Status
 from clew.plan import plan_to_json
-from clew.runs.access.access_log import Subject
-from clew.runs.access.roles import Permission
 from clew.runs.registry import ProjectVersion
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.pages import addresses
-from clew.server.pages.activation import (
+from clew.server.pages.project_page import (
+    FILE,
+    Definition,
     VersionChange,
     can_run,
+    project_page,
     require_same_file,
     require_same_version,
     version_changes,
 )
-from clew.server.pages.answering import AtDesk
-from clew.server.pages.project_page import FILE, Definition, project_page
+from clew.server.pages.rendering import AtDesk
 
 router = APIRouter()
 

@@ -1,0 +1,140 @@
+"""Checking a workspace, or one project of it: everything that is wrong, in one go.
+
+The plan of one project.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clew.api.concern import Concern, concern_of, unread_files
+from clew.api.recorded_state import Conflicts
+from clew.definitions import LoadedWorkspace, Project
+from clew.diagnostics import Diagnostic, EngineBug, UserError, did_you_mean, in_order, raise_if_any
+from clew.diagnostics.codes.commands import INTERNAL_ERROR
+from clew.diagnostics.codes.workspace import UNKNOWN_PROJECT
+from clew.plan import Plan, WorkspaceCompiler, compile_workspace
+
+_COUNTED = ("projects", "datasets", "datasources", "resolvers", "calendars", "fragments", "scenarios")
+"""The folders whose files a check counts, in the order in which it says so."""
+
+
+Compare = Callable[[Sequence[tuple[Project, Plan]]], Conflicts]
+"""Compares projects that have plans with what runs have left."""
+
+
+def nothing_to_compare(_projects: Sequence[tuple[Project, Plan]]) -> Conflicts:
+    """For a check of the files alone."""
+    return Conflicts()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a check found, and how much it looked at."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    counts: Mapping[str, int]
+    """The number of files by folder, without those that are empty."""
+    notes: tuple[str, ...] = ()
+    """What could not be looked at, and what fits only once another project has run."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.diagnostics
+
+    def to_json(self) -> dict[str, object]:
+        """The form that `clew check --json` gives."""
+        return {
+            "ok": self.is_ok,
+            "counts": {"errors": len(self.diagnostics), **self.counts},
+            "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
+            "notes": list(self.notes),
+        }
+
+    def with_conflicts(self, conflicts: Conflicts) -> "Check":
+        """The check with what the state store has against it."""
+        diagnostics = in_order([*self.diagnostics, *conflicts.diagnostics])
+        return Check(diagnostics, self.counts, (*self.notes, *conflicts.notes))
+
+
+def check_workspace(loaded: LoadedWorkspace, compare: Compare = nothing_to_compare) -> Check:
+    """Compile everything, and have what has a plan compared."""
+    compiled = compile_workspace(loaded.workspace)
+    diagnostics = in_order([*loaded.diagnostics, *compiled.diagnostics])
+    files = {*loaded.sources, *(diagnostic.span.file for diagnostic in diagnostics if diagnostic.span)}
+    planned = {each.id: each for each in loaded.workspace.projects if each.id in compiled.plans}
+    conflicts = compare([(project, compiled.plans[name]) for name, project in planned.items()])
+    return Check(diagnostics, _counts(files)).with_conflicts(conflicts)
+
+
+def check_project(loaded: LoadedWorkspace, name: str, compare: Compare = nothing_to_compare) -> Check:
+    """Compile one project, and look at nothing that has no say in it."""
+    project = find_project(loaded, name)
+    if project is None:
+        return _check_unread(loaded)
+    concern = concern_of(project, loaded)
+    compiler = WorkspaceCompiler(loaded.workspace)
+    found = [
+        *obstacles(concern, loaded, compiler),
+        *(each for each in loaded.diagnostics if each.span and each.span.file in concern.scenario_files),
+        *(each for scenario in concern.scenarios for each in compiler.scenario(scenario)),
+    ]
+    plan = compiler.project(project).plan
+    conflicts = compare([] if plan is None else [(project, plan)])
+    return Check(in_order(found), _counts(concern.files | concern.scenario_files)).with_conflicts(conflicts)
+
+
+def obstacles(concern: Concern, loaded: LoadedWorkspace, compiler: WorkspaceCompiler) -> tuple[Diagnostic, ...]:
+    """What keeps a project from having a plan. Its scenarios do not."""
+    placed = [*loaded.diagnostics, *compiler.registration_problems(), *compiler.problems_of_the_rest()]
+    found = [
+        *(each for each in placed if each.span is None or each.span.file in concern.files),
+        *(each for project in concern.projects for each in compiler.project(project).diagnostics),
+        *(each for resolver in concern.resolvers for each in compiler.resolver(resolver)),
+    ]
+    return in_order(found)
+
+
+def find_project(loaded: LoadedWorkspace, name: str) -> Project | None:
+    """A project by id or name; None where its file could not be read. UserError where there is none."""
+    project = loaded.workspace.project(name)
+    if project is None and ("project", name) not in loaded.workspace.broken:
+        known = [each.id for each in loaded.workspace.projects]
+        listed = (
+            f"the projects are {', '.join(known)}" if known else "there is no project in projects/ that can be read"
+        )
+        raise UserError(UNKNOWN_PROJECT.anywhere(name=name, hint=did_you_mean(name, known) or listed))
+    return project
+
+
+def _check_unread(loaded: LoadedWorkspace) -> Check:
+    """Which of the files that make no sense holds the project cannot always be told, so all of them count."""
+    files = unread_files(loaded, "project")
+    everything = check_workspace(loaded).diagnostics
+    return Check(tuple(each for each in everything if each.span and each.span.file in files), _counts(files))
+
+
+def _counts(files: Iterable[str]) -> dict[str, int]:
+    folders = [file.rpartition("/")[0] for file in files]
+    return {folder: folders.count(folder) for folder in _COUNTED if folder in folders}
+
+
+def plan_project(loaded: LoadedWorkspace, name: str) -> Plan:
+    """The plan of a project by id or name. UserError with everything that stands in its way."""
+    project = find_project(loaded, name)
+    if project is None:
+        raise UserError(*check_project(loaded, name).diagnostics)
+    compiler = WorkspaceCompiler(loaded.workspace)
+    raise_if_any(obstacles(concern_of(project, loaded), loaded, compiler))
+    plan = compiler.project(project).plan
+    if plan is None:
+        raise EngineBug(INTERNAL_ERROR.anywhere(problem=f"{project.id} has neither a plan nor a problem"))
+    return plan
+
+
+def plan_definition(loaded: LoadedWorkspace, project: Project) -> Plan:
+    """The plan of a project that is in no file. UserError with everything that stands in its way."""
+    compilation = WorkspaceCompiler(loaded.workspace).definition(project)
+    if compilation.plan is None:
+        raise UserError(*(compilation.diagnostics or loaded.diagnostics))
+    return compilation.plan

@@ -1,0 +1,186 @@
+"""Which definitions have a say in a project: what a check of that project alone looks at."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+
+from clew.definitions import (
+    Append,
+    LoadedWorkspace,
+    LocationDestination,
+    Operation,
+    Output,
+    Project,
+    Resolver,
+    Scenario,
+    Update,
+    Use,
+    Workspace,
+)
+from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE
+from clew.definitions.shapes import Definition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """The definitions that a project is made of, reads through, or is tested by."""
+
+    projects: tuple[Project, ...]
+    """The project itself, and those whose registered output it reads."""
+    resolvers: tuple[Resolver, ...]
+    files: frozenset[str]
+    """The files of all that it is made of and reads through, clew.yaml among them."""
+    scenarios: tuple[Scenario, ...]
+    scenario_files: frozenset[str]
+    """The files of the scenarios that test the project, with those that could not be made sense of."""
+
+
+def concern_of(project: Project, loaded: LoadedWorkspace) -> Concern:
+    """Everything that has a say in a project."""
+    return _Search(loaded).run(project)
+
+
+def unread_files(loaded: LoadedWorkspace, kind: str) -> frozenset[str]:
+    """The files of a kind that exist but could not be made sense of."""
+    folder = FILE_KINDS[kind].folder
+    workspace = loaded.workspace
+    definitions: Iterable[Definition] = chain(
+        workspace.calendars,
+        workspace.datasources,
+        workspace.datasets,
+        workspace.resolvers,
+        workspace.projects,
+        workspace.fragments,
+        workspace.scenarios,
+    )
+    found = {diagnostic.span.file for diagnostic in loaded.diagnostics if diagnostic.span}
+    read = {definition.file for definition in definitions}
+    return frozenset(file for file in found - read if file.rpartition("/")[0] == folder)
+
+
+@dataclass(slots=True)
+class _Search:
+    loaded: LoadedWorkspace
+    projects: dict[str, Project] = field(default_factory=dict)
+    resolvers: dict[str, Resolver] = field(default_factory=dict)
+    fragments: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.loaded.workspace
+
+    def run(self, project: Project) -> Concern:
+        """Follow every reference from a project."""
+        self.files.add(WORKSPACE_FILE)
+        self.files.update(calendar.file for calendar in self.workspace.calendars)
+        self.files |= unread_files(self.loaded, "calendar")
+        self.follow_project(project)
+        scenarios = tuple(each for each in self.workspace.scenarios if _tests(each, project))
+        unread = {file for file in unread_files(self.loaded, "scenario") if self._seems_to_test(file, project)}
+        return Concern(
+            projects=tuple(self.projects.values()),
+            resolvers=tuple(self.resolvers.values()),
+            files=frozenset(self.files),
+            scenarios=scenarios,
+            scenario_files=frozenset({*unread, *(scenario.file for scenario in scenarios)}),
+        )
+
+    def _seems_to_test(self, file: str, project: Project) -> bool:
+        """Whether a scenario that makes no sense has a line that names the project."""
+        lines = (self.loaded.source_of(file) or "").splitlines()
+        named = {line.partition(":")[2].strip().strip("\"'") for line in lines if line.startswith("project:")}
+        return not named.isdisjoint(_names(project))
+
+    def follow_project(self, project: Project) -> None:
+        """Take in a project and what it refers to."""
+        if project.id in self.projects:
+            return
+        self.projects[project.id] = project
+        self.files.add(project.file)
+        for name in project.resolver_overrides.values():
+            self.follow_resolver(name)
+        self.follow_dataset(project.input_dataset.dataset_id)
+        self.follow_operations(project.operations)
+
+    def follow_operations(self, entries: Iterable[Operation | Use]) -> None:
+        """Take in what operations refer to."""
+        for entry in entries:
+            match entry:
+                case Use():
+                    self.follow_fragment(entry.use.fragment)
+                case Update():
+                    for join in entry.arguments.joins:
+                        self.follow_dataset(join.dataset_id)
+                case Append():
+                    self.follow_dataset(entry.arguments.source.dataset_id)
+                case Output():
+                    destination = entry.arguments.destination
+                    if not isinstance(destination, LocationDestination):
+                        self.follow_datasource(destination.datasource_id)
+                case _:
+                    pass
+
+    def follow_fragment(self, name: str) -> None:
+        """Take in a fragment; where there is none of this name, those that might be it."""
+        fragment = self.workspace.fragment(name)
+        if fragment is None:
+            self.files |= unread_files(self.loaded, "fragment")
+        elif fragment.id not in self.fragments:
+            self.fragments.add(fragment.id)
+            self.files.add(fragment.file)
+            self.follow_operations(fragment.operations)
+
+    def follow_dataset(self, name: str) -> None:
+        """Take in a dataset with the way to its data, or the project that registers it."""
+        dataset = self.workspace.dataset(name)
+        if dataset is not None:
+            self.files.add(dataset.file)
+            self.follow_resolver(dataset.resolver_id)
+        registering = [project for project in self.workspace.projects if self._registers(project, name)]
+        for project in registering:
+            self.follow_project(project)
+        if dataset is None and not registering:
+            self.files |= unread_files(self.loaded, "dataset") | unread_files(self.loaded, "project")
+
+    def _registers(self, project: Project, name: str) -> bool:
+        return any(
+            isinstance(entry, Output) and entry.arguments.register_as_dataset == name
+            for entry in self._own_and_used(project.operations, frozenset())
+        )
+
+    def _own_and_used(self, entries: Iterable[Operation | Use], within: frozenset[str]) -> Iterable[Operation]:
+        for entry in entries:
+            if not isinstance(entry, Use):
+                yield entry
+                continue
+            fragment = self.workspace.fragment(entry.use.fragment)
+            if fragment is not None and fragment.id not in within:
+                yield from self._own_and_used(fragment.operations, within | {fragment.id})
+
+    def follow_resolver(self, name: str | None) -> None:
+        """Take in a resolver, the default one for no name, with its datasources."""
+        resolver = self.workspace.default_resolver if name is None else self.workspace.resolver(name)
+        if resolver is None:
+            self.files |= unread_files(self.loaded, "resolver")
+        elif resolver.id not in self.resolvers:
+            self.resolvers[resolver.id] = resolver
+            self.files.add(resolver.file)
+            for rule in resolver.rules:
+                self.follow_datasource(rule.strategy.datasource_id)
+
+    def follow_datasource(self, name: str) -> None:
+        """Take in a datasource; where there is none of this name, those that might be it."""
+        datasource = self.workspace.datasource(name)
+        self.files |= {datasource.file} if datasource is not None else unread_files(self.loaded, "datasource")
+
+
+def _tests(scenario: Scenario, project: Project) -> bool:
+    named = scenario.project
+    if isinstance(named, Project):
+        return named.file == project.file
+    return named.removeprefix("./") in _names(project)
+
+
+def _names(project: Project) -> set[str]:
+    return {project.id, project.name, project.file}

@@ -1,0 +1,118 @@
+"""The datasets of a workspace: those that files declare, and the versions that runs have registered.
+
+Which versions of datasets projects ask for, and which ones runs have read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from clew.api.state import State
+from clew.api.workspace import Workspace
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.workspace import NO_SUCH_DATASET
+from clew.runs.registry import DatasetVersion
+
+
+@dataclass(frozen=True, slots=True)
+class VersionView:
+    """A version of a registered dataset."""
+
+    version: int
+    rows: int
+    run_id: str
+    step: int
+    created_at: datetime
+    rows_by_period: tuple[tuple[str, int], ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `datasets --json`."""
+        return {
+            "version": self.version,
+            "rows": self.rows,
+            "run_id": self.run_id,
+            "step": self.step,
+            "created_at": self.created_at.isoformat(),
+            "periods": dict(self.rows_by_period),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetView:
+    """A dataset as projects can use it."""
+
+    dataset: str
+    name: str
+    declared: str | None
+    """The file that declares it."""
+    status: str
+    columns: tuple[tuple[str, str], ...]
+    versions: tuple[VersionView, ...]
+    """Newest first; none where its data lies elsewhere and is read when a run needs it."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `datasets --json`."""
+        return {
+            "dataset": self.dataset,
+            "name": self.name,
+            "declared": self.declared,
+            "registered": bool(self.versions),
+            "status": self.status,
+            "version": self.versions[0].version if self.versions else None,
+            "columns": [{"name": name, "type": type_} for name, type_ in self.columns],
+            "rows": self.versions[0].rows if self.versions else None,
+            "run_id": self.versions[0].run_id if self.versions else None,
+            "versions": [version.to_json() for version in self.versions],
+        }
+
+
+def list_datasets(workspace: Workspace, state: State) -> list[DatasetView]:
+    """All datasets by id."""
+    registered = {version.dataset for version in state.datasets.datasets()}
+    found = [
+        DatasetView(
+            dataset.id,
+            dataset.name,
+            dataset.file,
+            dataset.status.value,
+            tuple((column.name, str(column.type)) for column in dataset.main_table.columns),
+            _versions(state.datasets.versions(dataset.id)),
+        )
+        for dataset in workspace.loaded.workspace.datasets
+    ]
+    declared = {view.dataset for view in found}
+    for name in registered - declared:
+        versions = state.datasets.versions(name)
+        found.append(DatasetView(name, name, None, "active", versions[0].columns, _versions(versions)))
+    return sorted(found, key=lambda view: view.dataset)
+
+
+def find_dataset(workspace: Workspace, state: State, name: str) -> DatasetView:
+    """A dataset by id or name. UserError NoSuchDataset with near names where there is none."""
+    views = list_datasets(workspace, state)
+    for view in views:
+        if name in {view.dataset, view.name}:
+            return view
+    hint = did_you_mean(name, [view.dataset for view in views])
+    raise UserError(NO_SUCH_DATASET.anywhere(name=name, hint=hint))
+
+
+def _versions(versions: Sequence[DatasetVersion]) -> tuple[VersionView, ...]:
+    return tuple(
+        VersionView(
+            version.version,
+            sum(file.rows for file in version.files),
+            version.run_id,
+            version.seq,
+            version.created_at,
+            _by_period(version),
+        )
+        for version in versions
+    )
+
+
+def _by_period(version: DatasetVersion) -> tuple[tuple[str, int], ...]:
+    rows = dict[str, int]()
+    for file in version.files:
+        rows[file.period] = rows.get(file.period, 0) + file.rows
+    return tuple(sorted(rows.items()))

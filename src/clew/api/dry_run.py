@@ -1,0 +1,107 @@
+"""Everything that a run reads, found, read and checked, with nothing kept: no run, no version, no output."""
+
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clew.api.projects import choose
+from clew.api.state import State, open_state
+from clew.api.workspace import Workspace
+from clew.captures.enlisting import capture_parameters
+from clew.definitions import CaptureWish, Environment
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
+from clew.engine.executor import datasets_of
+from clew.engine.opening import ENGINE_CAPABILITIES, Inputs, SparkExecutors, period_of
+from clew.engine.session import session_of
+from clew.plan import Plan, require_capabilities
+from clew.runs.environment import RunEnvironment
+from clew.runs.signals import Role
+from clew.storage.committed import sources_of
+from clew.storage.parts import Part
+from clew.store.table_transfer import PostgresqlTables
+
+
+@dataclass(frozen=True, slots=True)
+class DryRead:
+    """A dataset that a run would read."""
+
+    dataset: str
+    rows: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a run would take and read."""
+
+    project: str
+    version: int | None
+    period: str
+    plan: Plan
+    datasets: tuple[DryRead, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `run --dry-run --json`."""
+        return {
+            "dry_run": True,
+            "project": self.project,
+            "project_version": "draft" if self.version is None else str(self.version),
+            "period": self.period,
+            "digest": self.plan.digest,
+            "datasets": [{"dataset": each.dataset, "rows": each.rows, "source": each.source} for each in self.datasets],
+            "steps": [{"seq": step.seq, "name": step.name, "type": step.type} for step in self.plan.steps],
+            "written": [],
+        }
+
+
+def dry_run(workspace: Workspace, project: str, period: str, captures: Sequence[CaptureWish] = ()) -> DryRun:
+    """Do what a run does before its first step. UserError for whatever would stop it there."""
+    environment = workspace.run_environment
+    definitions = workspace.loaded.workspace
+    with tempfile.TemporaryDirectory(prefix="clew-dry-run-") as folder, _state(environment, Path(folder)) as state:
+        run_period = period_of(definitions, period)
+        choice = choose(workspace, state, project)
+        require_capabilities(choice.plan, ENGINE_CAPABILITIES)
+        capture_parameters(choice.plan, captures, environment, Role.ADMIN.label)
+        elsewhere = _with(environment, replace(environment.settings, storage_root=folder))
+        executors = SparkExecutors(
+            definitions,
+            elsewhere,
+            state.datasets,
+            state.secrets,
+            lambda: session_of(environment, definitions.datasources),
+            PostgresqlTables(),
+        )
+        inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", choice.plan, run_period)
+        found = list[DryRead]()
+        for use in datasets_of(choice.plan):
+            part = inputs.pin(use, 0)
+            if use.resolver_id is None:
+                _require_files(part, environment.storage_root)
+            found.append(DryRead(use.dataset_id, sum(file.rows for file in part.files), sources_of(part)))
+    return DryRun(choice.project, choice.version, period, choice.plan, tuple(found))
+
+
+@contextmanager
+def _state(environment: RunEnvironment, folder: Path) -> Iterator[State]:
+    """The state store, or an empty one for the time being where there is none yet: looking must not make it."""
+    path = environment.embedded_store
+    is_missing = path is not None and not path.exists()
+    for_now = replace(environment.settings, state_store=f"sqlite:///{folder / 'state.db'}")
+    with open_state(_with(environment, for_now) if is_missing else environment) as state:
+        yield state
+
+
+def _with(environment: RunEnvironment, settings: Environment) -> RunEnvironment:
+    return replace(environment, settings=settings)
+
+
+def _require_files(part: Part, root: Path) -> None:
+    for file in part.files:
+        if not (root / file.path).is_file():
+            problem = f'a file of the dataset "{part.name}" is gone: {file.path}'
+            raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem))

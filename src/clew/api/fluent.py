@@ -1,0 +1,191 @@
+"""Projects written in Python, one operation after the other. The same content gives the same plan as a project file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from clew.definitions import Project, project_from_data
+
+_STEP = 10
+"""How far operations without a seq of their own stand apart."""
+
+Data = Mapping[str, object]
+
+
+def join(alias: str, dataset: str, *, on: str, version: int | None = None) -> Data:
+    """A dataset that an update looks up in, under an alias."""
+    return {"alias": alias, "dataset_id": dataset, "dataset_version": version, "on": on}
+
+
+def project(
+    project_id: str | None = None,
+    *,
+    input: str | Data,  # noqa: A002 - what it is called in English
+    name: str | None = None,
+    description: str | None = None,
+    version: int | None = None,
+    selectors: Mapping[str, str] | None = None,
+    resolver_overrides: Mapping[str, str] | None = None,
+) -> "ProjectBuilder":
+    """A project on one input dataset, without operations yet. Named selectors are used as {{NAME}}."""
+    return ProjectBuilder(
+        {
+            "id": project_id,
+            "name": name,
+            "description": description,
+            "version": version,
+            "input_dataset": input,
+            "selectors": selectors,
+            "resolver_overrides": resolver_overrides,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectBuilder:
+    """A project as far as it is written. Every method gives another one and leaves this as it is."""
+
+    head: Data
+    operations: tuple[Data, ...] = field(default=())
+
+    def update(
+        self,
+        name: str,
+        assignments: Mapping[str, str],
+        *,
+        where: str | None = None,
+        joins: Sequence[Data] = (),
+        seq: int | None = None,
+        description: str | None = None,
+    ) -> "ProjectBuilder":
+        """Set columns, by their expressions, on the rows that `where` selects."""
+        arguments = {"joins": list(joins) or None, "assignments": _columns(assignments)}
+        return self._with("update", name, arguments, where=where, seq=seq, description=description)
+
+    def aggregate(
+        self,
+        name: str,
+        aggregations: Mapping[str, str],
+        *,
+        group_by: Sequence[str] = (),
+        where: str | None = None,
+        seq: int | None = None,
+        description: str | None = None,
+    ) -> "ProjectBuilder":
+        """Add one summary row for each group of the rows that `where` selects."""
+        arguments = {"group_by": list(group_by), "aggregations": _columns(aggregations)}
+        return self._with("aggregate", name, arguments, where=where, seq=seq, description=description)
+
+    def append(
+        self,
+        name: str,
+        source: str | Data,
+        *,
+        source_where: str | None = None,
+        group_by: Sequence[str] | None = None,
+        aggregations: Mapping[str, str] | None = None,
+        seq: int | None = None,
+        description: str | None = None,
+    ) -> "ProjectBuilder":
+        """Add rows of another dataset, or summaries of them where there are aggregations."""
+        aggregation = (
+            {"group_by": list(group_by or ()), "aggregations": _columns(aggregations)}
+            if aggregations is not None
+            else None
+        )
+        arguments = {
+            "source": {"dataset_id": source} if isinstance(source, str) else source,
+            "source_selector": source_where,
+            "aggregation": aggregation,
+        }
+        return self._with("append", name, arguments, where=None, seq=seq, description=description)
+
+    def delete(
+        self, name: str, *, where: str, seq: int | None = None, description: str | None = None
+    ) -> "ProjectBuilder":
+        """Mark the rows that `where` selects as deleted."""
+        return self._with("delete", name, None, where=where, seq=seq, description=description)
+
+    def output(
+        self,
+        name: str,
+        *,
+        path: str | None = None,
+        table: str | None = None,
+        datasource: str | None = None,
+        format: str | None = None,  # noqa: A002 - what it is called in project files
+        options: Data | None = None,
+        mode: Literal["overwrite", "append"] | None = None,
+        columns: Sequence[str] | None = None,
+        include_deleted: bool | None = None,
+        register_as: str | None = None,
+        where: str | None = None,
+        seq: int | None = None,
+        description: str | None = None,
+    ) -> "ProjectBuilder":
+        """Write the rows that `where` selects: to a path or table of a datasource, or without one to a location."""
+        place: Data = {"path": path, "table": table, "format": format, "options": options}
+        destination = {"location": place} if datasource is None else {"datasource_id": datasource, **place}
+        arguments = {
+            "destination": destination,
+            "mode": mode,
+            "columns": list(columns) if columns is not None else None,
+            "include_deleted": include_deleted,
+            "register_as_dataset": register_as,
+        }
+        return self._with("output", name, arguments, where=where, seq=seq, description=description)
+
+    def use(self, fragment: str, *, alias: str | None = None, seq: int | None = None) -> "ProjectBuilder":
+        """Put the operations of a fragment here."""
+        operation = {"seq": self._next(seq), "use": {"fragment": fragment, "as": alias}}
+        return replace(self, operations=(*self.operations, operation))
+
+    def assign(self, label: str) -> "ProjectBuilder":
+        """Make the point after the last operation a breakpoint."""
+        return self._amended(assign=label)
+
+    def after_request(self, *jobs: Data) -> "ProjectBuilder":
+        """Jobs that look at the rows after the last operation, with the keys that they have in project files."""
+        return self._amended(after_request=list(jobs))
+
+    def to_data(self) -> dict[str, object]:
+        """The project with the keys of a project file."""
+        return {**self.head, "operations": list(self.operations)}
+
+    def build(self) -> Project:
+        """The project, checked as a file would be. UserError with everything that is wrong."""
+        return project_from_data(self.to_data(), f"<project {self.head.get('id') or 'without a name'}>")
+
+    def _with(
+        self,
+        type_: str,
+        name: str,
+        arguments: Data | None,
+        *,
+        where: str | None,
+        seq: int | None,
+        description: str | None,
+    ) -> "ProjectBuilder":
+        operation = {
+            "seq": self._next(seq),
+            "name": name,
+            "description": description,
+            "type": type_,
+            "selector": where,
+            "arguments": arguments,
+        }
+        return replace(self, operations=(*self.operations, operation))
+
+    def _next(self, seq: int | None) -> int:
+        taken = [number for operation in self.operations if isinstance(number := operation["seq"], int)]
+        return seq if seq is not None else max(taken, default=0) + _STEP
+
+    def _amended(self, **changes: object) -> "ProjectBuilder":
+        if not self.operations:
+            raise ValueError("there is no operation yet that this could belong to")
+        *before, last = self.operations
+        return replace(self, operations=(*before, {**last, **changes}))
+
+
+def _columns(expressions: Mapping[str, str]) -> list[Data]:
+    return [{"column": column, "expression": expression} for column, expression in expressions.items()]

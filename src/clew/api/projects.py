@@ -1,0 +1,148 @@
+"""Which definition of a project runs: the activated version, or the file as a draft."""
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from clew.api.checking import find_project
+from clew.api.state import State
+from clew.api.workspace import Workspace
+from clew.definitions import Project, Status
+from clew.diagnostics import UserError, raise_if_any
+from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
+from clew.plan import Plan, plan_from_json, plan_to_json
+from clew.runs.registry import ProjectVersion
+from clew.runs.version_conflicts import Registries, broken_by
+
+ProjectState = Literal["draft", "active", "modified", "inactive"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    """A project as its file and its versions have it."""
+
+    project: str
+    name: str
+    state: ProjectState
+    version: int | None
+    digest: str | None
+    """Of the file as it stands; None where it does not compile."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `projects --json`."""
+        return {
+            "project": self.project,
+            "name": self.name,
+            "state": self.state,
+            "version": self.version,
+            "digest": self.digest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The definition of a project that a run takes."""
+
+    project: str
+    plan: Plan
+    version: int | None
+    """None for the file as a draft."""
+    is_first_run: bool = False
+    """Whether the version is made by this run: the file says that it is active, and nobody has activated it yet."""
+
+
+def plan_to_run(workspace: Workspace, state: State, name: str) -> Choice:
+    """What a run takes: the active version, or the file as a draft.
+
+    A project whose file says that it is active and that nobody has activated yet is activated by its first run.
+    """
+    choice = choose(workspace, state, name)
+    if choice.is_first_run:
+        activate(workspace, state, choice.project, actor="first run")
+    return choice
+
+
+def choose(workspace: Workspace, state: State, name: str) -> Choice:
+    """What a run would take. Changes nothing."""
+    project = _project(workspace, name)
+    active = state.projects.active(project.id)
+    if active is not None:
+        return Choice(project.id, plan_from_json(json.loads(active.plan)), active.version)
+    versions = state.projects.project_versions(project.id)
+    if project.status is Status.INACTIVE or (versions and project.status is Status.ACTIVE):
+        raise UserError(PROJECT_NOT_ACTIVE.at(project.place("status"), project=project.id))
+    plan = workspace.plan(project.id)
+    if project.status is Status.ACTIVE:
+        return Choice(project.id, plan, version=1, is_first_run=True)
+    return Choice(project.id, plan, None)
+
+
+def is_modified(workspace: Workspace, choice: Choice) -> bool:
+    """Whether the file says something else by now than the version that runs."""
+    if choice.version is None or choice.is_first_run:
+        return False
+    try:
+        return workspace.plan(choice.project).digest != choice.plan.digest
+    except UserError:
+        return True
+
+
+def activate(workspace: Workspace, state: State, name: str, actor: str) -> ProjectVersion:
+    """Check a project and freeze it as the version that runs, unless that would break others that are active."""
+    project = _project(workspace, name)
+    plan = workspace.plan(project.id)
+    on_record = Registries(state.datasets, state.projects)
+    raise_if_any(list(broken_by(plan, workspace.loaded.workspace.projects, on_record)))
+    return state.projects.activate(
+        project=project.id,
+        digest=plan.digest,
+        plan=json.dumps(plan_to_json(plan), sort_keys=True),
+        definition=workspace.source_of(project.file) or "",
+        actor=actor,
+    )
+
+
+def deactivate(workspace: Workspace, state: State, name: str, actor: str) -> ProjectVersion:
+    """Make the active version of a project inactive."""
+    return state.projects.deactivate(_project(workspace, name).id, actor)
+
+
+def list_projects(workspace: Workspace, state: State) -> list[ProjectView]:
+    """All projects, with what became of their versions."""
+    return [_view(workspace, state, project) for project in workspace.loaded.workspace.projects]
+
+
+def show_project(workspace: Workspace, state: State, name: str) -> ProjectView:
+    """A project by id or name."""
+    return _view(workspace, state, _project(workspace, name))
+
+
+def project_version(state: State, project: str, version: int) -> ProjectVersion:
+    """A version of a project by its number. UserError where there is none."""
+    versions = state.projects.project_versions(project)
+    for each in versions:
+        if each.version == version:
+            return each
+    known = ", ".join(str(each.version) for each in versions) or "none"
+    raise UserError(NO_SUCH_VERSION.anywhere(project=project, version=version, hint=f"versions are {known}"))
+
+
+def _view(workspace: Workspace, state: State, project: Project) -> ProjectView:
+    try:
+        digest = workspace.plan(project.id).digest
+    except UserError:
+        digest = None
+    versions = state.projects.project_versions(project.id)
+    active = next((version for version in versions if version.status == "active"), None)
+    if active is not None:
+        current: ProjectState = "active" if active.digest == digest else "modified"
+        return ProjectView(project.id, project.name, current, active.version, digest)
+    newest = versions[0].version if versions else None
+    return ProjectView(project.id, project.name, "inactive" if versions else "draft", newest, digest)
+
+
+def _project(workspace: Workspace, name: str) -> Project:
+    found = find_project(workspace.loaded, name)
+    if found is None:
+        raise UserError(*workspace.check(name).diagnostics)
+    return found

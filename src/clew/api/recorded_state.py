@@ -1,0 +1,78 @@
+"""What a check asks of the state store, where there is one: whether what runs have left still fits what users write."""
+
+# ruff: noqa: PLC0415 - a check without a state store should not wait for what reads one
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clew.definitions import Project, Status
+from clew.diagnostics import ClewError, Diagnostic
+from clew.plan import Plan
+from clew.plan.conflicts import datasets_read
+from clew.plan.steps import OutputStep
+from clew.runs.version_conflicts import broken_by, outdated_versions, remedy
+
+if TYPE_CHECKING:
+    from clew.api.workspace import Workspace
+    from clew.store.looking import Recorded
+
+
+_EMBEDDED = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """What does not fit, and notes: what could not be looked at, and what fits once another project has run."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def conflicts_of(workspace: "Workspace", projects: Iterable[tuple[Project, Plan]]) -> Conflicts:
+    """What these projects and the datasets and active projects on record have against each other.
+
+    A state store that is not there has nothing against anybody, and none is made. One that does not answer is no fault
+    of the project; a note says that it was not asked.
+    """
+    concerned = [(project, plan) for project, plan in projects if _has_to_do_with_versions(plan)]
+    if not concerned:
+        return Conflicts()
+    try:
+        recorded = _look(workspace)
+    except ClewError as error:
+        return Conflicts(notes=(f"versions of datasets were not compared: {error.diagnostic.message}",))
+    if recorded is None:
+        return Conflicts()
+
+    everybody = workspace.loaded.workspace.projects
+    found, notes = list[Diagnostic](), list[str]()
+    for project, plan in concerned:
+        for outdated in outdated_versions(plan, project, recorded):
+            if outdated.comes_with_next_version:
+                notes.append(remedy(outdated, project.id, everybody, recorded))
+            else:
+                found.append(outdated.diagnostic)
+        if project.status is Status.ACTIVE or recorded.active_plan(project.id) is not None:
+            found += broken_by(plan, everybody, recorded)
+    return Conflicts(tuple(found), tuple(notes))
+
+
+def _has_to_do_with_versions(plan: Plan) -> bool:
+    registers = any(isinstance(step, OutputStep) and step.registers is not None for step in plan.steps)
+    return registers or any(use.resolver_id is None for use in datasets_read(plan))
+
+
+def _look(workspace: "Workspace") -> "Recorded | None":
+    url = workspace.environment.state_store
+    if not url.startswith(_EMBEDDED):
+        from clew.store.looking import look_into_postgresql
+
+        environment = workspace.run_environment
+        return look_into_postgresql(environment.store_url(environment.secrets()), environment.name)
+    path = workspace.root / url.removeprefix(_EMBEDDED)
+    if not path.exists():
+        return None
+    from clew.store.looking import look_into_sqlite
+
+    return look_into_sqlite(path, workspace.environment_name)

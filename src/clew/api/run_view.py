@@ -1,0 +1,99 @@
+"""A run with all that is known about it, as commands, pages and Python show it: the one read model for all of them."""
+
+from dataclasses import dataclass
+
+from clew.api.state import State
+from clew.captures.reading import capture_json, job_json
+from clew.captures.records import CaptureRecord
+from clew.events.snapshot import StepSnapshot
+from clew.runs.environment import RunEnvironment
+from clew.runs.view import RunFacts, RunFactsReader, iso, operation_of
+from clew.storage.committed import LOAD_STEP
+from clew.storage.plans import PlanReader, kept_plan
+
+
+@dataclass(frozen=True, slots=True)
+class RunView(RunFacts):
+    """A run with where it stands, and with its captures."""
+
+    captures: tuple[CaptureRecord, ...] = ()
+    """Captures and postlude jobs of the run, with where they stand."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `run --json` and `show --json`."""
+        request = self.record.request
+        return {
+            "run_id": self.record.run_id,
+            "status": self.snapshot.status.value,
+            "project": request.project_id,
+            "project_version": request.project_version,
+            "period": request.period,
+            "environment": request.environment_id,
+            "request_id": request.request_id,
+            "requested_by": request.requested_by,
+            "retry_of": request.retry_of,
+            "started_at": iso(self.snapshot.started_at),
+            "completed_at": iso(self.snapshot.completed_at),
+            "duration_ms": self.snapshot.total_duration_ms,
+            "last_completed_operation": operation_of(self.snapshot.last_completed_step),
+            "rows_loaded": self.rows_loaded(),
+            "steps": [_step_json(step) for step in self.snapshot.steps if step.step_id != LOAD_STEP],
+            "outputs": self.outputs(),
+            "error": self._error_json(),
+            "captures": [capture_json(record) for record in self.captures if record.kind == "capture"],
+            "postlude_jobs": self.postlude_jobs(),
+        }
+
+    def postlude_jobs(self) -> list[dict[str, object]]:
+        """The jobs that the plan attaches to breakpoints, with what became of them."""
+        jobs = self.plan.extensions.postlude_jobs if self.plan else ()
+        records = {record.slot: record for record in self.captures if record.kind == "job"}
+        return [job_json(job, records.get(job.id)) for job in jobs]
+
+    def _error_json(self) -> dict[str, object] | None:
+        failure = self.failure
+        if failure is None or self.snapshot.error is None:
+            return None
+        failed = self.failed_step
+        return failure.to_json() | {
+            "retryable": self.snapshot.error.retryable,
+            "step": failed.seq if failed else None,
+        }
+
+
+class RunReader(RunFactsReader):
+    """Reads the runs of an environment with their captures, or those of one tenant in it."""
+
+    def __init__(
+        self,
+        state: State,
+        environment: RunEnvironment,
+        *,
+        tenant_id: str | None = None,
+        plans: PlanReader = kept_plan,
+    ) -> None:
+        super().__init__(state, environment, tenant_id=tenant_id, plans=plans)
+        self._captures = state.captures
+
+    def view(self, name: str) -> RunView:
+        """A run with where it stands now."""
+        facts = self.facts(name)
+        captures = self._captures.of_run(facts.record.run_id)
+        return RunView(facts.record, facts.snapshot, facts.plan, facts.plan_problem, captures)
+
+
+def _step_json(step: StepSnapshot) -> dict[str, object]:
+    return {
+        "seq": step.seq,
+        "name": step.name,
+        "type": step.type,
+        "status": step.status.value,
+        "rows_updated": step.counts.get("rows_updated", 0),
+        "rows_created": step.counts.get("rows_created", 0),
+        "rows_deleted": step.counts.get("rows_deleted", 0),
+        "logical_attempt": step.logical_attempt_id,
+        "engine_attempt": step.engine_attempt_id,
+        "started_at": iso(step.started_at),
+        "completed_at": iso(step.completed_at),
+        "error": {"code": step.error.code, "message": step.error.message} if step.error else None,
+    }

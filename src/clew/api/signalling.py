@@ -1,0 +1,89 @@
+"""Sending signals: as the one user of an embedded environment, who may do everything in its tenant, or for others."""
+
+import uuid
+from dataclasses import dataclass
+
+from clew.api.state import State, queue_of
+from clew.events.bodies import RunRetried
+from clew.events.snapshot import RunStatus
+from clew.runs.environment import RunEnvironment
+from clew.runs.signal_service import SignalDecision, SignalService
+from clew.runs.signals import Actor, Refused, Role, Signal, SignalType, actor_name
+
+LOAD_STEP = "load"
+
+
+def send_signal(
+    state: State,
+    environment: RunEnvironment,
+    run_id: str,
+    signal: SignalType,
+    *,
+    step: str | None = None,
+    reason: str | None = None,
+    signal_id: str | None = None,
+    actor: Actor | None = None,
+) -> "SignalOutcome":
+    """Tell a run something. The decision is recorded, and takes effect at once where nobody drives the run.
+
+    `step` is a seq; 0 is the step that loads.
+    """
+    service = SignalService(state.stores, queue_of(state, environment), limits=environment.store_limits())
+    told = Signal(
+        signal_id=signal_id or str(uuid.uuid4()),
+        run_id=run_id,
+        type=signal,
+        step_id=LOAD_STEP if step == "0" else step,
+        reason=reason,
+    )
+    decision = service.send(told, actor or Actor(actor_name(), Role.ADMIN, environment.settings.tenant))
+    return SignalOutcome(run_id, signal, decision, _next_run(state, run_id, signal, decision), _status(state, run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class SignalOutcome:
+    """What became of a signal, and of the run."""
+
+    run_id: str
+    signal: SignalType
+    decision: SignalDecision
+    next_run: str | None
+    """The run that goes on because of the signal: this one, or the new one that does its work again."""
+    status: RunStatus
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the signal takes effect."""
+        return self.decision.is_accepted
+
+    @property
+    def refused(self) -> Refused | None:
+        """Why it does not."""
+        return self.decision.refused
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew signal --json`."""
+        refused = self.decision.refused
+        return {
+            "run_id": self.run_id,
+            "signal": self.signal.value,
+            "accepted": self.is_accepted,
+            "refusal": refused.refusal.value if refused else None,
+            "detail": refused.detail if refused else None,
+            "new_run_id": self.next_run if self.next_run != self.run_id else None,
+            "status": self.status.value,
+        }
+
+
+def _next_run(state: State, run_id: str, signal: SignalType, decision: SignalDecision) -> str | None:
+    if not decision.is_accepted:
+        return None
+    if signal is SignalType.RETRY_RUN:
+        retried = [event.body for event in state.stores.reader.events(run_id) if isinstance(event.body, RunRetried)]
+        return retried[-1].new_run_id if retried else None
+    goes_on = signal in {SignalType.RETRY_STEP, SignalType.RESUME, SignalType.SKIP_STEP, SignalType.APPROVE}
+    return run_id if goes_on and _status(state, run_id) in {RunStatus.RUNNING, RunStatus.APPROVED} else None
+
+
+def _status(state: State, run_id: str) -> RunStatus:
+    return state.stores.catalog.run(run_id).status

@@ -1,0 +1,274 @@
+"""Telling somebody what a worker writes, while it writes it.
+
+Starting runs: from a project and a period to a run that is driven to its end.
+A run driven in this process while somebody looks on: events as they come, Ctrl-C as a request to cancel.
+"""
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from clew.api.projects import plan_to_run
+from clew.api.signalling import send_signal
+from clew.api.state import State, queue_of
+from clew.api.trace_ids import ProcessTraceIds
+from clew.api.workspace import Workspace
+from clew.bus.dispatcher import OutboxDispatcher
+from clew.bus.opening import sinks_of
+from clew.captures.enlisting import EnlistingExecutors, capture_parameters, enlist
+from clew.definitions import CaptureWish
+from clew.diagnostics import ClewError, UserError
+from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN
+from clew.engine.opening import DRAFT, SparkExecutors, period_of
+from clew.engine.session import session_of
+from clew.engine.types import SparkSession
+from clew.events.envelope import NewEvent, StoredEvent
+from clew.events.snapshot import RunSnapshot, RunStatus
+from clew.events.values import PlanRef
+from clew.plan import Plan
+from clew.runs.driver import DriverSettings, RunDriver
+from clew.runs.environment import RunEnvironment
+from clew.runs.executor import ExecutorFactory, StepExecutor
+from clew.runs.projector import Projector
+from clew.runs.request import RunFilter, RunRecord, RunRequest
+from clew.runs.signals import Role, SignalType, actor_name
+from clew.runs.stores import EventWriter
+from clew.runs.worker import Worker, WorkerSettings
+from clew.storage.plans import keep_plan
+from clew.store.table_transfer import PostgresqlTables
+
+
+@dataclass(frozen=True, slots=True)
+class ReportingWriter:
+    """Writes events as another writer does, and hands each of them on once it is stored."""
+
+    writer: EventWriter
+    report: Callable[[StoredEvent], None]
+
+    def append(
+        self,
+        run_id: str,
+        events: Sequence[NewEvent],
+        *,
+        token: int | None = None,
+        expected_seq: int | None = None,
+    ) -> tuple[StoredEvent, ...]:
+        """Store the events and report them, also those that were stored before and are written again."""
+        stored = self.writer.append(run_id, events, token=token, expected_seq=expected_seq)
+        for event in stored:
+            self.report(event)
+        return stored
+
+
+@dataclass(frozen=True, slots=True)
+class FreshExecutors:
+    """Executors that see the files of the workspace as they stand when a run is taken."""
+
+    executors_of: Callable[[Workspace], ExecutorFactory]
+    current: Callable[[], Workspace]
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
+        """The executor of a run."""
+        return self.executors_of(self.current()).open(run, snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarter:
+    """Asks for runs, and drives them."""
+
+    workspace: Workspace
+    environment: RunEnvironment
+    state: State
+    role: str = Role.ADMIN.label
+    """The role in which captures are asked for; the user of an embedded environment may do everything."""
+    requested_by: str | None = None
+    """Who asks, where it is not the user of this process."""
+    current: Callable[[], Workspace] | None = None
+    """Gives the workspace as its files stand, for a worker that outlives edits of them."""
+
+    def submit(
+        self, project: str, period: str, request_id: str | None = None, captures: Sequence[CaptureWish] = ()
+    ) -> RunRecord:
+        """Ask for a run of a project for a period. The same request id gives the same run."""
+        period_of(self.workspace.loaded.workspace, period)
+        choice = plan_to_run(self.workspace, self.state, project)
+        return self.submit_plan(choice.plan, period, version=choice.version, request_id=request_id, captures=captures)
+
+    def submit_plan(
+        self,
+        plan: Plan,
+        period: str,
+        *,
+        version: int | None = None,
+        request_id: str | None = None,
+        captures: Sequence[CaptureWish] = (),
+    ) -> RunRecord:
+        """Ask for a run of a plan, as a version of its project or else as a draft.
+
+        Without a request id nobody asks a second time, so a project and period that are taken are refused at once.
+        """
+        period_of(self.workspace.loaded.workspace, period)
+        parameters = capture_parameters(plan, captures, self.environment, self.role)
+        if request_id is None:
+            self._refuse_if_busy(plan.name, period)
+        keep_plan(self.environment.storage_root, plan)
+        request = RunRequest(
+            project_id=plan.name,
+            plan=PlanRef(plan.name, plan.digest[:16], plan.digest),
+            period=period,
+            request_id=request_id or str(uuid.uuid4()),
+            environment_id=self.environment.name,
+            tenant_id=self.environment.settings.tenant,
+            project_version=DRAFT if version is None else str(version),
+            requested_by=self.requested_by or actor_name(),
+            parameters=parameters,
+        )
+        submission = queue_of(self.state, self.environment).submit(request)
+        submission.raise_if_rejected()
+        _require_same_request(request, submission.run)
+        enlist(self.state.captures, self.environment, submission.run)
+        self._projector().catch_up(submission.run.run_id)
+        return submission.run
+
+    def drive(self, run_id: str, stop: threading.Event) -> RunStatus | None:
+        """Drive a run to its end in this thread, or until told to stop; None where a worker has it."""
+        self.prepare()
+        return self.worker().run_one(run_id, stop)
+
+    def prepare(self) -> None:
+        """Start Spark, which can take longer than a lease lasts, before a run is taken.
+
+        If it does not start, the run that is taken next says so in its history.
+        """
+        with suppress(ClewError):
+            self.session()
+
+    def _refuse_if_busy(self, project: str, period: str) -> None:
+        for status in (RunStatus.RUNNING, RunStatus.PAUSED):
+            which = RunFilter(
+                tenant_id=self.environment.settings.tenant,
+                environment_id=self.environment.name,
+                project_id=project,
+                period=period,
+                status=status,
+            )
+            for run in self.state.stores.catalog.runs(which, limit=1):
+                hint = f"run {run.run_id[:8]} is {status}; wait for it, cancel it, or let `clew worker` carry it on"
+                raise UserError(PERIOD_BUSY.anywhere(project=project, period=period, hint=hint))
+
+    def worker(self, on_event: Callable[[StoredEvent], None] | None = None) -> Worker:
+        """A worker for the environment, in this process. It tells `on_event` what it writes, from its own threads."""
+        stores = self.state.stores
+        if on_event is not None:
+            stores = replace(stores, writer=ReportingWriter(stores.writer, on_event))
+        trace_ids = ProcessTraceIds(self.state.tracelink, node_id=self.environment.settings.tracelink.node_id)
+        executors = FreshExecutors(
+            lambda workspace: SparkExecutors(
+                workspace.loaded.workspace,
+                self.environment,
+                self.state.datasets,
+                self.state.secrets,
+                self.session,
+                PostgresqlTables(),
+                trace_ids,
+            ),
+            self.current or (lambda: self.workspace),
+        )
+        limits = self.environment.store_limits()
+        driver = RunDriver(
+            stores,
+            EnlistingExecutors(executors, self.state.captures, self.environment),
+            queue_of(self.state, self.environment),
+            self.state.secrets,
+            settings=DriverSettings(limits=limits, retry=self.environment.retry_policy()),
+        )
+        dispatcher = OutboxDispatcher(
+            stores.outbox,
+            stores.writer,
+            sinks_of(self.environment, self.state.secrets),
+            redactor=self.state.secrets.redactor,
+        )
+        settings = WorkerSettings(
+            environment_id=self.environment.name, capacity=1, queue=self.environment.queue_policy()
+        )
+        return Worker(stores, driver, self._projector(), dispatcher, settings=settings, beside=[trace_ids.run])
+
+    def _projector(self) -> Projector:
+        stores = self.state.stores
+        return Projector(stores.reader, stores.writer, stores.snapshots, limits=self.environment.store_limits())
+
+    def session(self) -> SparkSession:
+        """The Spark session of this process, started by whoever asks first."""
+        return session_of(self.environment, self.workspace.loaded.workspace.datasources)
+
+
+def _require_same_request(request: RunRequest, run: RunRecord) -> None:
+    """UserError RequestIdTaken where the run that a request id stands for is of another project or period."""
+    known = run.request
+    if (known.project_id, known.period) != (request.project_id, request.period):
+        raise UserError(
+            REQUEST_ID_TAKEN.anywhere(
+                request_id=request.request_id, run_id=run.run_id, project=known.project_id, period=known.period
+            )
+        )
+
+
+_POLL_S = 0.1
+
+
+@dataclass(slots=True)
+class Drive:
+    """What became of an attempt to drive a run."""
+
+    status: RunStatus | None = None
+    """None where another worker has the run."""
+    was_interrupted: bool = False
+    error: BaseException | None = None
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+def drive_in_foreground(
+    starter: RunStarter,
+    run_id: str,
+    watch: Callable[[StoredEvent], None],
+    on_interrupt: Callable[[], None] = lambda: None,
+) -> Drive:
+    """Drive a run to its end and show each of its events to `watch`, in this thread.
+
+    The first KeyboardInterrupt sends CANCEL and waits for the run to end in order; a second one is raised, and leaves
+    the run as it is: another worker carries it on once its lease has run out.
+    """
+    drive = Drive()
+    seen = starter.state.stores.catalog.run(run_id).last_seq
+    thread = threading.Thread(target=_drive, args=(starter, run_id, drive), name=f"drive {run_id}", daemon=True)
+    thread.start()
+    while True:
+        try:
+            is_over = drive.over.is_set()
+            for event in starter.state.stores.reader.events(run_id, after=seen):
+                seen = event.run_seq
+                watch(event)
+            if is_over:
+                break
+            # Not Thread.join: interrupted, it takes the thread for ended on some versions of Python.
+            drive.over.wait(_POLL_S)
+        except KeyboardInterrupt:
+            if drive.was_interrupted:
+                raise
+            drive.was_interrupted = True
+            on_interrupt()
+            send_signal(starter.state, starter.environment, run_id, SignalType.CANCEL, reason="interrupted by Ctrl-C")
+    if drive.error is not None:
+        raise drive.error
+    return drive
+
+
+def _drive(starter: RunStarter, run_id: str, drive: Drive) -> None:
+    try:
+        drive.status = starter.drive(run_id, threading.Event())
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+        drive.error = error
+    finally:
+        drive.over.set()

@@ -1,0 +1,71 @@
+"""The state store of an environment, opened."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from clew.auth.access_log import AccessLog
+from clew.auth.tokens import BrowserSessionStore, TokenStore
+from clew.captures.records import CaptureStore
+from clew.runs.environment import RunEnvironment
+from clew.runs.queue import RunQueue
+from clew.runs.registry import DatasetRegistry, ProjectRegistry
+from clew.runs.secrets import SecretsResolver, redacted_logs
+from clew.runs.stores import RunStores
+from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
+from clew.store.captures import SqlCaptureStore
+from clew.store.migrations import MIGRATIONS, migrate
+from clew.store.opening import StoreOptions, open_database, run_stores
+from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
+from clew.store.tracelink import trace_link_stores
+from clew.tracelink.stores import TraceLinkStores
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that the state store of an environment keeps."""
+
+    stores: RunStores
+    datasets: DatasetRegistry
+    projects: ProjectRegistry
+    captures: CaptureStore
+    secrets: SecretsResolver
+    tokens: TokenStore
+    browser_sessions: BrowserSessionStore
+    access_log: AccessLog
+    tracelink: TraceLinkStores
+
+
+def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
+    """The queue that takes requests for runs of an environment."""
+    return RunQueue(state.stores.intake, lambda _environment: environment.queue_policy())
+
+
+@contextmanager
+def open_state(environment: RunEnvironment) -> Iterator[State]:
+    """Open the state store, upgrading its schema where it is older, and close it at the end.
+
+    Until then no log of Clew's shows a secret that was looked up for it.
+    """
+    secrets = environment.secrets()
+    options = StoreOptions(
+        sinks=tuple(bus.id for bus in environment.settings.bus),
+        chained=environment.settings.store_limits.tamper_evidence,
+    )
+    with redacted_logs(secrets.redactor):
+        database = open_database(environment.store_url(secrets), options)
+        try:
+            migrate(database, MIGRATIONS)
+            yield State(
+                stores=run_stores(database, options),
+                datasets=SqlDatasetRegistry(database, environment.name),
+                projects=SqlProjectRegistry(database, environment.name),
+                captures=SqlCaptureStore(database, environment.name),
+                secrets=secrets,
+                tokens=SqlTokens(database, environment.name),
+                browser_sessions=SqlBrowserSessions(database, environment.name),
+                access_log=SqlAccessLog(database, environment.name),
+                tracelink=trace_link_stores(database),
+            )
+        finally:
+            database.close()

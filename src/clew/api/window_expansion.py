@@ -1,0 +1,55 @@
+"""The expansion of windows: links between rows that runs left to be worked out, written beside their traces."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.api.run_view import RunReader
+from clew.api.state import State
+from clew.api.workspace import Workspace
+from clew.diagnostics import UserError
+from clew.engine.opening import SparkExecutors
+from clew.engine.session import session_of
+from clew.runs.request import RunFilter
+from clew.store.table_transfer import PostgresqlTables
+
+_MOST_RUNS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A step of a run whose links are there now."""
+
+    run_id: str
+    operation_seq: int
+    links: int
+    """How many were worked out; 0 where they had been before."""
+
+
+def expand_windows(workspace: Workspace, state: State, run: str | None = None) -> Iterator[Expanded]:
+    """Work out the windows of a run, or of all runs that have ended. Starts Spark. Doing it again adds nothing.
+
+    UserError RunNotFound where there is no such run. Among all runs, one whose files are gone is passed over.
+    """
+    environment = workspace.run_environment
+    reader = RunReader(state, environment)
+    executors = SparkExecutors(
+        workspace.loaded.workspace,
+        environment,
+        state.datasets,
+        state.secrets,
+        lambda: session_of(environment),
+        PostgresqlTables(),
+    )
+    which = RunFilter(environment_id=environment.name)
+    records = [reader.find(run)] if run is not None else reader.runs(which, _MOST_RUNS)
+    for record in records:
+        snapshot = reader.view(record.run_id).snapshot
+        if not snapshot.status.is_terminal:
+            continue
+        try:
+            done = executors.open(record, snapshot).expand_windows(snapshot)
+        except UserError:
+            if run is not None:
+                raise
+            continue
+        yield from (Expanded(record.run_id, step.seq, step.links) for step in done)

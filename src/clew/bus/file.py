@@ -1,0 +1,50 @@
+"""Events as lines of JSON in a file.
+
+Lines at the end of a file that several processes write to.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+from clew.bus.cloudevents import cloud_event_bytes
+from clew.diagnostics import TransientFailure
+from clew.diagnostics.codes.runs import DELIVERY_FAILED
+from clew.runs.stores import OutboxEntry
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append a line, and return when it is on disk. OSError where it could not be, and then nothing was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        _write(stream.fileno(), line + b"\n")
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    """A line is there as a whole or not at all: half of one would spoil the file for every reader."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    try:
+        written = os.write(descriptor, line)
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, end)
+        raise
+    if written != len(line):
+        os.ftruncate(descriptor, end)
+        raise OSError("there is no room for the whole line")
+
+
+class FileSink:
+    """Appends one line per event. Several processes may write to the same file."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self._name = name
+        self._path = path
+
+    def deliver(self, entry: OutboxEntry) -> None:
+        """Write the line, and return when it is on disk."""
+        try:
+            append_line(self._path, cloud_event_bytes(entry.run, entry.event))
+        except OSError as error:
+            raise TransientFailure(DELIVERY_FAILED.anywhere(sink=self._name, reason=str(error))) from error

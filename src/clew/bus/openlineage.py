@@ -1,0 +1,75 @@
+"""Runs as OpenLineage events, posted to a receiver such as Marquez or appended to a file."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from clew.bus.file import append_line
+from clew.bus.webhook import NotTaken, http_address, post
+from clew.diagnostics import TransientFailure
+from clew.diagnostics.codes.runs import DELIVERY_FAILED
+from clew.plan import Plan
+from clew.runs.request import RunRecord
+from clew.runs.stores import OutboxEntry
+
+
+class Target(Protocol):
+    """Where OpenLineage events go."""
+
+    def send(self, document: bytes) -> None:
+        """Hand a document over, and return when it was taken; OSError or NotTaken where it was not."""
+        ...
+
+
+class HttpTarget:
+    """An address at which OpenLineage events are received, with a key where it wants one."""
+
+    def __init__(self, url: str, *, api_key: Callable[[], str] | None = None, timeout_s: float = 10.0) -> None:
+        """`api_key` is asked at each delivery, so that the value is kept nowhere and may change."""
+        self._address = http_address(url)
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+
+    def send(self, document: bytes) -> None:
+        """Post a document."""
+        headers: Mapping[str, str] = {"Content-Type": "application/json", "User-Agent": "clew"}
+        if self._api_key is not None:
+            headers = {**headers, "Authorization": f"Bearer {self._api_key()}"}
+        post(self._address, document, headers, timeout_s=self._timeout_s)
+
+
+class FileTarget:
+    """A file with one event a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def send(self, document: bytes) -> None:
+        """Append a document."""
+        append_line(self._path, document)
+
+
+class OpenLineageSink:
+    """Sends what OpenLineage has a word for, and confirms the rest without sending it."""
+
+    def __init__(
+        self, name: str, target: Target, *, namespace: str, plan_of: Callable[[RunRecord], Plan | None]
+    ) -> None:
+        self._name = name
+        self._target = target
+        self._namespace = namespace
+        self._plan_of = plan_of
+
+    def deliver(self, entry: OutboxEntry) -> None:
+        """Build the event and hand it over. The same entry gives the same bytes."""
+        from openlineage.client.serde import Serde  # noqa: PLC0415 - slow to import, and few environments need it
+
+        from clew.bus.openlineage_events import run_event  # noqa: PLC0415
+
+        event = run_event(entry.run, entry.event, self._plan_of(entry.run), self._namespace)
+        if event is None:
+            return
+        try:
+            self._target.send(Serde.to_json(event).encode())
+        except (NotTaken, OSError) as error:
+            raise TransientFailure(DELIVERY_FAILED.anywhere(sink=self._name, reason=str(error))) from error

@@ -1,0 +1,172 @@
+"""The rows of a capture, read without Spark.
+
+Questions to DuckDB about files, in databases that are gone afterwards.
+"""
+
+# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
+# ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clew.captures.manifests import CapturedFile, Manifest
+from clew.diagnostics import EngineBug, UserError
+from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
+from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
+from clew.lang.types import parse_type
+from clew.storage.parts import ORDINAL
+from clew.storage.row_identity import RowIds
+from clew.trace.results import data_frame
+from clew.trace.sql import Sql, parquet, quoted, typed_column
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd  # type: ignore[import-untyped]
+    import pyarrow as pa
+
+
+_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+"""Nothing is fetched from anywhere."""
+
+
+class Questions:
+    """A database with some rows in it, read once, that several questions are put to."""
+
+    def __init__(self, connection: "duckdb.DuckDBPyConnection") -> None:
+        self._connection = connection
+
+    def keep(self, table: str, rows: Sql) -> Sql:
+        """Read rows into a table; SQL for that table."""
+        self._connection.execute((f"CREATE TEMP TABLE {table} AS " + rows).text, list(rows.parameters))
+        return Sql(f"SELECT * FROM {table}")
+
+    def ask(self, sql: Sql | str) -> "pa.Table":
+        """The rows that a query gives."""
+        import duckdb
+
+        query = Sql(sql) if isinstance(sql, str) else sql
+        try:
+            return self._connection.sql(query.text, params=list(query.parameters)).to_arrow_table()
+        except duckdb.Error as error:
+            raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
+
+    def records(self, sql: Sql | str) -> list[dict[str, Any]]:
+        """The same as Python values."""
+        found: list[dict[str, Any]] = self.ask(sql).to_pylist()
+        return found
+
+
+@contextmanager
+def questions() -> Iterator[Questions]:
+    """A database that is gone afterwards."""
+    import duckdb
+
+    configuration = {**_CONFIGURATION, "temp_directory": tempfile.gettempdir()}
+    with duckdb.connect(":memory:", config=configuration) as connection:
+        yield Questions(connection)
+
+
+def ask(sql: Sql | str) -> "pa.Table":
+    """The rows that one query gives."""
+    with questions() as asked:
+        return asked.ask(sql)
+
+
+ROW_ID, DELETED = "_row_id", "_deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedRows:
+    """The files of a capture, as a table: its view, or raw with the rows that are deleted."""
+
+    manifest: Manifest
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if not self.manifest.keeps_rows:
+            because = ": it kept statistics only"
+            hint = "`clew capture show ID` shows them; for rows, run again with --capture BREAKPOINT=sample_view"
+            raise UserError(
+                CAPTURE_NOT_READY.anywhere(
+                    capture_id=self.manifest.capture_id, status="without rows", because=because, hint=hint
+                )
+            )
+        for file in self.manifest.files:
+            self._require_intact(file)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The data columns, in the order of the plan, system columns last."""
+        return tuple(column.name for column in self.manifest.columns)
+
+    def view(self) -> Sql:
+        """SQL for the rows that are not deleted, with their ids, in no order."""
+        named = [(column.name, parse_type(column.type)) for column in self.manifest.columns]
+        columns = ", ".join(f"{typed_column(name, type_)} AS {quoted(name)}" for name, type_ in named)
+        kept = f" WHERE NOT {quoted(DELETED)}" if self.manifest.is_raw else ""
+        return f"SELECT {self._row_id()} AS {quoted(ROW_ID)}, {columns} FROM " + self._files() + kept
+
+    def raw(self) -> Sql:
+        """SQL for all rows that were kept, and whether they are deleted."""
+        named = [(column.name, parse_type(column.type)) for column in self.manifest.columns]
+        columns = ", ".join(f"{typed_column(name, type_)} AS {quoted(name)}" for name, type_ in named)
+        deleted = quoted(DELETED) if self.manifest.is_raw else f"FALSE AS {quoted(DELETED)}"
+        return f"SELECT {self._row_id()} AS {quoted(ROW_ID)}, {columns}, {deleted} FROM " + self._files()
+
+    def to_arrow(self, limit: int | None = None) -> "pa.Table":
+        """The view as a table, in the order that the rows had in the run."""
+        return ask("SELECT * FROM (" + self.view() + f") ORDER BY {quoted(ROW_ID)}{_first(limit)}")
+
+    def to_arrow_raw(self, limit: int | None = None) -> "pa.Table":
+        """All rows that were kept as a table, with `_deleted`."""
+        return ask("SELECT * FROM (" + self.raw() + f") ORDER BY {quoted(ROW_ID)}{_first(limit)}")
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The view as a data frame; pandas must be installed."""
+        return data_frame(self.to_arrow())
+
+    def deleted(self) -> int:
+        """How many of the rows that were kept are deleted."""
+        if not self.manifest.is_raw:
+            return 0
+        found = ask("SELECT count(*) AS n FROM " + self._files() + f" WHERE {quoted(DELETED)}")
+        return int(found["n"][0].as_py())
+
+    def _files(self) -> Sql:
+        return parquet([self.folder / file.path for file in self.manifest.files])
+
+    def _row_id(self) -> str:
+        if not self.manifest.is_raw:
+            return quoted(ROW_ID)
+        return row_id_of_ordinal(self.manifest.run_id)
+
+    def _require_intact(self, file: CapturedFile) -> None:
+        path = self.folder / file.path
+        try:
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            problem = f"{file.path}: {(error.strerror or type(error).__name__).lower()}"
+            raise UserError(CAPTURE_DAMAGED.anywhere(capture_id=self.manifest.capture_id, problem=problem)) from error
+        if digest != file.sha256:
+            problem = f"{file.path} is not what was written"
+            raise UserError(CAPTURE_DAMAGED.anywhere(capture_id=self.manifest.capture_id, problem=problem))
+
+
+def _first(limit: int | None) -> str:
+    return "" if limit is None else f" LIMIT {int(limit)}"
+
+
+def row_id_of_ordinal(run_id: str) -> str:
+    """SQL for the row id of a row of a run, from its ordinal."""
+    low = f"lower(to_hex(9223372036854775808::UBIGINT + {ORDINAL}::UBIGINT))"
+    return f"concat('{RowIds(run_id).prefix}-', substr({low}, 1, 4), '-', substr({low}, 5, 12))"

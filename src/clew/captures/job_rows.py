@@ -1,0 +1,170 @@
+"""The rows of a postlude job: what its tasks have left of the rows at a breakpoint, and what they look like."""
+
+# ruff: noqa: S608 - names are quoted by `clew.trace.sql`
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clew.captures.captured_rows import DELETED, ROW_ID, ask, row_id_of_ordinal
+from clew.captures.manifests import CapturedColumn, CapturedFile
+from clew.captures.requests import KeptColumn
+from clew.captures.spark_rows import EndedRun, WrittenRows, filtered, raw_rows, sample_of, taken, write_rows
+from clew.captures.statistics import Statistics, histogram, statistics_of, top_values
+from clew.definitions import Mask
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.captures import BUDGET_EXCEEDED
+from clew.engine.types import DataFrame
+from clew.events.codec import encode
+from clew.events.values import sha256_of_file
+from clew.lang.types import STRING, Type
+from clew.plan.postlude import SerializeTask
+from clew.plan.steps import PlannedExpression
+from clew.storage.parts import ORDINAL
+from clew.trace.sql import Sql, parquet, quoted, typed_column
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Rows as a file, ready to be sent."""
+
+    path: Path
+    file: CapturedFile
+    columns: tuple[CapturedColumn, ...]
+    is_raw: bool
+
+
+def as_parquet(payload: Payload) -> Payload:
+    """The same rows as Parquet, which is what capture stores keep."""
+    if payload.path.suffix == ".parquet":
+        return payload
+    path = payload.path.with_suffix(".parquet")
+    with pa.OSFile(str(payload.path), "rb") as source, pa.ipc.open_file(source) as reader:
+        pq.write_table(reader.read_all(), path, compression="zstd")
+    return replace(payload, path=path, file=_described(path, payload.file.rows))
+
+
+def _described(path: Path, rows: int) -> CapturedFile:
+    return CapturedFile(path.name, rows, path.stat().st_size, sha256_of_file(path))
+
+
+@dataclass(slots=True)
+class JobRows:
+    """Rows that tasks narrow down. They are computed when a task looks at them, and once until the next one that
+    changes them."""
+
+    ended: EndedRun
+    rows: DataFrame
+    types: Mapping[str, Type]
+    """Of the columns that are left."""
+    hidden: Mapping[str, Mask | None]
+    """Columns that are not for everybody: how they are masked, None for not at all there."""
+    staging: Path
+    salt: str
+    max_rows: int
+    max_bytes: int
+    _written: WrittenRows | None = None
+    _folders: int = 0
+
+    def filter(self, condition: PlannedExpression) -> None:
+        """Keep the rows for which a condition is true."""
+        self._change(filtered(self.rows, self.ended.expressing, condition))
+
+    def take(self, count: int) -> None:
+        """Keep the first rows that are not deleted."""
+        self._change(taken(self.rows, count))
+
+    def sample(self, count: int) -> None:
+        """Keep a sample of the rows that are not deleted."""
+        self._change(sample_of(self.rows, self.ended.run_id, count))
+
+    def project(self, columns: Sequence[str]) -> None:
+        """Keep some columns."""
+        self.types = {name: self.types[name] for name in columns}
+        self._change(self.rows)
+
+    def describe(self, columns: Sequence[str]) -> dict[str, object]:
+        """Statistics of columns; of all where none is named."""
+        wanted = [name for name in (columns or self.types) if name in self._shown]
+        found: Statistics = statistics_of(self._view(), [(name, self._shown[name]) for name in wanted])
+        return {"task": "describe"} | found.to_json()
+
+    def histogram(self, column: str, bins: int) -> dict[str, object]:
+        """How the values of a column are spread."""
+        found = histogram(self._view(), column, self._shown[column], bins) if column in self._shown else ()
+        return {"task": "histogram", "column": column, "bins": encode(found)}
+
+    def top(self, column: str, count: int) -> dict[str, object]:
+        """The most frequent values of a column."""
+        found = top_values(self._view(), column, count) if column in self._shown else ()
+        return {"task": "topk", "column": column, "values": encode(found)}
+
+    def serialize(self, task: SerializeTask) -> Payload:
+        """The rows as one file."""
+        is_raw = task.mode == "raw"
+        table = ask("SELECT * FROM (" + (self._raw() if is_raw else self._view()) + ") ORDER BY 1")
+        path = self.staging / f"payload-{self._folders}.{task.format}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if task.format == "parquet":
+            pq.write_table(table, path, compression="zstd")
+        else:
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+        file = _described(path, table.num_rows)
+        if file.size > self.max_bytes:
+            problem = f"it would send {file.size:,} bytes, and may send {self.max_bytes:,}"
+            raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
+        columns = tuple(
+            CapturedColumn(name, str(type_), str(mask) if (mask := self.hidden.get(name)) is not None else None)
+            for name, type_ in self._shown.items()
+        )
+        return Payload(path, file, columns, is_raw)
+
+    @property
+    def _shown(self) -> dict[str, Type]:
+        """The columns that are left and that may be seen. Masked values are texts."""
+        return {
+            name: type_ if name not in self.hidden else STRING
+            for name, type_ in self.types.items()
+            if self.hidden.get(name, STRING) is not None
+        }
+
+    def _change(self, rows: DataFrame) -> None:
+        self.rows = rows
+        self._written = None
+
+    def _view(self) -> Sql:
+        columns = "".join(f", {typed_column(name, type_)} AS {quoted(name)}" for name, type_ in self._shown.items())
+        return (
+            f"SELECT {row_id_of_ordinal(self.ended.run_id)} AS {quoted(ROW_ID)}{columns} FROM "
+            + self._files()
+            + f" WHERE NOT {DELETED}"
+        )
+
+    def _raw(self) -> Sql:
+        columns = "".join(f", {typed_column(name, type_)} AS {quoted(name)}" for name, type_ in self._shown.items())
+        return f"SELECT {ORDINAL}{columns}, {DELETED} FROM " + self._files()
+
+    def _files(self) -> Sql:
+        written = self._on_disk()
+        return parquet([self._folder / file.path for file in written.files])
+
+    @property
+    def _folder(self) -> Path:
+        return self.staging / f"rows-{self._folders}"
+
+    def _on_disk(self) -> WrittenRows:
+        if self._written is None:
+            self._folders += 1
+            columns = [KeptColumn(name, self.hidden.get(name)) for name in self._shown]
+            chosen = raw_rows(self.rows, columns, self.salt).limit(self.max_rows + 1)
+            self._written = write_rows(chosen, self._folder)
+            if self._written.rows > self.max_rows:
+                shutil.rmtree(self._folder)
+                problem = f"more rows than the {self.max_rows:,} that it may handle"
+                raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
+        return self._written

@@ -1,0 +1,282 @@
+"""One postlude job: rows narrowed down, looked at, written to files, sent to sinks, all within its budget."""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from clew.captures.fitting import Reason
+from clew.captures.job_rows import JobRows, Payload, as_parquet
+from clew.captures.manifests import MANIFEST_FILE, Manifest
+from clew.captures.places import Places
+from clew.captures.policy import CapturePolicy, masks_of
+from clew.captures.records import CaptureRecord, CaptureStore, Emission, JobReport, NewCapture, Outcome, is_due
+from clew.captures.requests import LeftOut
+from clew.captures.spark_rows import EndedRun, in_view, interrupting
+from clew.captures.writing import digest_of_files
+from clew.definitions import CaptureMode, Mask
+from clew.definitions.settings import PersonalColumns
+from clew.diagnostics import EngineBug, UserError
+from clew.diagnostics.codes.captures import BUDGET_EXCEEDED
+from clew.diagnostics.codes.engine import ENGINE_FAILURE
+from clew.engine.blame import SPARK_ERRORS
+from clew.lang.typed import Value
+from clew.lang.types import STRING, Type
+from clew.plan.postlude import (
+    DescribeTask,
+    EmitCaptureStoreTask,
+    EmitTrainingLogTask,
+    FilterTask,
+    HistogramTask,
+    PostludeJob,
+    PostludeTask,
+    ProjectTask,
+    SampleTask,
+    SerializeTask,
+    TakeTask,
+    TopKTask,
+)
+from clew.plan.privacy import LABELS, privacy_by_column
+from clew.runs.clock import utc_now
+from clew.runs.view import RunFacts
+
+
+@dataclass(slots=True)
+class JobRunner:
+    """Does one job."""
+
+    places: Places
+    policy: CapturePolicy
+    store: CaptureStore
+    view: RunFacts
+    ended: EndedRun
+    record: CaptureRecord
+    job: PostludeJob
+    wait_ms: int
+    _started: float = field(default_factory=time.perf_counter)
+    _results: list[dict[str, object]] = field(default_factory=list)
+    _emissions: list[Emission] = field(default_factory=list)
+    _payload: Payload | None = None
+    _hidden: dict[str, Mask | None] = field(default_factory=dict)
+
+    def run(self) -> Outcome:
+        """Do it, or say why not."""
+        base = self.ended.rows_at(self.record.seq)
+        with self._within_time() as check_time:
+            if not is_due(self.job, self._facts(), in_view(base).count, self.ended.today):
+                return Outcome(job=self._report(), drop_reason=Reason.WHEN_NOT_TRUE.value)
+            self._hidden = self._what_to_hide()
+            name = f"{self.record.run_id}-{self.job.id}-{self.record.attempts}"
+            staging = self.places.captures(None) / "staging" / name
+            for left in staging.parent.glob(f"{self.record.run_id}-{self.job.id}-*"):
+                shutil.rmtree(left, ignore_errors=True)
+            budget, limits = self.job.budget, self.policy.limits
+            rows = JobRows(
+                ended=self.ended,
+                rows=base,
+                types=self._types(),
+                hidden=self._hidden,
+                staging=staging,
+                salt=self.places.salt(),
+                max_rows=min(budget.max_rows or limits.max_rows, limits.max_rows),
+                max_bytes=min(budget.max_bytes or limits.max_bytes, limits.max_bytes),
+            )
+            try:
+                for task in self.job.tasks:
+                    check_time()
+                    self._do(task, rows)
+                check_time()
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+        return Outcome(job=self._report())
+
+    def _do(self, task: PostludeTask, rows: JobRows) -> None:
+        match task:
+            case FilterTask(condition):
+                rows.filter(condition)
+            case TakeTask(count):
+                rows.take(count)
+            case SampleTask(count):
+                rows.sample(count)
+            case ProjectTask(columns):
+                rows.project(columns)
+            case DescribeTask(columns):
+                self._results.append(rows.describe(columns))
+            case HistogramTask(column, bins):
+                self._results.append(rows.histogram(column, bins))
+            case TopKTask(column, count):
+                self._results.append(rows.top(column, count))
+            case SerializeTask():
+                self._payload = rows.serialize(task)
+            case EmitTrainingLogTask() | EmitCaptureStoreTask():
+                self._emit(task)
+
+    # Sending
+
+    def _emit(self, task: EmitTrainingLogTask | EmitCaptureStoreTask) -> None:
+        payload = self._payload
+        if payload is None:
+            problem = f"{task.task} of {self.job.id} has nothing to send"
+            raise EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
+        started = time.perf_counter()
+        days = task.ttl_days or self.places.environment.settings.sinks[task.sink].max_ttl_days
+        folder = self.places.sink(task.sink, self.view.record.request.project_version)
+        if isinstance(task, EmitTrainingLogTask):
+            path, capture_id = self._to_training_log(payload, folder, days), None
+        else:
+            path, capture_id = self._to_capture_store(as_parquet(payload), task.sink, folder, days)
+        self._emissions.append(
+            Emission(
+                sink=task.sink,
+                type=task.task.removeprefix("emit_"),
+                path=self.places.shown(path),
+                rows=payload.file.rows,
+                size=payload.file.size,
+                emit_ms=int((time.perf_counter() - started) * 1000),
+                expires_at=utc_now() + timedelta(days=days),
+                capture_id=capture_id,
+            )
+        )
+
+    def _to_training_log(self, payload: Payload, folder: Path, days: int) -> Path:
+        """A file for each run and job, in place of an earlier attempt, and beside it what it is."""
+        target = folder / self.record.run_id / f"{self.job.id}{payload.path.suffix}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = target.with_name(f".{target.name}.staging")
+        shutil.copyfile(payload.path, staging)
+        staging.replace(target)
+        manifest = self._manifest(payload, self.record.capture_id, target.parent, days, None)
+        described = target.with_suffix(".json")
+        described.write_text(json.dumps(manifest.to_json(), indent=1, sort_keys=True), encoding="utf-8")
+        return target
+
+    def _to_capture_store(self, payload: Payload, sink: str, folder: Path, days: int) -> tuple[Path, str]:
+        new = NewCapture(
+            kind="capture",
+            slot=f"{self.job.id}:{len(self._emissions)}",
+            tenant_id=self.record.tenant_id,
+            run_id=self.record.run_id,
+            request_id=self.record.request_id,
+            breakpoint=self.record.breakpoint,
+            seq=self.record.seq,
+        )
+        target = folder / new.capture_id / str(self.record.attempts)
+        target.mkdir(parents=True)
+        shutil.copyfile(payload.path, target / payload.path.name)
+        manifest = self._manifest(payload, new.capture_id, target, days, sink)
+        (target / MANIFEST_FILE).write_text(json.dumps(manifest.to_json(), indent=1, sort_keys=True), encoding="utf-8")
+        return target, self.store.publish(new, manifest).capture_id
+
+    def _manifest(self, payload: Payload, capture_id: str, folder: Path, days: int, sink: str | None) -> Manifest:
+        now, request, frozen = utc_now(), self.view.record.request, self.record.frozen
+        privacy = privacy_by_column(self.ended.plan)
+        mode = self._mode(payload)
+        return Manifest(
+            capture_id=capture_id,
+            run_id=self.record.run_id,
+            request_id=self.record.request_id,
+            environment=self.places.environment.name,
+            project=request.project_id,
+            period=request.period,
+            breakpoint=self.record.breakpoint,
+            seq=self.record.seq,
+            plan_digest=self.ended.plan.digest,
+            mode=mode,
+            asked=mode,
+            columns=payload.columns,
+            left_out=tuple(LeftOut(name, privacy[name].upper()) for name in self._left_out()),
+            natural_key=self.ended.plan.input.natural_key,
+            rows=payload.file.rows,
+            size=payload.file.size,
+            files=(payload.file,),
+            digest=digest_of_files((payload.file,)),
+            folder=self.places.shown(folder),
+            store=sink,
+            shows_personal=any(column.mask is None and column.name in privacy for column in payload.columns),
+            job_id=self.job.id,
+            wait_ms=self.wait_ms,
+            attempts=self.record.attempts,
+            frozen_at=frozen.ticket.frozen_at if frozen is not None else None,
+            freeze_us=frozen.freeze_us if frozen is not None else 0,
+            created_at=now,
+            expires_at=now + timedelta(days=days),
+        )
+
+    def _mode(self, payload: Payload) -> CaptureMode:
+        """The mode of a capture that would keep the same: a sample is one, however it was drawn."""
+        if any(isinstance(task, SampleTask) for task in self.job.tasks):
+            return CaptureMode.SAMPLE_RAW if payload.is_raw else CaptureMode.SAMPLE_VIEW
+        return CaptureMode.FULL_RAW if payload.is_raw else CaptureMode.FULL_VIEW
+
+    # What it sees
+
+    def _facts(self) -> dict[str, Value]:
+        request = self.view.record.request
+        return {
+            "project": request.project_id,
+            "period": request.period,
+            "environment": request.environment_id,
+            "mode": self.places.environment.settings.mode.value,
+            "status": self.view.snapshot.status.value,
+        }
+
+    def _types(self) -> dict[str, Type]:
+        columns = {column.name: column.type for column in self.ended.plan.columns_after(self.record.seq)}
+        return {**columns, "_period": STRING, LABELS: STRING}
+
+    def _what_to_hide(self) -> dict[str, Mask | None]:
+        if self.policy.personal is PersonalColumns.MASK:
+            return dict(masks_of(self.ended.plan, self.policy))
+        privacy = privacy_by_column(self.ended.plan)
+        shown = self.policy.personal is PersonalColumns.INCLUDE and not self.policy.include_roles
+        return {name: None for name, kind in privacy.items() if kind == "secret" or not shown}
+
+    def _left_out(self) -> list[str]:
+        return sorted(name for name, mask in self._hidden.items() if mask is None)
+
+    def _report(self) -> JobReport:
+        return JobReport(
+            job_id=self.job.id,
+            name=self.job.name,
+            rows=sum(emission.rows for emission in self._emissions),
+            size=sum(emission.size for emission in self._emissions),
+            wait_ms=self.wait_ms,
+            run_ms=int((time.perf_counter() - self._started) * 1000),
+            results=tuple(self._results),
+            emissions=tuple(self._emissions),
+            left_out=tuple(self._left_out()),
+        )
+
+    @contextmanager
+    def _within_time(self) -> Iterator[Callable[[], None]]:
+        """Interrupt Spark when the time of the job is over; what is given asks between two tasks."""
+        over = threading.Event()
+        seconds = self.job.budget.timeout_seconds
+        error = UserError(BUDGET_EXCEEDED.anywhere(problem=f"it takes longer than {seconds} seconds"))
+
+        def check() -> None:
+            if over.is_set():
+                raise error
+
+        with interrupting(self.ended.spark, f"job-{self.record.capture_id}") as interrupt:
+
+            def stop() -> None:
+                over.set()
+                interrupt()
+
+            timer = threading.Timer(seconds, stop)
+            timer.daemon = True
+            timer.start()
+            try:
+                yield check
+            except SPARK_ERRORS as failure:
+                if over.is_set():
+                    raise error from failure
+                raise
+            finally:
+                timer.cancel()

@@ -1,0 +1,173 @@
+"""What an environment allows captures and postlude jobs to keep.
+
+How columns that are not for everybody are masked, where an environment masks them.
+The jobs of a plan held to the rules of the environment that is to run it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from clew.captures.requests import Limits
+from clew.definitions import CaptureMode, Environment, Mask, MaskKind
+from clew.definitions.settings import EnvironmentMode, PersonalColumns, Sink, SinkType
+from clew.diagnostics import Diagnostic, did_you_mean
+from clew.diagnostics.codes.captures import CAPTURE_NOT_ALLOWED
+from clew.diagnostics.codes.project import SINK_NOT_ALLOWED
+from clew.plan.plan import Plan
+from clew.plan.postlude import (
+    DescribeTask,
+    EmitCaptureStoreTask,
+    EmitTrainingLogTask,
+    HistogramTask,
+    PostludeJob,
+    PostludeTask,
+    ProjectTask,
+    TopKTask,
+)
+from clew.plan.privacy import privacy_by_column, set_by_steps
+
+LARGE_COLUMN_BYTES = 1024
+"""In prod a column with more bytes than this per row, on average, is left out unless it is asked for by its name."""
+
+_USUAL_MODES = {
+    EnvironmentMode.DEV: (CaptureMode.FULL_RAW, CaptureMode.FULL_VIEW),
+    EnvironmentMode.PROD: (CaptureMode.SAMPLE_RAW, CaptureMode.STATS, CaptureMode.SAMPLE_VIEW),
+}
+"""What a capture keeps that does not say, as far as it is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePolicy:
+    """The rules of one environment, for somebody in one role."""
+
+    environment: str
+    is_prod: bool
+    modes: tuple[CaptureMode, ...]
+    limits: Limits
+    ttl_days: int
+    max_inflight_bytes: int
+    max_inflight_jobs: int
+    personal: PersonalColumns
+    mask: Mask
+    include_roles: tuple[str, ...]
+    sinks: Mapping[str, Sink]
+    role: str
+
+    @classmethod
+    def of(cls, name: str, environment: Environment, role: str) -> "CapturePolicy":
+        """The rules that clew.yaml gives."""
+        captures = environment.captures
+        return cls(
+            environment=name,
+            is_prod=environment.mode is EnvironmentMode.PROD,
+            modes=environment.capture_modes,
+            limits=Limits(captures.max_bytes, captures.max_rows, captures.max_columns),
+            ttl_days=captures.ttl_days,
+            max_inflight_bytes=captures.max_inflight_bytes,
+            max_inflight_jobs=captures.max_inflight_jobs,
+            personal=captures.personal_columns,
+            mask=captures.mask,
+            include_roles=captures.include_roles,
+            sinks=environment.sinks,
+            role=role,
+        )
+
+    @property
+    def usual_mode(self) -> CaptureMode | None:
+        """What a capture keeps that does not say; None where nothing may be kept."""
+        kind = EnvironmentMode.PROD if self.is_prod else EnvironmentMode.DEV
+        return next((mode for mode in (*_USUAL_MODES[kind], *self.modes) if mode in self.modes), None)
+
+    @property
+    def may_ask_for_personal(self) -> bool:
+        """Whether the role may have personal columns as they are, if it asks for them by name."""
+        if self.role in self.include_roles:
+            return True
+        return self.personal is PersonalColumns.INCLUDE and not self.include_roles
+
+    @property
+    def shows_personal(self) -> bool:
+        """Whether personal columns come along as they are without being asked for."""
+        return self.personal is PersonalColumns.INCLUDE and self.may_ask_for_personal
+
+    def store(self, sink: str, type_: SinkType) -> Sink | None:
+        """A sink of the environment, None where it has none of this id and type."""
+        found = self.sinks.get(sink)
+        return found if found is not None and found.type is type_ else None
+
+
+REDACTED, HASHED = Mask(MaskKind.REDACT), Mask(MaskKind.HASH)
+_STRICTNESS = {MaskKind.REDACT: 2, MaskKind.HASH: 1, MaskKind.KEEP_LAST: 0}
+
+
+def masks_of(plan: Plan, policy: CapturePolicy) -> dict[str, Mask]:
+    """The mask of each column that is personal or secret.
+
+    Some last characters are kept of values as they were loaded only. In what steps have made of them, the part that
+    is personal may stand anywhere: the end of "Hello Ann" is all of a name whose mask would show nothing of it.
+    """
+    calculated = HASHED if policy.mask.kind is MaskKind.KEEP_LAST else policy.mask
+    derived = set_by_steps(plan)
+    return {
+        column: REDACTED if privacy == "secret" else calculated if column in derived else policy.mask
+        for column, privacy in privacy_by_column(plan).items()
+    }
+
+
+def stricter(one: Mask, other: Mask | None) -> Mask:
+    """Which of two masks shows less."""
+    if other is None:
+        return one
+    return max(one, other, key=lambda mask: (_STRICTNESS[mask.kind], -mask.characters))
+
+
+SINK_TYPES = {"emit_training_log": SinkType.TRAINING_LOG, "emit_capture_store": SinkType.CAPTURE_STORE}
+
+
+def job_violations(plan: Plan, policy: CapturePolicy) -> Iterator[Diagnostic]:
+    """What the environment does not allow of the jobs of a plan."""
+    privacy = privacy_by_column(plan)
+    for job in plan.extensions.postlude_jobs:
+        for task in job.tasks:
+            if isinstance(task, EmitTrainingLogTask | EmitCaptureStoreTask):
+                yield from _sink_violations(task, policy)
+            for column in _named_columns(task):
+                if column in privacy and not _may_name(privacy[column], policy):
+                    problem = (
+                        f"{title(job)} names {column}, which is {privacy[column]}, "
+                        f"and the environment {policy.environment} leaves it out"
+                    )
+                    yield CAPTURE_NOT_ALLOWED.anywhere(problem=problem)
+
+
+def title(job: PostludeJob) -> str:
+    """A job in a sentence."""
+    return f'the postlude job "{job.name or job.id}"'
+
+
+def _may_name(privacy: str, policy: CapturePolicy) -> bool:
+    if policy.personal is PersonalColumns.MASK:
+        return True
+    return privacy == "personal" and policy.may_ask_for_personal
+
+
+def _sink_violations(task: EmitTrainingLogTask | EmitCaptureStoreTask, policy: CapturePolicy) -> Iterator[Diagnostic]:
+    type_ = SINK_TYPES[task.task]
+    sink = policy.store(task.sink, type_)
+    if sink is None:
+        known = [name for name, each in policy.sinks.items() if each.type is type_]
+        where = f": the environment {policy.environment} has no {type_} of this id"
+        yield SINK_NOT_ALLOWED.anywhere(sink=task.sink, where=where, hint=did_you_mean(task.sink, known))
+    elif task.ttl_days is not None and task.ttl_days > sink.max_ttl_days:
+        problem = f"{task.sink} keeps things for {sink.max_ttl_days} days at most here, not {task.ttl_days}"
+        yield CAPTURE_NOT_ALLOWED.anywhere(problem=problem, hint="ask for less")
+
+
+def _named_columns(task: PostludeTask) -> tuple[str, ...]:
+    match task:
+        case ProjectTask(columns) | DescribeTask(columns):
+            return columns
+        case HistogramTask(column) | TopKTask(column):
+            return (column,)
+        case _:
+            return ()

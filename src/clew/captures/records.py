@@ -1,0 +1,261 @@
+"""Captures and postlude jobs as the state store keeps them, and what is needed of a store.
+
+What a postlude job did, as it is kept.
+What the `when` of a job sees of a run, and what it says.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from clew.captures.fitting import Degradation, Fitting, InFlight
+from clew.captures.freezing import Ticket
+from clew.captures.manifests import Manifest
+from clew.captures.requests import CaptureRequest
+from clew.definitions import CaptureMode
+from clew.events.values import Failure
+from clew.lang.evaluation import Row, evaluator
+from clew.lang.typed import Value, columns_of
+from clew.plan.postlude import PostludeJob
+from clew.runs.stores import RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Something that a job has sent to a sink."""
+
+    sink: str
+    type: str
+    path: str
+    """Relative to the workspace."""
+    rows: int
+    size: int
+    emit_ms: int
+    expires_at: datetime
+    capture_id: str | None = None
+    """Where it became a capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """A job, done or not."""
+
+    job_id: str
+    name: str | None
+    rows: int = 0
+    size: int = 0
+    """Bytes that it has sent."""
+    wait_ms: int = 0
+    run_ms: int = 0
+    results: tuple[Mapping[str, object], ...] = ()
+    """What describe, histogram and topk found."""
+    emissions: tuple[Emission, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Columns that were not sent since they are not for everybody."""
+
+
+Kind = Literal["capture", "job"]
+
+
+class CaptureStatus(StrEnum):
+    """Where a capture or a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    READY = "ready"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    DROPPED = "dropped"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is going to happen to it by itself."""
+        return self not in {CaptureStatus.QUEUED, CaptureStatus.RUNNING}
+
+
+def new_capture_id() -> str:
+    """An id that nobody can guess."""
+    return f"cap_{secrets.token_hex(16)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCapture:
+    """A capture or a job that a run is asked for."""
+
+    capture_id: str = field(default_factory=new_capture_id)
+    kind: Kind
+    slot: str
+    """What it is for the run; the same slot of a run is never taken twice."""
+    tenant_id: str
+    run_id: str
+    request_id: str
+    breakpoint: str
+    seq: int
+    request: CaptureRequest | None = None
+    """None for a job, which stands in the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A point that is frozen, with what the capture comes down to."""
+
+    ticket: Ticket
+    freeze_us: int
+    mode: CaptureMode | None = None
+    sample_rows: int = 0
+    steps: tuple[Degradation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a capture or a job ended."""
+
+    manifest: Manifest | None = None
+    job: JobReport | None = None
+    drop_reason: str | None = None
+    steps: tuple[Degradation, ...] = ()
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRecord:
+    """A capture or a job, with where it stands."""
+
+    capture_id: str
+    kind: Kind
+    slot: str
+    environment_id: str
+    tenant_id: str
+    run_id: str
+    request_id: str
+    breakpoint: str
+    seq: int
+    status: CaptureStatus
+    request: CaptureRequest | None
+    frozen: Frozen | None
+    outcome: Outcome
+    attempts: int
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLease:
+    """A capture or job that somebody works on, until the lease runs out."""
+
+    record: CaptureRecord
+    token: int
+
+
+class CaptureStore(Protocol):
+    """The captures and jobs of one environment: an index, and a queue with leases."""
+
+    def enlist(self, wanted: Sequence[NewCapture]) -> tuple[CaptureRecord, ...]:
+        """Take in captures and jobs, each slot of a run once; the records of all of them."""
+        ...
+
+    def find(self, capture_id: str) -> CaptureRecord | None:
+        """One by its whole id."""
+        ...
+
+    def of_run(self, run_id: str) -> tuple[CaptureRecord, ...]:
+        """Those of a run, in the order of the plan."""
+        ...
+
+    def listed(
+        self,
+        *,
+        tenant_id: str | None = None,
+        run_id: str | None = None,
+        request_id: str | None = None,
+        status: CaptureStatus | None = None,
+        limit: int = 50,
+    ) -> tuple[CaptureRecord, ...]:
+        """Captures without jobs, the newest first. For `run_id` the beginning of one will do."""
+        ...
+
+    def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:
+        """Runs that have ended, and whose points nobody has frozen yet."""
+        ...
+
+    def freeze(
+        self, capture_id: str, ticket: Ticket, freeze_us: int, decide: Callable[[InFlight], Fitting]
+    ) -> CaptureRecord:
+        """Keep the ticket of one that waits, and what it comes down to. `decide` sees all others that are under way."""
+        ...
+
+    def drop(self, capture_id: str, outcome: Outcome) -> CaptureRecord:
+        """End one that waits without doing it."""
+        ...
+
+    def reopen(self, run_id: str, reasons: Sequence[str]) -> int:
+        """Let those of a run wait again that were dropped for one of these reasons; how many there were."""
+        ...
+
+    def claim(self, *, owner: str, ttl_s: float, run_id: str | None = None) -> CaptureLease | None:
+        """Take the frozen one that has waited longest, or whose worker is not heard of any more; None if there is none.
+
+        No two callers get the same one. The attempt is counted.
+        """
+        ...
+
+    def keep(self, lease: CaptureLease, *, ttl_s: float) -> bool:
+        """Prolong a lease; False where somebody else has taken it."""
+        ...
+
+    def finish(
+        self, lease: CaptureLease, status: CaptureStatus, outcome: Outcome, expires_at: datetime | None = None
+    ) -> bool:
+        """End it, unless somebody else has taken it by now: then nothing is written, and the answer is False."""
+        ...
+
+    def postpone(self, lease: CaptureLease, outcome: Outcome, *, delay_s: float) -> bool:
+        """Give it back, to be tried again after a while."""
+        ...
+
+    def publish(self, new: NewCapture, manifest: Manifest) -> CaptureRecord:
+        """Take in a capture that is ready. The slot again gives the capture that has it, with this manifest."""
+        ...
+
+    def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:
+        """Ready ones whose time is over."""
+        ...
+
+    def mark_expired(self, capture_id: str) -> None:
+        """Say of a ready one that its rows are gone."""
+        ...
+
+    def delete(self, capture_id: str) -> None:
+        """Forget one."""
+        ...
+
+
+RUN = "run"
+
+
+def wants_failed_runs(job: PostludeJob) -> bool:
+    """Whether a job looks at the status of the run. Those that do not are only for runs that completed."""
+    return job.when is not None and (RUN, "status") in columns_of(job.when.tree)
+
+
+def is_due(job: PostludeJob, facts: dict[str, Value], count_rows: Callable[[], int], today: date) -> bool:
+    """Whether a job is to be done. Rows are counted only where the condition asks for them."""
+    if job.when is None:
+        return True
+    if (RUN, "rows") in columns_of(job.when.tree):
+        facts = {**facts, "rows": count_rows()}
+    return evaluator(job.when.tree)(Row({RUN: facts}, today)) is True
+
+
+class CaptureState(RunState, Protocol):
+    """What captures need of a state store."""
+
+    @property
+    def captures(self) -> CaptureStore:
+        """The index of captures and jobs, and their queue."""
+        ...

@@ -1,0 +1,121 @@
+"""Captures and emissions whose time is over, or that somebody does not want any more."""
+
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from clew.captures.fitting import Reason
+from clew.captures.places import DRAFT, Places
+from clew.captures.records import CaptureRecord, CaptureState, CaptureStatus, CaptureStore, Outcome
+from clew.runs.clock import utc_now
+from clew.runs.environment import RunEnvironment
+from clew.runs.signals import actor_name
+from clew.storage.removals import Journal, Removable, RemovalRecord
+
+
+def remove_capture(places: Places, store: CaptureStore, record: CaptureRecord) -> int:
+    """Take a capture away, its record too; the bytes that it freed."""
+    freed = _remove_files(places, record)
+    store.delete(record.capture_id)
+    return freed
+
+
+def waiting_captures(state: CaptureState, run_id: str) -> list[CaptureRecord]:
+    """Captures and jobs that have still to read the rows of a run."""
+    return [record for record in state.captures.of_run(run_id) if not record.status.is_over]
+
+
+def drop_waiting(environment: RunEnvironment, state: CaptureState, run_id: str) -> list[CaptureRecord]:
+    """Give up what waits for the rows of a run that is gone. One that a worker has taken is given up by that worker."""
+    gone = Outcome(drop_reason=Reason.RUN_REMOVED.value)
+    queued = [record for record in waiting_captures(state, run_id) if record.status is CaptureStatus.QUEUED]
+    dropped = [state.captures.drop(record.capture_id, gone) for record in queued]
+    for record in dropped:
+        if record.status is CaptureStatus.DROPPED:
+            clear_attempts(Places(environment), record, lambda _name: True)
+    return dropped
+
+
+def clear_attempts(places: Places, record: CaptureRecord, is_left_over: Callable[[str], bool]) -> None:
+    """Take away what attempts have left of a capture. What counts is known once the outcome is kept, not before."""
+    if record.request is None:
+        return
+    for version in (None, DRAFT):
+        folder = places.captures(record.request.store, project_version=version) / record.capture_id
+        if folder.is_dir():
+            for each in [each for each in folder.iterdir() if is_left_over(each.name)]:
+                shutil.rmtree(each, ignore_errors=True)
+            with suppress(OSError):
+                folder.rmdir()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredCaptures:
+    """Captures, and what jobs have sent, once their time is over. That they existed stays on record."""
+
+    environment: RunEnvironment
+    state: CaptureState
+    kind: str = "capture"
+
+    def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
+        """What may go. A capture stands on its own: that its run is gone makes no difference."""
+        del without_runs
+        places = Places(self.environment)
+        return [
+            Removable(
+                self.kind,
+                record.capture_id,
+                f"{record.breakpoint}: expired on {record.expires_at.date() if record.expires_at else now.date()}",
+                sum(_size(path) for path in _paths(places, record)),
+            )
+            for record in self.state.captures.expired()
+        ]
+
+    def remove(self, thing: Removable) -> None:
+        """Take the files of one away."""
+        record = self.state.captures.find(thing.name)
+        if record is not None:
+            _remove_files(Places(self.environment), record)
+            self.state.captures.mark_expired(thing.name)
+
+
+def collect_expired(environment: RunEnvironment, state: CaptureState) -> tuple[Removable, ...]:
+    """Take away everything whose time is over, and write it down as `clew gc` does."""
+    captures, journal = ExpiredCaptures(environment, state), Journal(environment.storage_root)
+    gone = tuple(captures.expired(utc_now()))
+    for thing in gone:
+        captures.remove(thing)
+        journal.add(RemovalRecord(utc_now(), actor_name(), environment.name, thing))
+    return gone
+
+
+def _paths(places: Places, record: CaptureRecord) -> list[Path]:
+    """The folders and files that belong to a record alone."""
+    outcome = record.outcome
+    found = list[Path]()
+    if outcome.manifest is not None:
+        found.append(places.path(outcome.manifest.folder).parent)
+    if outcome.job is not None:
+        sent = [places.path(each.path) for each in outcome.job.emissions if each.capture_id is None]
+        found += [path for file in sent for path in (file, file.with_suffix(".json"))]
+    return found
+
+
+def _remove_files(places: Places, record: CaptureRecord) -> int:
+    freed = 0
+    for path in _paths(places, record):
+        freed += _size(path)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return freed
+
+
+def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())

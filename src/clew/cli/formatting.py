@@ -1,0 +1,67 @@
+"""Small words around numbers and lists.
+
+Times and sizes as people read them: in their own zone, no finer than they care for.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 project, 2 projects."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def enumerated(items: Iterable[object]) -> str:
+    """Items with commas between them."""
+    return ", ".join(str(item) for item in items)
+
+
+_KILO = 1000
+
+
+def local_time(moment: datetime | None) -> str:
+    """A moment in the zone of the reader, to the second."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment is not None else "-"
+
+
+def local_minute(moment: datetime | None) -> str:
+    """A moment in the zone of the reader, to the minute."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment is not None else "-"
+
+
+def zone_name(moment: datetime) -> str:
+    """What the zone of the reader is called at a moment."""
+    return moment.astimezone().strftime("%Z")
+
+
+def duration(span: timedelta | None) -> str:
+    """A length of time: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min."""
+    if span is None:
+        return "-"
+    seconds = span.total_seconds()
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if round(seconds) < 60:
+        return f"{round(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def between(started: datetime | None, ended: datetime | None) -> timedelta | None:
+    """The time from one moment to another, where both have come."""
+    return ended - started if started is not None and ended is not None else None
+
+
+def size(number: int) -> str:
+    """A number of bytes: 900 bytes, 188 KB, 2.5 MB."""
+    if number < _KILO:
+        return f"{number} bytes"
+    value = float(number)
+    for unit in ("KB", "MB", "GB"):
+        value /= _KILO
+        if value < _KILO or unit == "GB":
+            return f"{value:.1f} {unit}" if value < 9.95 else f"{value:,.0f} {unit}"
+    raise AssertionError("the last unit takes everything")

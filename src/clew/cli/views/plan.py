@@ -1,0 +1,195 @@
+"""A plan as a page that a reviewer can approve: input, steps, resulting columns, what it needs.
+
+The steps of a plan, one block each.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, assert_never
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from clew.cli.formatting import counted, enumerated
+from clew.cli.views import plan_words as words
+from clew.cli.views.page import grid, headed, heading, label, plain, spread
+from clew.plan import Plan
+from clew.plan.datasets import DatasetColumn
+from clew.plan.expansion import MAIN
+from clew.plan.postlude import PostludeJob
+from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, Join, OutputStep, Read, Step, UpdateStep
+
+Row: TypeAlias = tuple[Text, RenderableType]
+
+_COLOURS = {"update": "blue", "aggregate": "magenta", "append": "green", "delete": "red", "output": "yellow"}
+
+
+def step_blocks(plan: Plan) -> Iterator[RenderableType]:
+    """Each step with an empty line before it."""
+    width = max((len(str(step.seq)) for step in plan.steps), default=1)
+    for step in plan.steps:
+        title = Text.assemble((step.type, _COLOURS[step.type]), "  ", plain(step.name, "bold"))
+        yield Text()
+        seq = Text(f"{step.seq:>{width}}", style="bold")
+        yield grid([(seq, Group(title, grid(_rows(step, plan.input.table))))])
+
+
+def _rows(step: Step, table: str) -> Iterator[Row]:
+    if step.description:
+        yield label("why"), plain(step.description)
+    if step.path != MAIN:
+        yield label("from"), plain(f"fragment, used as {step.path}")
+    match step:
+        case UpdateStep():
+            yield _selected(step)
+            yield from _joins(step.joins)
+            yield from _assigned(step.assignments)
+        case AggregateStep():
+            yield _selected(step)
+            yield label("groups"), plain(enumerated(step.group_by) or "one, of all rows")
+            yield from _assigned(step.aggregations)
+        case AppendStep():
+            yield from _appended(step)
+        case DeleteStep():
+            yield _selected(step)
+        case OutputStep():
+            yield _selected(step)
+            yield from _written(step)
+        case _:
+            assert_never(step)
+    if step.reads:
+        yield label("reads"), _reads(step.reads, table)
+    if step.breakpoint:
+        yield label("break"), plain(step.breakpoint)
+
+
+def _selected(step: Step) -> Row:
+    return label("rows"), Group(*(plain(line) for line in words.selector(step.selector)))
+
+
+def _joins(joins: Iterable[Join]) -> Iterator[Row]:
+    for join in joins:
+        condition = Text.assemble("on ", plain(join.on.text))
+        found = plain(f"{words.rows_of(join.dataset)}; {words.whereabouts(join.dataset)}")
+        yield label("joins"), Group(plain(f"{join.alias} = {words.dataset(join.dataset)}"), condition, found)
+
+
+def _assigned(assignments: Iterable[Assignment]) -> Iterator[Row]:
+    listed = list(assignments)
+    for word, is_new in (("sets", False), ("adds", True)):
+        rows = [
+            (plain(each.column, "bold"), plain(each.value.tree.type), plain(each.value.text))
+            for each in listed
+            if each.adds_column is is_new
+        ]
+        if rows:
+            yield label(word), grid(rows, fixed=2)
+
+
+def _appended(step: AppendStep) -> Iterator[Row]:
+    found = plain(f"{words.rows_of(step.source)}; {words.whereabouts(step.source)}")
+    yield label("takes"), Group(plain(words.dataset(step.source)), found)
+    if step.source_selector is not None:
+        yield label("where"), Group(*(plain(line) for line in words.selector(step.source_selector)))
+    if step.group_by is not None:
+        yield label("groups"), plain(enumerated(step.group_by) or "one, of all rows")
+    rows = [(plain(each.column, "bold"), plain(each.value.tree.type), plain(each.value.text)) for each in step.columns]
+    yield label("fills"), Group(grid(rows, fixed=2), Text("all other columns are NULL"))
+
+
+def _written(step: OutputStep) -> Iterator[Row]:
+    mode = "in place of what is there" if step.mode == "overwrite" else "behind what is there"
+    yield label("writes"), Group(plain(words.destination(step.destination)), Text(mode))
+    yield (
+        label("deleted"),
+        Text("rows that were deleted are written too" if step.include_deleted else "rows stay behind"),
+    )
+    yield label("columns"), plain(enumerated(step.columns))
+    if step.registers:
+        yield label("becomes"), plain(f"the next version of the dataset {step.registers}")
+
+
+def _reads(reads: tuple[Read, ...], table: str) -> RenderableType:
+    by_reason = dict[str, list[str]]()
+    keys = {read.column for read in reads if read.because == "group key"}
+    for read in reads:
+        if read.because.startswith("column ") and read.column in keys:
+            continue
+        name = read.column if read.table == table else f"{read.table}.{read.column}"
+        by_reason.setdefault(read.because, []).append(name)
+    return grid((plain(enumerated(columns)), plain(f"for {because}")) for because, columns in by_reason.items())
+
+
+_DIGITS_OF_DIGEST = 12
+
+
+def plan_page(plan: Plan) -> Iterator[RenderableType]:
+    """The whole page."""
+    yield _header(plan)
+    yield from step_blocks(plan)
+    yield from _section("After the last step", _columns(plan))
+    if plan.extensions.postlude_jobs:
+        yield from _section("After the run", Group(*_jobs(plan)))
+    if plan.capabilities:
+        needs = grid((plain(each.name), plain(words.steps(each.needed_by))) for each in plan.capabilities)
+        yield from _section("What an engine must be able to do", needs)
+
+
+def breakpoint_table(plan: Plan) -> RenderableType:
+    """The breakpoints with the steps that they stand behind."""
+    names = {step.seq: step.name for step in plan.steps}
+    rows = ((plain(each.name), plain(each.seq), plain(names[each.seq])) for each in plan.breakpoints)
+    return headed(("breakpoint", "after step", ""), rows, fixed=2)
+
+
+def _header(plan: Plan) -> RenderableType:
+    title = Text.assemble(plain(plan.name, "bold"), "  ", plain(plan.title if plan.title != plan.name else ""))
+    source = plan.input
+    about: list[tuple[Text, RenderableType]] = [
+        (label("version"), plain(f"{plan.project_version}, digest {plan.digest[:_DIGITS_OF_DIGEST]}")),
+        (label("steps"), plain(f"{len(plan.steps)}, {counted(len(plan.breakpoints), 'breakpoint')}")),
+        (label("input"), plain(words.dataset(source))),
+        (label(""), plain(words.rows_of(source))),
+        (label(""), plain(words.whereabouts(source))),
+        (label("columns"), spread(_column(column) for column in source.columns)),
+    ]
+    return Group(title, grid(about))
+
+
+def _column(column: DatasetColumn) -> Text:
+    privacy = (f" {column.privacy}", "red") if column.privacy else ""
+    return Text.assemble(plain(column.name), " ", plain(column.type, "dim"), privacy)
+
+
+def _columns(plan: Plan) -> RenderableType:
+    types = {column.name: column.type for column in plan.columns}
+    rows = (
+        (
+            plain(each.column, "bold"),
+            plain(types[each.column]),
+            Text(words.sources(each.derives_from) or "constants"),
+            Text(words.sources(each.influenced_by)),
+        )
+        for each in plan.lineage
+    )
+    return headed(("column", "type", "derives from", "influenced by"), rows, fixed=2)
+
+
+def _jobs(plan: Plan) -> Iterator[RenderableType]:
+    for job in plan.extensions.postlude_jobs:
+        yield plain(job.name or job.id, "bold")
+        yield grid(_job_rows(job))
+
+
+def _job_rows(job: PostludeJob) -> Iterator[tuple[Text, RenderableType]]:
+    yield label("reads"), plain(f"the rows at {job.anchor}, after step {job.anchor_seq}")
+    if job.when is not None:
+        yield label("when"), plain(job.when.text)
+    yield label("limits"), plain(words.budget(job.budget))
+    yield label("does"), Group(*(plain(words.task(each)) for each in job.tasks))
+
+
+def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
+    yield Text()
+    yield heading(title)
+    yield Padding(content, (0, 0, 0, 2))

@@ -1,0 +1,192 @@
+"""How a run ended, what it left behind, and how to go on.
+
+The page of a run.
+"""
+
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+from rich.console import RenderableType
+
+from clew.api.run_view import RunView
+from clew.cli.colour import bad, error_text, good
+from clew.cli.formatting import between, duration, local_time, size, zone_name
+from clew.cli.run_site import RunSite, short
+from clew.cli.views.captures import captures_of_run
+from clew.cli.views.page import grid, headed, heading, label, plain
+from clew.cli.views.tables import STATUS_COLOURS, outcome
+from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
+from clew.plan.steps import OutputStep
+from clew.storage.committed import LOAD_STEP, readable_parts, sources_of
+from clew.storage.parts import PartFile
+
+
+def end_lines(view: RunView, site: RunSite) -> list[str]:
+    """The lines below the steps."""
+    match view.snapshot.status:
+        case RunStatus.COMPLETED:
+            return _completed(view, site)
+        case RunStatus.FAILED:
+            return _failed(view, site)
+        case RunStatus.CANCELLED:
+            name = short(view.record.run_id)
+            return [
+                f"The run is {bad('CANCELLED')}; {published(view)}.",
+                f"next: {site.command(f'signal {name} RETRY_RUN')}",
+            ]
+        case RunStatus.PAUSED:
+            resume = site.command(f"signal {short(view.record.run_id)} RESUME")
+            return [f"The run is PAUSED; {published(view)}.", f"next: {resume}"]
+        case RunStatus.PENDING | RunStatus.APPROVED | RunStatus.RUNNING:
+            return _waiting(view, site)
+
+
+def _completed(view: RunView, site: RunSite) -> list[str]:
+    took = duration(taken(view))
+    parts, problems = readable_parts(site.environment.storage_root, view.snapshot)
+    if view.plan_problem is not None:
+        problems.insert(0, view.plan_problem)
+    if problems:
+        more = [f"and {len(problems) - 1} more files"] if len(problems) > 1 else []
+        return [f"{good('completed')} in {took}", error_text(problems[0], site.workspace.source_of, sys.stdout), *more]
+    trace = sum(file.size for part in parts if part.kind != "input" for file in part.files)
+    return [
+        f"{good('completed')} in {took}; trace {size(trace)}",
+        f"next: {site.command(f'trace {short(view.record.run_id)}')}",
+    ]
+
+
+def _failed(view: RunView, site: RunSite) -> list[str]:
+    name, failed = short(view.record.run_id), view.failed_step
+    lines = failure_lines(view, site)
+    if failed is None:
+        lines.append(f"The run is {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
+        return [*lines, f"  {site.command(f'signal {name} RETRY_RUN')}"]
+    lines.append(f"The run is {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
+    lines.append(f"  {site.command(f'signal {name} RETRY_STEP --step {failed.seq}')}")
+    if failed.step_id != LOAD_STEP:
+        lines.append("or, where the input itself was wrong, read everything anew in another run:")
+        lines.append(f"  {site.command(f'signal {name} RETRY_RUN')}")
+    return lines
+
+
+def failure_lines(view: RunView, site: RunSite) -> list[str]:
+    """What went wrong, with the place in the project."""
+    failure = view.failure
+    if failure is None:
+        return []
+    text = error_text(failure, site.workspace.source_of, sys.stdout)
+    failed = view.failed_step
+    if failed is None:
+        return [text]
+    return [f'{at(failed.step_id)} "{plain(failed.name)}" failed:', text]
+
+
+def _waiting(view: RunView, site: RunSite) -> list[str]:
+    name = short(view.record.run_id)
+    if view.record.approval_pending:
+        return [
+            "The run waits for approval; nothing has been read or written.",
+            f"next: {site.command(f'signal {name} APPROVE')}",
+        ]
+    request = view.record.request
+    again = f"run {request.project_id} --period {request.period} --request-id {request.request_id}"
+    return [
+        f"The run is {view.snapshot.status}: another run of the project and period is in the way, or a worker let go.",
+        f"next: {site.command('worker')}, or the same request again: {site.command(again)}",
+    ]
+
+
+def published(view: RunView) -> str:
+    """What the output steps have and have not published."""
+    done = [step for step in view.snapshot.steps if step.type == "output" and step.status is StepStatus.SUCCESS]
+    seqs = {step.seq for step in done}
+    planned = view.plan.steps if view.plan is not None else ()
+    missing = [step.seq for step in planned if isinstance(step, OutputStep) and step.seq not in seqs]
+    if not done:
+        return "nothing was published"
+    told = f"published by then: {_steps([step.seq for step in done])}"
+    return f"{told}; not published: {_steps(missing)}" if missing else told
+
+
+def _steps(seqs: list[int]) -> str:
+    return f"step{'' if len(seqs) == 1 else 's'} {', '.join(map(str, seqs))}"
+
+
+def at(step_id: str) -> str:
+    """A step in a sentence."""
+    return "loading" if step_id == LOAD_STEP else f"step {step_id}"
+
+
+def taken(view: RunView) -> timedelta | None:
+    """How long the run took, pauses included."""
+    if view.snapshot.total_duration_ms is None:
+        return None
+    return timedelta(milliseconds=view.snapshot.total_duration_ms)
+
+
+_STEP_COLOURS = {StepStatus.FAILED: "bold red", StepStatus.RUNNING: "cyan", StepStatus.SKIPPED: "yellow"}
+
+
+def run_page(view: RunView, root: Path) -> Iterator[RenderableType]:
+    """What a run is, what its steps did, what it read and what it published."""
+    request = view.record.request
+    version = request.project_version or ""
+    yield heading(f"run {view.record.run_id}")
+    yield grid(
+        [
+            [label("status"), plain(view.snapshot.status.value, STATUS_COLOURS.get(view.snapshot.status, ""))],
+            [label("project"), plain(f"{request.project_id} {f'v{version}' if version.isdigit() else version}")],
+            [label("period"), plain(request.period)],
+            [label("asked"), plain(_asked(view))],
+            *([[label("again"), plain(f"retry of run {request.retry_of}")]] if request.retry_of else []),
+            [label("started"), plain(local_time(view.snapshot.started_at))],
+        ]
+    )
+    if view.snapshot.steps:
+        yield plain("")
+        yield headed(
+            ["step", "name", "status", "rows", "took"],
+            [_step_row(step) for step in view.snapshot.steps],
+        )
+    inputs = [part for part in readable_parts(root, view.snapshot)[0] if part.kind == "input"]
+    if inputs:
+        yield plain("")
+        rows = [[plain(part.name), plain(f"{_rows(part.files):,} rows"), plain(sources_of(part))] for part in inputs]
+        yield headed(["read", "", "from"], rows)
+    outputs = view.outputs()
+    if outputs:
+        yield plain("")
+        yield headed(["output", "rows", "to"], [_output_row(output) for output in outputs])
+    yield from captures_of_run(view)
+    yield plain("")
+
+
+def _asked(view: RunView) -> str:
+    created = view.record.created_at
+    by = f" by {view.record.request.requested_by}" if view.record.request.requested_by else ""
+    return f"{local_time(created)} {zone_name(created)}{by}"
+
+
+def _step_row(step: StepSnapshot) -> list[RenderableType]:
+    counted = outcome(step.type, step.counts, ()).strip() if step.status is StepStatus.SUCCESS else ""
+    attempt = f", attempt {step.logical_attempt_id}" if step.logical_attempt_id > 1 else ""
+    return [
+        plain(step.step_id),
+        plain(step.name),
+        plain(f"{step.status.value}{attempt}", _STEP_COLOURS.get(step.status, "")),
+        plain(step.skip_reason or counted),
+        plain(duration(between(step.started_at, step.completed_at))),
+    ]
+
+
+def _rows(files: tuple[PartFile, ...]) -> int:
+    return sum(file.rows for file in files)
+
+
+def _output_row(output: dict[str, object]) -> list[RenderableType]:
+    place = output.get("path") or f"table {output.get('table')}"
+    dataset = f", dataset {output['dataset']} v{output['dataset_version']}" if "dataset" in output else ""
+    return [plain(output["seq"]), plain(f"{output['rows']:,}"), plain(f"{place}{dataset}")]

@@ -1,0 +1,165 @@
+"""Histories, states and records of rows on a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.cells import cell_len
+from rich.console import Group
+from rich.text import Text
+
+from clew.cli.views.page import grid, headed, plain, width
+from clew.lang.conversion import to_text
+from clew.lang.typed import Value
+from clew.plan import Plan
+from clew.plan.names import names_of_dataset
+from clew.trace.records import RowState, Source, StepSummary, TraceEntry
+from clew.trace.results import FoundRows, RowHistory, StepRecords
+
+_SYSTEM = ("_row_id", "_period", "_labels", "_deleted")
+_WIDTH_OF_ROW_IDS = 36
+_GAP = 2
+_WIDEST = 24
+"""How much of a line the value of one column may take before it is wrapped."""
+
+
+def shown(value: Value) -> str:
+    """A value as people read it; NULL is not an empty text."""
+    return "NULL" if value is None else to_text(value)
+
+
+def history_page(history: RowHistory, name: str, last: int) -> Group:
+    """The life of one row, with the name that people know it by: where it came from, what each step changed."""
+    lines = [line for entry in history.entries for line in _entry_lines(entry)]
+    changes = sum(1 for entry in history.entries if entry.change_type != "created")
+    many = {0: "no changes", 1: "1 change"}.get(changes, f"{changes} changes")
+    return Group(
+        Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(name)),
+        grid(lines, fixed=3),
+        Text(f"{many}; the whole row: --at {last}{_lineage(history)}", style="dim"),
+    )
+
+
+def _lineage(history: RowHistory) -> str:
+    return "" if history.trace_id is None else f"; where it came from and went: clew lineage {history.trace_id}"
+
+
+def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:
+    seq = "load" if entry.operation_seq == 0 else str(entry.operation_seq)
+    if entry.change_type == "created":
+        what = source_in_words(entry.source) if entry.source else "created"
+        name = "" if entry.operation_seq == 0 else entry.step_name
+        yield [Text(f"  {seq}", style="cyan"), plain(name), Text(), plain(what)]
+        return
+    if entry.change_type == "deleted":
+        yield [Text(f"  {seq}", style="cyan"), plain(entry.step_name), Text(), Text("deleted", style="red")]
+        return
+    first = [Text(f"  {seq}", style="cyan"), plain(entry.step_name)]
+    for column, diff in entry.diff.items():
+        change = Text.assemble(plain(shown(diff.old), "red"), " -> ", plain(shown(diff.new), "green"))
+        yield [*first, plain(column), change]
+        first = [Text(), Text()]
+
+
+def source_in_words(source: Source) -> str:
+    """The place of a row outside Clew."""
+    version = f" version {source.version}" if source.version is not None else ""
+    if source.file is None:
+        return source.description or f"{source.dataset}{version}"
+    line = f" line {source.line:,}" if source.line is not None else ""
+    return f"{source.file}{line}"
+
+
+def state_page(state: RowState) -> Group:
+    """One row after a step, a column to a line."""
+    rows = [[plain(name, "cyan"), plain(shown(value))] for name, value in (state.state or {}).items()]
+    when = "as loaded" if state.at == 0 else f"after step {state.at}"
+    return Group(Text.assemble(("row ", "bold"), plain(state.row_id, "bold"), f"  {when}"), grid(rows))
+
+
+def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Group:
+    """Rows that a search found, with the columns that were asked about before others, as many as fit."""
+    telling = _telling([row.state for row in found.rows], plan, asked)
+    columns = _fitting(telling, [row.state for row in found.rows], width() - _WIDTH_OF_ROW_IDS)
+    rows = [[plain(row.row_id), *(plain(shown(row.state.get(name))) for name in columns)] for row in found.rows]
+    when = "as loaded" if found.at == 0 else f"after step {found.at}"
+    count = f"{len(found.rows)} rows" if len(found.rows) != 1 else "1 row"
+    left = len(telling) - len(columns)
+    beside = "" if not left else f"; {left} more column{'' if left == 1 else 's'} with --json"
+    last = found.rows[-1].row_id if found.has_more else None
+    return Group(headed(["row id", *columns], rows), _counted(f"{count} {when}{beside}", last))
+
+
+def _counted(count: str, last_row_id: str | None) -> Text:
+    """How many rows there are and, in a line to copy from, how to see those behind the last one."""
+    more = "" if last_row_id is None else f"\nthere are more: --limit, --after {last_row_id}"
+    return Text(count + more, style="dim")
+
+
+def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[str]) -> list[str]:
+    """The columns that say something: those that tell rows apart, those that were asked about, then the others."""
+    named = [name for state in states for name in state if name not in _SYSTEM]
+    key = next(iter(names_of_dataset(plan.input)), ())
+    first = [name for name in (*key, *asked) if name in named]
+    return [
+        name
+        for name in dict.fromkeys([*first, *named])
+        if name in asked or any(state.get(name) is not None for state in states)
+    ]
+
+
+def _fitting(columns: Sequence[str], states: Sequence[Mapping[str, Value]], room: int) -> list[str]:
+    """The first columns that fit beside each other, at least one; a long text may be wrapped."""
+    fitting = list[str]()
+    for name in columns:
+        widest = max(cell_len(name), *(cell_len(shown(state.get(name))) for state in states))
+        room -= _GAP + min(widest, _WIDEST)
+        if room < 0 and fitting:
+            break
+        fitting.append(name)
+    return fitting
+
+
+def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Group:
+    """Everything that a step did, to rows named by their keys where they have some."""
+    step = next((each for each in plan.steps if each.seq == records.operation_seq), None)
+    title = f"step {records.operation_seq}" + (f" {step.name}" if step else "")
+    if not records.records:
+        return Group(plain(title, "bold"), Text("no rows", style="dim"))
+    rows = list[list[Text]]()
+    for record in records.records:
+        before, after = record.before or {}, record.after or {}
+        if record.change_type == "updated":
+            changes = ", ".join(f"{name} {shown(before.get(name))} -> {shown(after[name])}" for name in after)
+        elif record.change_type == "created":
+            told = {name: value for name, value in after.items() if value is not None and name not in _SYSTEM}
+            changes = ", ".join(f"{name} {shown(value)}" for name, value in told.items())
+        else:
+            changes = ""
+        key = [plain(keys.get(record.row_id, ""))] if keys else []
+        rows.append([plain(record.row_id), *key, plain(record.change_type), plain(changes)])
+    count = f"{len(rows)} rows" if len(rows) != 1 else "1 row"
+    last = records.records[-1].row_id if records.has_more else None
+    headings = ["row id", *(["key"] if keys else []), "change", "what"]
+    return Group(plain(title, "bold"), headed(headings, rows, fixed=len(headings) - 1), _counted(count, last))
+
+
+def counts_page(summaries: Sequence[StepSummary]) -> Group:
+    """How much each step did."""
+    rows = [
+        [
+            plain(each.operation_seq, "cyan"),
+            plain(each.step_name),
+            plain(_count_in_words(each)),
+            plain(", ".join(f"{name} {count:,}" for name, count in (each.columns or {}).items())),
+        ]
+        for each in summaries
+    ]
+    return Group(headed(["seq", "step", "rows", "by column"], rows, fixed=2))
+
+
+def _count_in_words(each: StepSummary) -> str:
+    for count, word in ((each.updated, "changed"), (each.created, "created"), (each.deleted, "deleted")):
+        if count:
+            return f"{count:,} {word}"
+    if each.outcome != "done":
+        return each.outcome
+    return "" if each.step_type == "output" else "none"

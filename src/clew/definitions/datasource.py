@@ -1,0 +1,100 @@
+"""Addresses of databases in definitions: of which kind they are, and that no password stands in them.
+
+Datasources: connections to where data lives.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from clew.definitions.shapes import (
+    NAME,
+    PATH,
+    SECRET,
+    SLUG,
+    TEXT,
+    Constant,
+    Definition,
+    Located,
+    Record,
+    Tagged,
+    key,
+    record,
+)
+from clew.diagnostics import Diagnostic
+from clew.diagnostics.codes.workspace import INVALID_VALUE
+
+_PASSWORDS = (
+    re.compile(r"://[^/@?#]*:[^/@?#]+@"),  # postgresql://user:password@host
+    re.compile(r"[?&;](?:password|pwd|passwd)=[^&;]", re.IGNORECASE),  # ...?password=, ...;password=
+    re.compile(r"^jdbc:oracle:[^:]*:[^/@]+/[^@/]+@", re.IGNORECASE),  # jdbc:oracle:thin:user/password@host
+)
+
+_STATE_STORES = re.compile(r"sqlite:///.|postgresql(\+psycopg)?://", re.IGNORECASE)
+
+NOT_HERE = "take it out, and say where it is found: secret://env/NAME"
+
+
+def has_password(address: str) -> bool:
+    """Whether an address of a database contains a password, in one of the ways that drivers take it."""
+    return any(pattern.search(address) for pattern in _PASSWORDS)
+
+
+def can_hold_state(address: str) -> bool:
+    """Whether an address is one of a database that a state store can be in."""
+    return _STATE_STORES.match(address) is not None
+
+
+@record("the options of a files datasource")
+class FilesOptions(Located):
+    """Where the files are."""
+
+    root: str = key(PATH, "The folder: relative to the workspace, absolute, or an URL such as s3a://bucket/folder.")
+
+
+@record("the options of a database datasource")
+class DatabaseOptions(Located):
+    """How the database is reached."""
+
+    url: str = key(NAME, "The address: jdbc:postgresql://host/database or postgresql://host/database.")
+    driver: str | None = key(NAME, "The class of the JDBC driver.", default=None)
+    jar: str | None = key(TEXT, "The jar of the JDBC driver.", default=None)
+    schema: str | None = key(NAME, "The database schema that tables are looked up in.", default=None)
+
+    def check(self) -> Iterator[Diagnostic]:
+        """Definitions are kept in version control, and passwords are not."""
+        if has_password(self.url):
+            problem = "a password stands in the address of the database"
+            hint = f"{NOT_HERE}, as credential_ref of the datasource"
+            yield INVALID_VALUE.at(self.place("url"), problem=problem, hint=hint)
+
+
+@record("a files datasource")
+class FilesDatasource(Definition):
+    """Files below a folder."""
+
+    id: str = key(SLUG, "The id, unique among datasources.")
+    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    description: str = key(TEXT, "What the datasource is.", default="")
+    type: Literal["files"] = key(Constant("files"), "The kind of datasource.")
+    credential_ref: str | None = key(SECRET, "The secret that opens it.", default=None)
+    options: FilesOptions = key(Record(FilesOptions), "Where the files are.")
+
+
+@record("a database datasource")
+class DatabaseDatasource(Definition):
+    """Tables of a database."""
+
+    id: str = key(SLUG, "The id, unique among datasources.")
+    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    description: str = key(TEXT, "What the datasource is.", default="")
+    type: Literal["database"] = key(Constant("database"), "The kind of datasource.")
+    credential_ref: str | None = key(SECRET, "The secret that opens it.", default=None)
+    options: DatabaseOptions = key(Record(DatabaseOptions), "How the database is reached.")
+
+
+Datasource: TypeAlias = FilesDatasource | DatabaseDatasource
+
+DATASOURCE: Tagged[Datasource] = Tagged(
+    "a datasource", "type", {"files": Record(FilesDatasource), "database": Record(DatabaseDatasource)}
+)

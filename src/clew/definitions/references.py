@@ -1,0 +1,264 @@
+"""What has to fit between files: ids, names, and references to other definitions.
+
+Where outputs may go: below the root of their datasource, and never over what the workspace itself is made of.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from os.path import normpath
+from pathlib import Path
+from typing import TypeAlias
+
+from clew.definitions.calendar import Calendar, Period, PeriodTree
+from clew.definitions.dataset import Dataset, Status
+from clew.definitions.datasource import DatabaseDatasource, Datasource, FilesDatasource
+from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE
+from clew.definitions.operations import (
+    Location,
+    LocationDestination,
+    Operation,
+    Output,
+    PathDestination,
+    TableDestination,
+    Use,
+)
+from clew.definitions.project import Fragment, Project
+from clew.definitions.resolver import ANY_LEVEL, Resolver, TableStrategy
+from clew.definitions.scenario import Scenario
+from clew.definitions.workspace import Workspace
+from clew.diagnostics import Diagnostic, Span, did_you_mean
+from clew.diagnostics.codes.workspace import (
+    DUPLICATE_ID,
+    INVALID_VALUE,
+    RESOLVER_INACTIVE,
+    UNKNOWN_DATASOURCE,
+    UNKNOWN_PERIOD,
+    UNKNOWN_PROJECT,
+    UNKNOWN_RESOLVER,
+)
+
+_HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
+_LOCAL_STATE = ".clew"
+
+NO_URL = "outputs go to folders of this machine, or to such as are mounted there"
+
+
+def problems_of_output_place(
+    workspace: Workspace, destination: PathDestination | LocationDestination
+) -> Iterator[Diagnostic]:
+    """What is wrong with the path of a destination, as far as it shows before placeholders are filled in."""
+    written: PathDestination | Location
+    match destination:
+        case PathDestination():
+            datasource = workspace.datasource(destination.datasource_id)
+            if not isinstance(datasource, FilesDatasource):
+                return
+            written, below = destination, datasource.options.root
+        case LocationDestination(location=location):
+            written, below = location, ""
+    place = written.place("path")
+    url = next((path for path in (below, written.path) if is_url(path)), None)
+    if url is not None:
+        yield INVALID_VALUE.at(place, problem=f'an output cannot go to the URL "{url}"', hint=NO_URL)
+        return
+    root = workspace.root / below
+    path = Path(normpath(root / written.path))
+    if not path.is_relative_to(normpath(root)):
+        hint = "name a path below the root of the datasource"
+        yield INVALID_VALUE.at(place, problem=f'the output path "{written.path}" leads out of its root', hint=hint)
+        return
+    over = written_over(workspace, path)
+    if over is not None:
+        problem = f'an output to "{written.path}" would write over {over}, which the workspace needs'
+        yield INVALID_VALUE.at(place, problem=problem, hint="choose a folder that nothing else is in")
+
+
+def written_over(workspace: Workspace, path: Path) -> str | None:
+    """What of the workspace lies at a path, below it or above it: definitions, state, managed data."""
+    roots = [environment.storage_root for environment in workspace.settings.environments.values()]
+    folders = [kind.folder for kind in FILE_KINDS.values() if kind.folder is not None]
+    for name in (WORKSPACE_FILE, *folders, _LOCAL_STATE, *roots):
+        own = Path(normpath(workspace.root / name))
+        if path == own or path in own.parents or own in path.parents:
+            return name
+    return None
+
+
+def is_url(path: str) -> bool:
+    """Whether a path names another place than the file system of this machine."""
+    return _HAS_SCHEME.match(path) is not None
+
+
+_Named: TypeAlias = Calendar | Datasource | Dataset | Resolver | Project | Fragment
+
+
+def problems_between_files(workspace: Workspace) -> Iterator[Diagnostic]:
+    """Everything that is wrong between definitions which are right by themselves, scenarios apart."""
+    yield from _duplicate_ids("calendar", workspace.calendars)
+    yield from _duplicate_ids("datasource", workspace.datasources)
+    yield from _duplicate_ids("dataset", workspace.datasets)
+    yield from _duplicate_ids("resolver", workspace.resolvers)
+    yield from _duplicate_ids("project", workspace.projects)
+    yield from _duplicate_ids("fragment", workspace.fragments)
+    yield from _periods_of_several_calendars(workspace)
+    yield from _several_defaults(workspace.resolvers)
+    yield from _problems_of_resolvers(workspace)
+    yield from _inactive_default(workspace.resolvers)
+    for dataset in workspace.datasets:
+        place = dataset.place("resolver_id")
+        yield from _unknown_resolver(workspace, dataset.resolver_id, place)
+        if dataset.status is Status.ACTIVE:
+            yield from _inactive_resolver(workspace, dataset.resolver_id, place)
+    salvaged = [each.definition for each in workspace.salvaged]
+    for project in (*workspace.projects, *(each for each in salvaged if isinstance(each, Project))):
+        for name, resolver in project.resolver_overrides.items():
+            place = project.place("resolver_overrides", name)
+            yield from _unknown_resolver(workspace, resolver, place)
+            yield from _inactive_resolver(workspace, resolver, place)
+        yield from _problems_of_destinations(workspace, project.operations)
+    for fragment in (*workspace.fragments, *(each for each in salvaged if isinstance(each, Fragment))):
+        yield from _problems_of_destinations(workspace, fragment.operations)
+
+
+def problems_of_scenarios(workspace: Workspace) -> Iterator[Diagnostic]:
+    """Scenarios with one name, unknown periods and unknown projects."""
+    first: dict[str, Scenario] = {}
+    for scenario in workspace.scenarios:
+        known = first.setdefault(scenario.name, scenario)
+        if known is not scenario:
+            place = scenario.place("name")
+            yield DUPLICATE_ID.at(place, kind="scenario", id=scenario.name, first=str(known.place("name")))
+        yield from _problems_of_periods(workspace, scenario)
+        if isinstance(scenario.project, str):
+            yield from _unknown_project(workspace, scenario.project, scenario.place("project"))
+
+
+def _duplicate_ids(kind: str, definitions: Sequence[_Named]) -> Iterator[Diagnostic]:
+    """A reference may be an id or a name, so neither may be that of another definition."""
+    owners: dict[str, _Named] = {}
+    reported: set[int] = set()
+    for key in ("id", "name"):
+        for position, definition in enumerate(definitions):
+            name = definition.id if key == "id" else definition.name
+            owner = owners.setdefault(name, definition)
+            if owner is not definition and position not in reported:
+                reported.add(position)
+                first = str(owner.place("id" if owner.id == name else "name"))
+                yield DUPLICATE_ID.at(definition.place(key), kind=kind, id=name, first=first)
+
+
+def _periods_of_several_calendars(workspace: Workspace) -> Iterator[Diagnostic]:
+    """A run names its period alone, so calendars must not share identifiers."""
+    first: dict[str, Period] = {}
+    reported: set[tuple[str, str]] = set()
+    for period in workspace.periods.periods:
+        known = first.setdefault(period.identifier, period)
+        files = (period.node.source.file, known.node.source.file)
+        if files[0] != files[1] and files not in reported:
+            reported.add(files)
+            yield DUPLICATE_ID.at(period.span, kind="period", id=period.identifier, first=str(known.span))
+
+
+def _several_defaults(resolvers: Iterable[Resolver]) -> Iterator[Diagnostic]:
+    defaults = [resolver for resolver in resolvers if resolver.is_default]
+    for other in defaults[1:]:
+        problem = f'the resolver "{defaults[0].id}" is the default already ({defaults[0].place("is_default")})'
+        hint = "only one resolver can be the default"
+        yield INVALID_VALUE.at(other.place("is_default"), problem=problem, hint=hint)
+
+
+def _problems_of_resolvers(workspace: Workspace) -> Iterator[Diagnostic]:
+    levels = {level for calendar in workspace.calendars for level in calendar.levels}
+    knows_levels = bool(levels) and not any(kind == "calendar" for kind, _ in workspace.broken)
+    for resolver in workspace.resolvers:
+        for rule in resolver.rules:
+            place = rule.place("strategy", "datasource_id")
+            yield from _unknown_datasource(workspace, rule.strategy.datasource_id, place)
+            needs_database = isinstance(rule.strategy, TableStrategy)
+            yield from _other_kind(workspace, rule.strategy.datasource_id, place, needs_database=needs_database)
+            if knows_levels and rule.data_level not in {ANY_LEVEL, *levels}:
+                problem = f'no calendar has the level "{rule.data_level}"'
+                hint = did_you_mean(rule.data_level, {ANY_LEVEL, *levels})
+                hint = hint or f"the levels are {', '.join(sorted(levels))}, or {ANY_LEVEL}"
+                yield INVALID_VALUE.at(rule.place("data_level"), problem=problem, hint=hint)
+
+
+def _problems_of_destinations(workspace: Workspace, operations: Iterable[Operation | Use]) -> Iterator[Diagnostic]:
+    for operation in operations:
+        if not isinstance(operation, Output):
+            continue
+        match operation.arguments.destination:
+            case TableDestination() | PathDestination() as destination:
+                place = destination.place("datasource_id")
+                yield from _unknown_datasource(workspace, destination.datasource_id, place)
+                needs_database = isinstance(destination, TableDestination)
+                yield from _other_kind(workspace, destination.datasource_id, place, needs_database=needs_database)
+            case LocationDestination():
+                pass
+        if isinstance(operation.arguments.destination, PathDestination | LocationDestination):
+            yield from problems_of_output_place(workspace, operation.arguments.destination)
+
+
+def _unknown_datasource(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:
+    if workspace.datasource(name) is None and ("datasource", name) not in workspace.broken:
+        hint = did_you_mean(name, _names(workspace.datasources))
+        yield UNKNOWN_DATASOURCE.at(place, name=name, hint=hint)
+
+
+def _other_kind(workspace: Workspace, name: str, place: Span, *, needs_database: bool) -> Iterator[Diagnostic]:
+    """A table lies in a database, a path among files."""
+    datasource = workspace.datasource(name)
+    if needs_database and isinstance(datasource, FilesDatasource):
+        problem, hint = f'a table needs a database, and the datasource "{name}" has files', "name a database, or a path"
+        yield INVALID_VALUE.at(place, problem=problem, hint=hint)
+    if not needs_database and isinstance(datasource, DatabaseDatasource):
+        problem, hint = f'a path needs files, and the datasource "{name}" is a database', "name files, or a table"
+        yield INVALID_VALUE.at(place, problem=problem, hint=hint)
+
+
+def _unknown_resolver(workspace: Workspace, name: str | None, place: Span) -> Iterator[Diagnostic]:
+    if name is not None and workspace.resolver(name) is None and ("resolver", name) not in workspace.broken:
+        hint = did_you_mean(name, _names(workspace.resolvers))
+        yield UNKNOWN_RESOLVER.at(place, problem=f'no resolver "{name}"', hint=hint)
+
+
+def _inactive_resolver(workspace: Workspace, name: str | None, place: Span) -> Iterator[Diagnostic]:
+    resolver = workspace.resolver(name) if name is not None else None
+    if resolver is not None and resolver.status is not Status.ACTIVE:
+        yield RESOLVER_INACTIVE.at(place, name=resolver.id, status=resolver.status.value)
+
+
+def _inactive_default(resolvers: Iterable[Resolver]) -> Iterator[Diagnostic]:
+    for resolver in resolvers:
+        if resolver.is_default and resolver.status is not Status.ACTIVE:
+            hint = "a default has to be active: set `status: active`, or take `is_default` away"
+            yield RESOLVER_INACTIVE.at(
+                resolver.place("status"), name=resolver.id, status=resolver.status.value, hint=hint
+            )
+
+
+def _unknown_project(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:
+    if workspace.project(name) is None and ("project", name) not in workspace.broken:
+        hint = did_you_mean(name, _names(workspace.projects))
+        yield UNKNOWN_PROJECT.at(place, name=name, hint=hint)
+
+
+def _problems_of_periods(workspace: Workspace, scenario: Scenario) -> Iterator[Diagnostic]:
+    tree = PeriodTree(scenario.periods) if scenario.periods else workspace.periods
+    known = [period.identifier for period in tree.periods]
+    first: dict[str, Period] = {}
+    for period in scenario.periods:
+        earlier = first.setdefault(period.identifier, period)
+        if earlier is not period:
+            where = str(earlier.place("identifier"))
+            yield DUPLICATE_ID.at(period.place("identifier"), kind="period", id=period.identifier, first=where)
+        if period.parent is not None and tree.period(period.parent) is None:
+            yield UNKNOWN_PERIOD.at(period.place("parent"), name=period.parent, hint=did_you_mean(period.parent, known))
+    calendars_are_whole = not any(kind == "calendar" for kind, _ in workspace.broken)
+    if tree.period(scenario.period) is None and (scenario.periods or calendars_are_whole):
+        hint = did_you_mean(scenario.period, known)
+        yield UNKNOWN_PERIOD.at(scenario.place("period"), name=scenario.period, hint=hint)
+
+
+def _names(definitions: Iterable[_Named]) -> list[str]:
+    return [name for definition in definitions for name in (definition.id, definition.name)]

@@ -1,0 +1,102 @@
+"""Resolvers: rules that turn a table and a period into the place where the data lies."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from clew.definitions.dataset import Status
+from clew.definitions.expression_text import ExpressionText
+from clew.definitions.paths import format_of_path
+from clew.definitions.scalars import Scalar
+from clew.definitions.shapes import (
+    ANY_SCALAR,
+    EXPRESSION,
+    FLAG,
+    NAME,
+    SLUG,
+    TEMPLATE,
+    TEXT,
+    Choice,
+    Constant,
+    Definition,
+    ListOf,
+    Located,
+    MapOf,
+    Record,
+    Tagged,
+    Whole,
+    key,
+    record,
+)
+
+ANY_LEVEL = "any"
+
+
+@record("a path strategy")
+class PathStrategy(Located):
+    """The data lies in files."""
+
+    type: Literal["path"] = key(Constant("path"), "The data lies in files.")
+    datasource_id: str = key(NAME, "The files datasource.")
+    path: str = key(
+        TEMPLATE,
+        "The path below the root of the datasource, with * for any name and placeholders such as {period} and {table}.",
+    )
+    format: str | None = key(
+        NAME,
+        "csv, jsonl, parquet, or any other format of Spark; by the suffix of the path where left out.",
+        default=None,
+    )
+    options: Mapping[str, Scalar] = key(
+        MapOf(ANY_SCALAR, "options"),
+        "Options of the format; for csv: header, delimiter, encoding, null_value, quote.",
+        default_factory=dict,
+    )
+
+    @property
+    def file_format(self) -> str:
+        """The format, by the suffix of the path where it is not given."""
+        return self.format or format_of_path(self.path)
+
+
+@record("a table strategy")
+class TableStrategy(Located):
+    """The data lies in a table of a database."""
+
+    type: Literal["table"] = key(Constant("table"), "The data lies in a table of a database.")
+    datasource_id: str = key(NAME, "The database datasource.")
+    table: str = key(TEMPLATE, "The table, with placeholders such as {period} and {table}.")
+
+
+Strategy: TypeAlias = PathStrategy | TableStrategy
+
+STRATEGY: Tagged[Strategy] = Tagged(
+    "a strategy", "type", {"path": Record(PathStrategy), "table": Record(TableStrategy)}
+)
+
+
+@record("a rule")
+class Rule(Located):
+    """Where data lies, for the tables and periods that the rule applies to. The first rule that applies counts."""
+
+    name: str = key(NAME, "What the rule is called in messages.")
+    when: ExpressionText | None = key(
+        EXPRESSION,
+        "When the rule applies: an expression over period.identifier, period.level, period.start_date, "
+        "period.end_date, dataset.id, dataset.name and table.name. Always where left out.",
+        default=None,
+    )
+    data_level: str = key(NAME, "The calendar level of the data, or any.", default=ANY_LEVEL)
+    strategy: Strategy = key(STRATEGY, "Where the data lies.")
+
+
+@record("a resolver")
+class Resolver(Definition):
+    """Rules that say where the data of a table lies for a period."""
+
+    id: str = key(SLUG, "The id, unique among resolvers.")
+    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    description: str = key(TEXT, "What the resolver is for.", default="")
+    version: int = key(Whole(1), "The version of the definition.", default=1)
+    status: Status = key(Choice(Status), "Only an active resolver is used.", default=Status.ACTIVE)
+    is_default: bool = key(FLAG, "Whether datasets without a resolver use this one.", default=False)
+    rules: tuple[Rule, ...] = key(ListOf(Record(Rule), "rules", at_least=1), "The rules, tried in this order.")

@@ -1,0 +1,320 @@
+"""clew.yaml: the workspace itself and its environments."""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+from clew.definitions.capture_masks import MASK, Mask, MaskKind
+from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
+from clew.definitions.scalars import Scalar
+from clew.definitions.shapes import (
+    ANY_SCALAR,
+    FLAG,
+    NAME,
+    PATH,
+    SECRET,
+    SLUG,
+    TEXT,
+    Choice,
+    Definition,
+    ListOf,
+    Located,
+    MapOf,
+    Record,
+    Whole,
+    key,
+    record,
+)
+from clew.diagnostics import Diagnostic, did_you_mean
+from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY, UNKNOWN_ENVIRONMENT
+
+LARGEST_NODE_ID = 1023
+"""A trace id has 10 bits for its node."""
+
+
+class EnvironmentMode(StrEnum):
+    """How careful an environment is."""
+
+    DEV = "dev"
+    PROD = "prod"
+
+
+class Approval(StrEnum):
+    """Whether somebody has to approve a run before it starts."""
+
+    REQUIRED = "required"
+    NONE = "none"
+
+
+class QueuePolicy(StrEnum):
+    """What happens to a run that is asked for while too many are running."""
+
+    REJECT = "REJECT"
+    QUEUE = "QUEUE"
+    DELAY = "DELAY"
+
+
+class CaptureMode(StrEnum):
+    """What a capture keeps of the rows at a breakpoint."""
+
+    STATS = "stats"
+    SAMPLE_RAW = "sample_raw"
+    SAMPLE_VIEW = "sample_view"
+    FULL_RAW = "full_raw"
+    FULL_VIEW = "full_view"
+
+
+class PersonalColumns(StrEnum):
+    """What captures do with columns that hold personal data."""
+
+    EXCLUDE = "exclude"
+    MASK = "mask"
+    INCLUDE = "include"
+
+
+class SinkType(StrEnum):
+    """Where a postlude job may emit to."""
+
+    TRAINING_LOG = "training_log"
+    CAPTURE_STORE = "capture_store"
+
+
+class BusType(StrEnum):
+    """How events leave the workspace."""
+
+    WEBHOOK = "webhook"
+    FILE = "file"
+    OPENLINEAGE = "openlineage"
+
+
+@record("the Spark settings")
+class SparkSettings(Located):
+    """How Spark is started or reached."""
+
+    master: str = key(NAME, "The master URL: local[*], spark://host:7077, sc://host or yarn.", default="local[*]")
+    config: Mapping[str, Scalar] = key(
+        MapOf(ANY_SCALAR, "Spark settings"), "Spark configuration, key by key.", default_factory=dict
+    )
+    jars: tuple[str, ...] = key(ListOf(TEXT, "paths of jars"), "Jars to load, such as JDBC drivers.", default=())
+
+
+@record("the queue settings")
+class QueueSettings(Located):
+    """How many runs go on at once, and what happens to one too many."""
+
+    policy: QueuePolicy = key(
+        Choice(QueuePolicy), "What happens to a run that finds no free place.", default=QueuePolicy.QUEUE
+    )
+    max_running: int = key(Whole(1), "How many runs may go on at once.", default=4)
+    retry_after_seconds: int = key(Whole(0), "When a rejected caller is told to come back.", default=30)
+    delay_seconds: int = key(Whole(0), "How long a delayed run waits.", default=60)
+
+
+@record("the retry settings")
+class RetrySettings(Located):
+    """How often a step is tried again when its surroundings fail."""
+
+    max_attempts: int = key(Whole(1), "Attempts in all, the first one included.", default=3)
+    base_delay_ms: int = key(Whole(0), "The wait before the second attempt; it doubles from there.", default=200)
+    max_delay_ms: int = key(Whole(0), "The longest wait between two attempts.", default=10_000)
+
+
+@record("the store limits")
+class StoreLimits(Located):
+    """Bounds on the history of runs."""
+
+    write_latency_budget_ms: int = key(
+        Whole(1), "Time for a write: beyond it the start of a step waits and its outcome fails it.", default=3000
+    )
+    continue_steps: int = key(Whole(1), "Steps after which the history of a run starts a new segment.", default=50)
+    history_bytes: int = key(
+        Whole(1), "Bytes after which the history of a run starts a new segment.", default=1_048_576
+    )
+    tamper_evidence: bool = key(FLAG, "Whether events are chained by hashes, so that a change shows.", default=False)
+
+
+def _hashed() -> Mask:
+    return Mask(MaskKind.HASH)
+
+
+@record("the capture settings")
+class CaptureSettings(Located):
+    """What captures may keep, and how much of it."""
+
+    modes: tuple[CaptureMode, ...] | None = key(
+        ListOf(Choice(CaptureMode), "capture modes"),
+        "The modes that may be asked for; all in dev, all but the full ones in prod where left out.",
+        default=None,
+    )
+    ttl_days: int = key(Whole(1), "Days until a capture is removed.", default=7)
+    max_bytes: int = key(Whole(1), "The largest capture.", default=100_000_000)
+    max_rows: int = key(Whole(1), "The most rows of a capture.", default=1_000_000)
+    max_columns: int = key(Whole(1), "The most columns of a capture.", default=2000)
+    max_inflight_bytes: int = key(Whole(1), "Bytes of all captures being written at once.", default=1_000_000_000)
+    max_inflight_jobs: int = key(Whole(1), "Captures and jobs going on at once.", default=8)
+    personal_columns: PersonalColumns = key(
+        Choice(PersonalColumns), "What happens to columns marked personal.", default=PersonalColumns.EXCLUDE
+    )
+    mask: Mask = key(MASK, "How personal columns are masked, where they are.", default_factory=_hashed)
+    include_roles: tuple[str, ...] = key(
+        ListOf(NAME, "roles"), "The roles that may ask for personal columns as they are.", default=()
+    )
+
+
+@record("the tracelink settings")
+class TraceLinkSettings(Located):
+    """How runs keep the lineage of their rows."""
+
+    links_up_to_rows: int = key(
+        Whole(0),
+        "Rows up to which a step that sums up writes the links of its summaries; above, they are derived when asked.",
+        default=100_000,
+    )
+    node_id: int | None = key(
+        Whole(0, LARGEST_NODE_ID),
+        "The node id under which a process mints the trace ids of runs, one process at a time; any free one is leased "
+        "where left out.",
+        default=None,
+    )
+
+
+@record("the retention settings")
+class RetentionSettings(Located):
+    """What `clew gc` keeps where it is not told otherwise; everything where no key is there."""
+
+    keep_days: int | None = key(Whole(0), "Days for which a run is kept after its end.", default=None)
+    keep_runs: int | None = key(Whole(0), "How many runs of each project are kept, the newest.", default=None)
+    keep_lineage_days: int | None = key(
+        Whole(0), "Days for which frames, links and windows are kept that programs have sent.", default=None
+    )
+
+
+@record("a sink")
+class Sink(Located):
+    """A place that postlude jobs of this environment may emit to."""
+
+    type: SinkType = key(Choice(SinkType), "What kind of emission it takes.")
+    path: str = key(PATH, "The folder it writes to.")
+    max_ttl_days: int = key(Whole(1), "The longest time a job may ask to keep what it emits.", default=30)
+
+
+@record("an event bus")
+class Bus(Located):
+    """Where events of runs are sent."""
+
+    id: str = key(SLUG, "The id, unique within the environment.")
+    type: BusType = key(Choice(BusType), "How events are sent.")
+    url: str | None = key(
+        TEXT, "The address that a webhook calls, or at which OpenLineage events are received.", default=None
+    )
+    path: str | None = key(PATH, "The file that events are appended to.", default=None)
+    secret_ref: str | None = key(
+        SECRET, "The secret that signs the calls of a webhook, or the key for a receiver of OpenLineage.", default=None
+    )
+    namespace: str | None = key(
+        NAME,
+        "The namespace of jobs and datasets in OpenLineage events; clew://TENANT/ENVIRONMENT where left out.",
+        default=None,
+    )
+    events: tuple[str, ...] = key(ListOf(NAME, "event names"), "The events to send; all where left out.", default=())
+
+    def check(self) -> Iterator[Diagnostic]:
+        """A webhook needs an address, a file a path, OpenLineage one of them."""
+        places = {BusType.WEBHOOK: ("url",), BusType.FILE: ("path",), BusType.OPENLINEAGE: ("url", "path")}[self.type]
+        if all(getattr(self, place) is None for place in places):
+            needed = " or ".join(places)
+            yield MISSING_KEY.at(self.span, key=needed, where=f" in an event bus of type {self.type}")
+        if self.url is not None and not re.match(r"https?://[^/\s]", self.url):
+            problem = f'"{self.url}" is not an http address'
+            yield INVALID_VALUE.at(self.place("url"), problem=problem, hint="it begins with http:// or https://")
+
+
+@record("an environment")
+class Environment(Located):
+    """One way to run the workspace: on a laptop, in production."""
+
+    mode: EnvironmentMode = key(
+        Choice(EnvironmentMode), "dev is convenient, prod is careful.", default=EnvironmentMode.DEV
+    )
+    tenant: str = key(SLUG, "Who the runs belong to.", default="default")
+    state_store: str = key(
+        NAME,
+        "Where events and states of runs are kept: sqlite:///path or postgresql://host/database.",
+        default="sqlite:///.clew/state.db",
+    )
+    state_store_credential_ref: str | None = key(
+        SECRET, "The secret with the password of the state store.", default=None
+    )
+    storage_root: str = key(
+        PATH, "Where managed data lives: registered datasets, traces, captures.", default=".clew/storage"
+    )
+    sandbox_root: str = key(PATH, "Where draft projects write.", default=".clew/sandbox")
+    spark: SparkSettings = key(Record(SparkSettings), "How Spark is started.", default_factory=SparkSettings)
+    approval: Approval = key(Choice(Approval), "Whether runs wait for an approval.", default=Approval.NONE)
+    queue: QueueSettings = key(Record(QueueSettings), "How many runs go on at once.", default_factory=QueueSettings)
+    retry: RetrySettings = key(
+        Record(RetrySettings), "How failing steps are tried again.", default_factory=RetrySettings
+    )
+    store_limits: StoreLimits = key(Record(StoreLimits), "Bounds on the history of runs.", default_factory=StoreLimits)
+    retention: RetentionSettings = key(
+        Record(RetentionSettings), "Which runs `clew gc` keeps.", default_factory=RetentionSettings
+    )
+    tracelink: TraceLinkSettings = key(
+        Record(TraceLinkSettings), "How runs keep the lineage of their rows.", default_factory=TraceLinkSettings
+    )
+    captures: CaptureSettings = key(Record(CaptureSettings), "What captures may keep.", default_factory=CaptureSettings)
+    sinks: Mapping[str, Sink] = key(
+        MapOf(Record(Sink), "sinks by id"), "Where postlude jobs may emit to.", default_factory=dict
+    )
+    bus: tuple[Bus, ...] = key(ListOf(Record(Bus), "event buses"), "Where events of runs are sent.", default=())
+
+    def check(self) -> Iterator[Diagnostic]:
+        """The state store is in a database that can hold it, and no password stands in its address."""
+        place = self.place("state_store")
+        if not can_hold_state(self.state_store):
+            hint = "write sqlite:///path or postgresql://host/database"
+            yield INVALID_VALUE.at(place, problem="this is no address of a state store", hint=hint)
+        elif has_password(self.state_store):
+            hint = f"{NOT_HERE}, as state_store_credential_ref"
+            yield INVALID_VALUE.at(place, problem="a password stands in the address of the state store", hint=hint)
+
+    @property
+    def capture_modes(self) -> tuple[CaptureMode, ...]:
+        """The modes that may be asked for here."""
+        if self.captures.modes is not None:
+            return self.captures.modes
+        if self.mode is EnvironmentMode.DEV:
+            return tuple(CaptureMode)
+        return (CaptureMode.STATS, CaptureMode.SAMPLE_RAW, CaptureMode.SAMPLE_VIEW)
+
+
+def _plain_environments() -> Mapping[str, Environment]:
+    return {"dev": Environment()}
+
+
+@record("clew.yaml")
+class Settings(Definition):
+    """A workspace: its name and its environments."""
+
+    name: str = key(NAME, "The name of the workspace.")
+    description: str = key(TEXT, "What the workspace is for.", default="")
+    default_environment: str | None = key(
+        NAME, "The environment that commands take where none is named; the first where left out.", default=None
+    )
+    environments: Mapping[str, Environment] = key(
+        MapOf(Record(Environment), "environments by name", at_least=1),
+        "The environments by name; one named dev with all defaults where left out.",
+        default_factory=_plain_environments,
+    )
+
+    def check(self) -> Iterator[Diagnostic]:
+        """The default environment exists."""
+        name = self.default_environment
+        if name is not None and name not in self.environments:
+            hint = did_you_mean(name, self.environments) or f"the environments are {', '.join(self.environments)}"
+            yield UNKNOWN_ENVIRONMENT.at(self.place("default_environment"), name=name, hint=hint)
+
+    @property
+    def usual_environment(self) -> str:
+        """The name of the environment that commands take where none is named."""
+        return self.default_environment or next(iter(self.environments))

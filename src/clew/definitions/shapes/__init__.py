@@ -1,0 +1,60 @@
+"""What a value in a file may be: how it is read into a Python value, and how it is described in JSON Schema.
+
+A file kind is declared once, as records whose keys have a shape and a sentence. Reading, messages and schemas come from
+that declaration. Shapes read nodes rather than plain data, so that whatever is wrong is reported where it stands.
+"""
+
+from clew.definitions.shapes.compound import ByKey, ListOf, MapOf, Record, Tagged, TextOr, items_of
+from clew.definitions.shapes.located import Definition, JsonSchema, Located, Shape, key, problems_in, record, refused
+from clew.definitions.shapes.scalars import (
+    ANY_SCALAR,
+    ANY_VALUE,
+    COLUMN_TYPE,
+    DAY,
+    EXPRESSION,
+    FLAG,
+    NAME,
+    PATH,
+    SECRET,
+    SLUG,
+    TEMPLATE,
+    TEXT,
+    Choice,
+    Constant,
+    Text,
+    Whole,
+)
+
+__all__ = [
+    "ANY_SCALAR",
+    "ANY_VALUE",
+    "COLUMN_TYPE",
+    "DAY",
+    "EXPRESSION",
+    "FLAG",
+    "NAME",
+    "PATH",
+    "SECRET",
+    "SLUG",
+    "TEMPLATE",
+    "TEXT",
+    "ByKey",
+    "Choice",
+    "Constant",
+    "Definition",
+    "JsonSchema",
+    "ListOf",
+    "Located",
+    "MapOf",
+    "Record",
+    "Shape",
+    "Tagged",
+    "Text",
+    "TextOr",
+    "Whole",
+    "items_of",
+    "key",
+    "problems_in",
+    "record",
+    "refused",
+]

@@ -1,0 +1,300 @@
+"""The engine behind a run: what the run loop drives, step by step.
+
+Step "load" pins everything that the plan reads. The others are the steps of the plan, named by their seq.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from clew.diagnostics import ClewError, UserError
+from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
+from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
+from clew.engine.joins import UniqueKeys
+from clew.engine.narrow import Expressing
+from clew.engine.output.publishing import Published, Publisher
+from clew.engine.output.registering import Registrar
+from clew.engine.parts import describe_part
+from clew.engine.sql import spark_type
+from clew.engine.step_groups import EngineRun, StepResult, execute, next_group, next_ordinal
+from clew.engine.trace_ids import TraceLinking, carrying, read_traced
+from clew.engine.windows import ExpandedStep, expand
+from clew.engine.working import Progress, Storage, rebuild
+from clew.events.snapshot import RunSnapshot, StepStatus
+from clew.events.values import ArtifactRef, PlannedStep, artifact_of_file
+from clew.plan.datasets import DatasetUse
+from clew.plan.plan import Plan
+from clew.plan.steps import AppendStep, Step, UpdateStep
+from clew.runs.clock import utc_now
+from clew.runs.executor import StepAttempt, StepContext, StepOutput
+from clew.storage.parts import PART_FILE, SOURCE_FILE, SOURCE_LINE, Part, part_from_json
+from clew.trace.run_parts import periods_of
+
+LOAD = "load"
+PART_KIND = "trace-part"
+OUTPUT_KIND = "output"
+DATASET_KIND = "dataset-version"
+
+
+class InputPinner(Protocol):
+    """Finds and pins the datasets that a plan reads."""
+
+    def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        """Pin a dataset for the run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRun:
+    """One run and everything that its steps need."""
+
+    spark: SparkSession
+    run_id: str
+    plan: Plan
+    period: str
+    storage_root: Path
+    inputs: InputPinner
+    publisher: Publisher
+    registrar: Registrar
+    linking: TraceLinking = field(default_factory=TraceLinking)
+
+
+def planned_steps(plan: Plan) -> tuple[PlannedStep, ...]:
+    """The steps of a run, loading first."""
+    load = PlannedStep(LOAD, 0, f"Load {plan.input.name}", "load")
+    return (load, *(PlannedStep(str(step.seq), step.seq, step.name, step.type) for step in plan.steps))
+
+
+class SparkExecutor:
+    """Executes the steps of one run on Spark."""
+
+    def __init__(self, run: SparkRun) -> None:
+        self._run = run
+        self._parts: dict[str, Part] = {}
+        self._unique = UniqueKeys()
+        self._steps = {step.seq: step for step in run.plan.steps}
+
+    @property
+    def steps(self) -> Sequence[PlannedStep]:
+        """All steps, in order."""
+        return planned_steps(self._run.plan)
+
+    @property
+    def engine_run_ref(self) -> Mapping[str, object] | None:
+        """Spark's application."""
+        return {"engine": "spark", "version": self._run.spark.version}
+
+    def group_size(self, remaining: Sequence[PlannedStep]) -> int:
+        """Loading is a job of its own; narrow steps go together with the step behind them that writes."""
+        if remaining[0].step_id == LOAD:
+            return 1
+        return len(next_group(self._run.plan, [self._steps[step.seq] for step in remaining]))
+
+    def execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
+        """Do a group of steps."""
+        tag = f"clew-{self._run.run_id}"
+        self._run.spark.addTag(tag)
+        context.cancel.on_cancel(partial(_interrupt, self._run.spark, tag))
+        try:
+            if attempts[0].step.step_id == LOAD:
+                return [self._load()]
+            group = [self._steps[attempt.step.seq] for attempt in attempts]
+            if any(attempt.logical_attempt_id > 1 for attempt in attempts):
+                self._read_anew(group, context.snapshot)
+            return self._do(group, context.snapshot)
+        except SPARK_ERRORS as error:
+            context.cancel.check()
+            step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
+            raise self._explained(error, step, context.snapshot) from error
+        except OSError as error:
+            context.cancel.check()
+            step = self._steps.get(attempts[-1].step.seq)
+            problem = f"{error.filename or 'storage'}: {error.strerror or error}"
+            raise UserError(TRACE_WRITE_FAILURE.at(step.place if step else None, problem=problem)) from error
+        finally:
+            self._run.spark.removeTag(tag)
+
+    def expand_windows(self, snapshot: RunSnapshot) -> list[ExpandedStep]:
+        """Work out the rows behind the summaries of a run that has ended, where the run left that for later."""
+        return list(expand(self._engine_run(snapshot), self.progress(snapshot)))
+
+    def close(self) -> None:
+        """Nothing is held: the session belongs to the process."""
+
+    def _load(self) -> StepOutput:
+        """Pin every dataset that the plan reads, the input first, each once."""
+        parts = list[Part]()
+        for use in datasets_of(self._run.plan):
+            ordinal = sum(len(part.files) for part in parts)
+            parts.append(self._pin(use, ordinal))
+        rows = sum(file.rows for file in parts[0].files)
+        return StepOutput.success(*(self._artifact(part) for part in parts), loaded=rows)
+
+    def _pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        """Pin a dataset. Rows that join the working dataset get trace ids, unless they carry them already."""
+        part = self._run.inputs.pin(use, first_file_ordinal)
+        if not joins_working_dataset(use, self._run.plan):
+            return part
+        identified = self._run.linking.identified(carrying(part, self._run.storage_root))
+        if identified != part:
+            describe_part(self._run.storage_root, f"runs/{self._run.run_id}/{_folder_of(part)}", identified)
+        self._run.linking.publish(self._run.run_id, [identified])
+        return identified
+
+    def _read_anew(self, group: Sequence[Step], snapshot: RunSnapshot) -> None:
+        """Pin again what the steps look up or append, as far as no step that counts has read it.
+
+        A step is retried after somebody has corrected its cause, which may have been this very data.
+        """
+        done = {step.seq for step in snapshot.steps if step.status is StepStatus.SUCCESS}
+        seen = {use.key for step in self._run.plan.steps if step.seq in done for use in datasets_of_step(step)}
+        seen.add(self._run.plan.input.key)
+        for use in [use for step in group for use in datasets_of_step(step)]:
+            if use.key not in seen:
+                seen.add(use.key)
+                self._pin(use, next_ordinal(self.progress(snapshot)))
+                self._parts.clear()
+                self._unique = UniqueKeys()
+
+    def _do(self, group: Sequence[Step], snapshot: RunSnapshot) -> list[StepOutput]:
+        results = execute(self._engine_run(snapshot), group, self.progress(snapshot))
+        self._run.linking.publish(self._run.run_id, [part for result in results for part in result.parts])
+        return [self._output(result) for result in results]
+
+    def _output(self, result: StepResult) -> StepOutput:
+        artifacts = [self._artifact(part) for part in result.parts]
+        if result.published is not None:
+            artifacts.append(_published_artifact(result.published))
+            if result.published.dataset is not None:
+                uri = f"dataset:{result.published.dataset}@{result.published.dataset_version}"
+                artifacts.append(ArtifactRef(uri, DATASET_KIND))
+        counts = result.counts
+        return StepOutput.success(
+            *artifacts,
+            rows_updated=counts.updated,
+            rows_created=counts.created,
+            rows_deleted=counts.deleted,
+            rows_written=counts.written,
+        )
+
+    def _explained(self, error: Exception, step: Step | None, snapshot: RunSnapshot) -> ClewError:
+        if step is not None and is_value_error(error):
+            before = max((seq for seq in self._steps if seq < step.seq), default=0)
+            working = rebuild(
+                self._run.plan,
+                self.progress(snapshot),
+                self._run.period,
+                self._storage(snapshot),
+                self._expressing(snapshot),
+                until=before,
+            )
+            found = culprit(working, step, self._run.plan, self._storage(snapshot), self._expressing(snapshot))
+            if found is not None:
+                return found
+        return translated(error, step)
+
+    # What a run has committed
+
+    def progress(self, snapshot: RunSnapshot) -> Progress:
+        """What the run has behind it, from its history."""
+        skipped = frozenset(step.seq for step in snapshot.steps if step.status is StepStatus.SKIPPED)
+        return Progress(tuple(self._committed(snapshot)), skipped)
+
+    def _committed(self, snapshot: RunSnapshot) -> list[Part]:
+        return [self._part(artifact) for artifact in snapshot.artifacts if artifact.kind == PART_KIND]
+
+    def _part(self, artifact: ArtifactRef) -> Part:
+        if artifact.uri not in self._parts:
+            path = self._run.storage_root / artifact.uri.removeprefix("storage:")
+            self._parts[artifact.uri] = part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+        return self._parts[artifact.uri]
+
+    def _artifact(self, part: Part) -> ArtifactRef:
+        folder = f"runs/{self._run.run_id}/{_folder_of(part)}"
+        artifact = artifact_of_file(self._run.storage_root / folder / PART_FILE, kind=PART_KIND)
+        # A retry may read an input anew, which is then described anew; what steps have written stays as it is.
+        digest = None if part.kind == "input" else artifact.sha256
+        return replace(artifact, uri=f"storage:{folder}/{PART_FILE}", sha256=digest)
+
+    def _engine_run(self, snapshot: RunSnapshot) -> EngineRun:
+        return EngineRun(
+            run_id=self._run.run_id,
+            plan=self._run.plan,
+            period=self._run.period,
+            expressing=self._expressing(snapshot),
+            storage=self._storage(snapshot),
+            publisher=self._run.publisher,
+            registrar=self._run.registrar,
+            unique=self._unique,
+            linking=self._run.linking,
+        )
+
+    def _expressing(self, snapshot: RunSnapshot) -> Expressing:
+        """TODAY() is the day on which the run started, however often it is resumed."""
+        started = snapshot.started_at or utc_now()
+        return Expressing(self._run.run_id, self._run.plan.input.table, started.date())
+
+    def _storage(self, snapshot: RunSnapshot) -> Storage:
+        return Storage(self._run.spark, self._run.storage_root, self._pinned(snapshot))
+
+    def _pinned(self, snapshot: RunSnapshot) -> Callable[[DatasetUse], DataFrame]:
+        inputs = {part.name: part for part in self._committed(snapshot) if part.kind == "input"}
+
+        def pinned(use: DatasetUse) -> DataFrame:
+            return pinned_rows(self._run.spark, self._run.storage_root, inputs[use.key], use)
+
+        return pinned
+
+
+def pinned_rows(spark: SparkSession, root: Path, part: Part, use: DatasetUse) -> DataFrame:
+    """The rows of a pinned dataset, with `_period` (NULL where rows have none), source, ordinal and trace id."""
+    columns = [(column.name, spark_type(column.type)) for column in use.columns if column.name != "_period"]
+    columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
+    rows = read_traced(spark, root, part, columns)
+    periods = periods_of(part, use)
+    return rows if periods is None else rows.where(F.col("_period").isin(sorted(periods)))
+
+
+def datasets_of(plan: Plan) -> list[DatasetUse]:
+    """Every dataset that a plan reads, the input first, each once."""
+    uses = {plan.input.key: plan.input}
+    for step in plan.steps:
+        for use in datasets_of_step(step):
+            uses.setdefault(use.key, use)
+    return list(uses.values())
+
+
+def joins_working_dataset(use: DatasetUse, plan: Plan) -> bool:
+    """Whether rows of a dataset become rows of the working dataset, or are summed up into such."""
+    appended = (step.source.key for step in plan.steps if isinstance(step, AppendStep))
+    return use.key in {plan.input.key, *appended}
+
+
+def datasets_of_step(step: Step) -> list[DatasetUse]:
+    """The datasets that a step looks up in or appends."""
+    match step:
+        case UpdateStep():
+            return [join.dataset for join in step.joins]
+        case AppendStep():
+            return [step.source]
+        case _:
+            return []
+
+
+def _interrupt(spark: SparkSession, tag: str) -> None:
+    spark.interruptTag(tag)
+
+
+def _folder_of(part: Part) -> str:
+    return f"{part.kind}/{part.name}"
+
+
+def _published_artifact(published: Published) -> ArtifactRef:
+    where = f"table:{published.table}" if published.table else f"path:{published.path}"
+    return ArtifactRef(where, OUTPUT_KIND)

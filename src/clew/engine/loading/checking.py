@@ -1,0 +1,259 @@
+"""From rows as read to rows as the dataset says, and everything that is wrong with them, in one pass.
+
+The natural key of loaded rows: no two rows of a period have the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
+from pyspark.sql import functions as F
+
+from clew.definitions import Period, PeriodTree
+from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
+from clew.diagnostics import UserError
+from clew.engine.loading.conversions import BROKEN, Cell, RawRows, TextCell
+from clew.engine.loading.periods import first_day_of_text, is_no_time, period_condition
+from clew.engine.loading.sources import NO_JSON_OBJECT, NOT_UTF8, mismatch, place, shown
+from clew.engine.names import named
+from clew.engine.sql import quoted, spark_type
+from clew.lang.types import DATE
+from clew.plan.datasets import DatasetColumn, DatasetUse
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
+
+_HINT = "correct the line; a field with a line break inside needs the option `multiline: true`"
+_HINTS = {
+    NOT_UTF8: "save the file as UTF-8; for csv, the option `encoding` of the rule names another",
+    NO_JSON_OBJECT: "write one JSON object on each line",
+}
+"""What to do about a line, by what is wrong with it."""
+_COUNTS = "__counts"
+_FIRST = "__first"
+_TEMPORAL = (PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN)
+
+Fault = Literal["broken", "not a value", "missing", "no time"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Something that can be wrong with a row."""
+
+    fault: Fault
+    column: DatasetColumn | None
+    condition: str
+    shown: str
+    """SQL for what a message quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the pass found."""
+
+    rows_read: int
+    rows_wrong: int
+    without_line: int
+    sum_of_lines: int | None
+    """None where there are no numbers, or too many to add up."""
+    first: Sequence[object] | None
+    """File, line, number of the check and quotation of the first row that is wrong."""
+
+
+class Checking:
+    """The checks of one dataset, for one period."""
+
+    def __init__(self, use: DatasetUse, period: Period, periods: PeriodTree) -> None:
+        self._use = use
+        self._periods = periods
+        self._condition = period_condition(use, period, periods)
+        self._observation = Observation()
+
+    @property
+    def columns(self) -> tuple[DatasetColumn, ...]:
+        """The data columns, in the order in which they are written; `_period` is not among them."""
+        return tuple(column for column in self._use.columns if column.name != PERIOD_COLUMN)
+
+    def rows(self, raws: Sequence[RawRows]) -> DataFrame:
+        """The rows that count, typed. What `findings` gives is known when they have been written."""
+        checked = reduce(DataFrame.unionAll, (self._checked(raw) for raw in raws))
+        observed = checked.observe(
+            self._observation,
+            F.count(F.lit(1)).alias("rows"),
+            F.count(F.col(_FIRST)).alias("wrong"),
+            F.count(F.col(SOURCE_LINE)).alias("numbered"),
+            F.try_sum(SOURCE_LINE).alias("lines"),
+            F.min(F.col(_FIRST)).alias("first"),
+        )
+        return observed.where(F.col(_COUNTS)).drop(_COUNTS, _FIRST)
+
+    def findings(self) -> Findings:
+        """What was found while the rows were written."""
+        found = self._observation.get
+        return Findings(
+            rows_read=int(found["rows"]),
+            rows_wrong=int(found["wrong"]),
+            without_line=int(found["rows"]) - int(found["numbered"]),
+            sum_of_lines=found["lines"],
+            first=found["first"],
+        )
+
+    def problem(self, findings: Findings, unit: str) -> UserError | None:
+        """What is wrong, by the first example; None where nothing is."""
+        if findings.first is None:
+            return None
+        file, line, number, quotation = findings.first
+        check = self._checks(None)[int(str(number))]
+        where = place(str(file), None if line is None else int(str(line)), unit)
+        more = findings.rows_wrong - 1
+        others = f"; {more} more {'row is' if more == 1 else 'rows are'} wrong" if more else ""
+        return _said(check, self._use, where, str(quotation), others)
+
+    def _checked(self, raw: RawRows) -> DataFrame:
+        """Values first, then what depends on them, so that Spark calculates each value once."""
+        names = {column.name: quoted(f"__r{index}") for index, column in enumerate(self._use.columns)}
+        texts = raw.rows.selectExpr(
+            SOURCE_FILE,
+            SOURCE_LINE,
+            BROKEN,
+            *(f"{raw.cells[column].sql} AS {alias}" for column, alias in names.items()),
+        )
+        values = {
+            column.name: f"CAST({self._value(column, raw.cells[column.name], names)} AS {spark_type(column.type)})"
+            for column in self._use.columns
+        }
+        typed = texts.selectExpr("*", *(named(sql, name) for name, sql in values.items()))
+        counts = f"{BROKEN} IS NULL" if self._condition is None else f"{BROKEN} IS NULL AND {self._condition}"
+        flagged = typed.selectExpr("*", named(counts, _COUNTS))
+        return flagged.selectExpr(
+            *(quoted(column.name) for column in self.columns),
+            self._period_column(),
+            SOURCE_FILE,
+            SOURCE_LINE,
+            _COUNTS,
+            named(self._first(names), _FIRST),
+        )
+
+    def _value(self, column: DatasetColumn, cell: Cell, names: dict[str, str]) -> str:
+        raw = names[column.name]
+        if isinstance(cell, TextCell) and column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and column.type == DATE:
+            return first_day_of_text(raw, self._periods.periods)
+        return cell.value(raw, column.type)
+
+    def _period_column(self) -> str:
+        if self._use.temporal_mode == "period":
+            return PERIOD_COLUMN
+        return named("CAST(NULL AS STRING)", PERIOD_COLUMN)
+
+    def _first(self, names: dict[str, str]) -> str:
+        """SQL for file, line and what is wrong; NULL for good rows."""
+        cases = " ".join(
+            f"WHEN {check.condition} THEN named_struct('file', {SOURCE_FILE}, 'line', {SOURCE_LINE}, "
+            f"'check', {number}, 'shown', {check.shown})"
+            for number, check in enumerate(self._checks(names))
+        )
+        return f"CASE {cases} END"
+
+    def _checks(self, names: dict[str, str] | None) -> list[_Check]:
+        """All checks in order: a broken line has no values, and values of rows that do not count do not matter."""
+        checks = [_Check("broken", None, f"{BROKEN} IS NOT NULL", BROKEN)]
+        temporal = [column for column in self._use.columns if column.name in _TEMPORAL]
+        others = [column for column in self._use.columns if column.name not in _TEMPORAL]
+        for column in temporal:
+            checks += self._of_column(column, names)
+        checks += [
+            _Check(check.fault, check.column, f"{_COUNTS} AND {check.condition}", check.shown)
+            for column in others
+            for check in self._of_column(column, names)
+        ]
+        return checks
+
+    def _of_column(self, column: DatasetColumn, names: dict[str, str] | None) -> list[_Check]:
+        raw = names[column.name] if names else ""
+        value = quoted(column.name)
+        quotation = "'?'" if column.privacy else f"CAST({raw} AS STRING)"
+        checks = [_Check("not a value", column, f"({raw} IS NOT NULL AND {value} IS NULL)", quotation)]
+        if not column.nullable:
+            checks.append(_Check("missing", column, f"{raw} IS NULL", "''"))
+        no_time = is_no_time(self._use, column.name, self._periods)
+        if no_time is not None:
+            checks.append(_Check("no time", column, f"({no_time})", quotation))
+        return checks
+
+
+def _said(check: _Check, use: DatasetUse, where: str, quotation: str, others: str) -> UserError:
+    if check.column is None:
+        hint = _HINTS.get(quotation, _HINT)
+        return mismatch(f'{where}, cannot be read as a row of "{use.name}": {quotation}{others}', hint)
+    name = f'column "{check.column.name}" of "{use.name}"'
+    value = "a value" if check.column.privacy else shown(quotation)
+    match check.fault:
+        case "missing":
+            return mismatch(f"{name} must not be empty, but is in {where}{others}")
+        case "no time":
+            return mismatch(f"{name}: {value} is neither a date nor a period, in {where}{others}")
+        case _:
+            return mismatch(f"{name}: {value} is not {_article(check.column)}, in {where}{others}")
+
+
+def _article(column: DatasetColumn) -> str:
+    return f"{'an' if str(column.type)[0] in 'aeio' else 'a'} {column.type}"
+
+
+_FEW_ROWS = 100_000
+"""Up to here keys are compared in this process, which takes less time than to ask Spark."""
+
+
+def require_unique_key(spark: SparkSession, use: DatasetUse, root: Path, part: Part, unit: str) -> None:
+    """Raise where two rows have the same natural key, naming the key and both rows."""
+    if not use.natural_key or sum(file.rows for file in part.files) < 2:
+        return
+    names = _key_columns(use)
+    if sum(file.rows for file in part.files) <= _FEW_ROWS and _are_unique(root, part, names):
+        return
+    keys = [quoted(name) for name in names]
+    rows = spark.read.parquet(*(str(root / file.path) for file in part.files))
+    hashed = rows.select(F.xxhash64(*keys).alias("__hash"))
+    suspects = [row[0] for row in hashed.groupBy("__hash").count().where("count > 1").limit(100).collect()]
+    if not suspects:
+        return
+    origin = F.struct(F.col(SOURCE_FILE).alias("file"), F.col(SOURCE_LINE).alias("line"))
+    twice = (
+        rows.where(F.xxhash64(*keys).isin(suspects))
+        .groupBy(*keys)
+        .agg(F.count(F.lit(1)).alias("__rows"), F.min(origin).alias("__one"), F.max(origin).alias("__other"))
+        .where("__rows > 1")
+        .orderBy("__one")
+        .limit(1)
+        .collect()
+    )
+    if twice:
+        row = twice[0]
+        places = [place(row[name]["file"], row[name]["line"], unit) for name in ("__one", "__other")]
+        count = row["__rows"]
+        told = f'two rows of "{use.name}"' if count == 2 else f'{count} rows of "{use.name}"'
+        where = f"{places[0]}, and {places[1]}"
+        raise mismatch(f"{told} have the natural key {_shown_key(use, names, row)}: {where}", "remove one of them")
+
+
+def _are_unique(root: Path, part: Part, names: Sequence[str]) -> bool:
+    columns = list(names)
+    rows = pa.concat_tables([pq.read_table(root / file.path, columns=columns) for file in part.files])
+    return bool(rows.group_by(columns).aggregate([]).num_rows == rows.num_rows)
+
+
+def _key_columns(use: DatasetUse) -> list[str]:
+    """A key tells rows of one period apart; the same key may come again in the next."""
+    by_folded = {column.name.casefold(): column.name for column in use.columns}
+    names = [by_folded.get(name.casefold(), name) for name in use.natural_key]
+    if use.temporal_mode == "period" and PERIOD_COLUMN not in names:
+        names.append(PERIOD_COLUMN)
+    return names
+
+
+def _shown_key(use: DatasetUse, names: Sequence[str], row: Row) -> str:
+    private = {column.name for column in use.columns if column.privacy}
+    return ", ".join(f"{name} {'…' if name in private else shown(str(row[name]))}" for name in names)

@@ -1,0 +1,181 @@
+"""Texts as values, exactly: what a text means as each type, in SQL. A text that means nothing there becomes NULL.
+
+The rules are those of the language (TO_INTEGER, TO_DECIMAL, TO_DATE), with one difference: digits behind the scale of
+a decimal are refused rather than rounded, since loading must not change what it loads.
+
+Typed values as the types of a dataset, exactly: which types of a file serve which type, and how they are cast.
+Rows as they were read, before anything was checked: the form that all kinds of sources share.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from clew.engine.loading.lines import LineTotals
+from clew.engine.sql import spark_type
+from clew.engine.sql.literals import text_literal
+from clew.lang.types import Kind, Type
+
+_INTEGER = r"^ *[+-]?[0-9]+ *\z"
+_DOUBLE = r"^ *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *\z"
+_TIMESTAMP = (
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?(?:Z|[+-][0-9]{2}(?::[0-9]{2})?)?)?\z"
+)
+
+
+def value_of_text(text: str, target: Type) -> str:
+    """SQL for the value of a text, NULL where it is not one of the type."""
+    match target.kind:
+        case Kind.STRING:
+            return text
+        case Kind.INTEGER:
+            return _guarded(text, _INTEGER, f"try_cast({text} AS BIGINT)")
+        case Kind.DECIMAL:
+            return _guarded(text, _decimal_pattern(target.scale), f"try_cast({text} AS {spark_type(target)})")
+        case Kind.DOUBLE:
+            return _double(text)
+        case Kind.BOOLEAN:
+            return f"CASE lower({text}) WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END"
+        case Kind.DATE:
+            return day_of_text(text)
+        case Kind.TIMESTAMP:
+            moment = f"CAST(try_cast({_with_seconds(text)} AS TIMESTAMP_LTZ) AS {spark_type(target)})"
+            return f"CASE WHEN left({text}, 4) <> '0000' AND {text} RLIKE {text_literal(_TIMESTAMP)} THEN {moment} END"
+        case Kind.NULL:
+            raise ValueError("no column has the type null")
+
+
+def _with_seconds(text: str) -> str:
+    """SQL for a text with seconds before its zone: Spark does not read 10:20Z."""
+    pattern, replacement = text_literal("^(.{16})(Z|[+-].*)$"), text_literal("$1:00$2")
+    return f"regexp_replace({text}, {pattern}, {replacement})"
+
+
+def day_of_text(text: str) -> str:
+    """SQL for the day that a text YYYY-MM-DD means. Spark alone would take 2026-1-2 and 2026-01-02T10:00 too."""
+    shape = (
+        f"length({text}) = 10 AND substr({text}, 5, 1) = '-' AND substr({text}, 8, 1) = '-' "
+        f"AND right({text}, 1) BETWEEN '0' AND '9' AND left({text}, 4) <> '0000'"
+    )
+    return f"CASE WHEN {shape} THEN try_cast({text} AS DATE) END"
+
+
+def _guarded(text: str, pattern: str, value: str) -> str:
+    return f"CASE WHEN {text} RLIKE {text_literal(pattern)} THEN {value} END"
+
+
+def _decimal_pattern(scale: int) -> str:
+    """A number that has no digits behind the scale but zeros."""
+    return rf"^ *[+-]?(?:[0-9]+(?:\.[0-9]{{0,{scale}}}0*)?|\.(?=[0-9])[0-9]{{0,{scale}}}0*) *\z"
+
+
+def _double(text: str) -> str:
+    """Numbers too large for a double are refused; infinity must be written out."""
+    number = f"try_cast({text} AS DOUBLE)"
+    finite = f"CASE WHEN abs({number}) < double('Infinity') THEN {number} END"
+    return (
+        f"CASE WHEN {text} RLIKE {text_literal(_DOUBLE)} THEN {finite} "
+        f"WHEN {text} IN ('NaN', 'Infinity', '-Infinity') THEN {number} END"
+    )
+
+
+_WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+"""The integer types of Spark and how many digits each may have."""
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_TEXTS = re.compile(r"string.*|varchar\(\d+\)|char\(\d+\)")
+_NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+
+
+def value_of_typed(value: str, source: str, target: Type) -> str:
+    """SQL for a value of a Spark type as one of a dataset's type that it serves; NULL where it does not fit."""
+    wanted = spark_type(target)
+    if _holds_all(source, target):
+        return f"CAST({value} AS {wanted})"
+    cast = f"try_cast({value} AS {wanted})"
+    return f"CASE WHEN try_cast({cast} AS {source}) = {value} THEN {cast} END"
+
+
+def serves(source: str, target: Type) -> bool:
+    """Whether values of a Spark type can be values of a dataset's type at all."""
+    match target.kind:
+        case Kind.STRING:
+            return _TEXTS.fullmatch(source) is not None
+        case Kind.BOOLEAN:
+            return source == "boolean"
+        case Kind.DATE | Kind.TIMESTAMP:
+            return source in {"date", "timestamp_ltz", "timestamp_ntz"}
+        case kind:
+            return kind in _NUMBERS and _is_number(source)
+
+
+def _is_number(source: str) -> bool:
+    return source in _WHOLE or source in {"float", "double"} or _DECIMAL.fullmatch(source) is not None
+
+
+def _holds_all(source: str, target: Type) -> bool:
+    """Whether every value of the source type is one of the target."""
+    match target.kind:
+        case Kind.STRING | Kind.BOOLEAN | Kind.TIMESTAMP:
+            return True
+        case Kind.DATE:
+            return source == "date"
+        case Kind.INTEGER:
+            return source in _WHOLE
+        case Kind.DOUBLE:
+            return source in {"tinyint", "smallint", "int", "float", "double"}
+        case _:
+            digits = _digits(source)
+            return digits is not None and digits[0] <= target.precision - target.scale and digits[1] <= target.scale
+
+
+def _digits(source: str) -> tuple[int, int] | None:
+    """How many digits an exact number type has before and behind the point."""
+    if source in _WHOLE:
+        return _WHOLE[source], 0
+    match = _DECIMAL.fullmatch(source)
+    return (int(match[1]) - int(match[2]), int(match[2])) if match else None
+
+
+BROKEN = "__broken"
+"""The column with the reason why a line cannot be read, in words; NULL for good ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCell:
+    """The value of a column as text."""
+
+    sql: str
+    """SQL over the rows as read."""
+
+    def value(self, raw: str, target: Type) -> str:
+        """SQL for the value of what was read; NULL where the text does not have one."""
+        return value_of_text(raw, target)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedCell:
+    """The value of a column in a type of Spark that can serve the dataset's."""
+
+    sql: str
+    type: str
+
+    def value(self, raw: str, target: Type) -> str:
+        """SQL for the value of what was read; NULL where it does not fit."""
+        return value_of_typed(raw, self.type, target)
+
+
+Cell = TextCell | TypedCell
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Rows with `__source_file`, `__source_line`, `BROKEN`, and the columns that the cells read."""
+
+    rows: DataFrame
+    cells: Mapping[str, Cell]
+    """By column of the dataset."""
+    expected: LineTotals | None = None
+    """What a first pass over the lines counted."""

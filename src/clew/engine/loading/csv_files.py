@@ -1,0 +1,206 @@
+"""CSV: options, headers, and lines as fields."""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from clew.engine.loading.files import SourceFile
+from clew.engine.loading.lines import LINE
+from clew.engine.loading.sources import NOT_UTF8, unavailable
+from clew.engine.sql.literals import text_literal
+from clew.plan.resolution import Source
+
+FIELDS = "__fields"
+
+_CORRUPT = "__corrupt"
+_ABSENT = "\ue000nothing\ue001"
+"""Stands for a field with nothing in it, not even quotes, which Spark would otherwise mix up with the null value."""
+_OWN_OPTIONS = frozenset({"header", "delimiter", "sep", "quote", "escape", "encoding", "null_value", "multiline"})
+_LINES_LOOKED_AT = 1000
+_UPPER_HALF = bytes(range(128, 256))
+
+
+@dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """How a CSV file is written."""
+
+    has_header: bool = True
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = '"'
+    encoding: str = "utf-8"
+    null_value: str = ""
+    is_multiline: bool = False
+    others: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Options that Spark's parser knows."""
+
+    @classmethod
+    def of(cls, source: Source) -> "CsvOptions":
+        """The options of a source."""
+        given = source.options
+        quote = given.get("quote", '"')
+        try:
+            encoding = codecs.lookup(given.get("encoding", "UTF-8")).name
+        except LookupError:
+            problem = f'the rule "{source.rule}" asks for the encoding "{given["encoding"]}", which nobody knows'
+            raise unavailable(problem, "write for example UTF-8, ISO-8859-1 or windows-1252") from None
+        return cls(
+            has_header=given.get("header", "true").lower() == "true",
+            delimiter=given.get("delimiter", given.get("sep", ",")).replace("\\t", "\t"),
+            quote=quote,
+            escape=given.get("escape", quote),
+            encoding="utf-8" if encoding == "utf-8-sig" else encoding,
+            null_value=given.get("null_value", ""),
+            is_multiline=given.get("multiline", "false").lower() == "true",
+            others={name: value for name, value in given.items() if name not in _OWN_OPTIONS},
+        )
+
+    def for_spark(self) -> dict[str, str]:
+        """The options of Spark's parser."""
+        return {
+            **self.others,
+            "sep": self.delimiter,
+            "quote": self.quote,
+            "escape": self.escape,
+            "nullValue": _ABSENT if self.null_value else "",
+            "emptyValue": "",
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": _CORRUPT,
+            "maxCharsPerColumn": "-1",
+        }
+
+    def without_absent(self, value: str) -> str:
+        """SQL for a field with the null value taken for what it means."""
+        if not self.null_value:
+            return value
+        return f"nullif(coalesce({value}, ''), {text_literal(self.null_value)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The fields of a file's first line that is not blank, which is the header where there is one, and its number."""
+
+    fields: tuple[str, ...]
+    line: int
+
+
+def heading_of(spark: SparkSession, file: SourceFile, options: CsvOptions) -> Heading | None:
+    """The first line of a file; None where it has none."""
+    for number, line in enumerate(_first_lines(spark, file), start=1):
+        text = line.decode(options.encoding, errors="replace")
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        if text.strip(" "):
+            return Heading(tuple(_split(text, options)), number)
+    return None
+
+
+def _first_lines(spark: SparkSession, file: SourceFile) -> list[bytes]:
+    if file.is_local and Path(file.path).suffix.lower() in {".csv", ".txt", ".tsv", ".jsonl", ".json", ""}:
+        try:
+            with Path(file.path).open("rb") as stream:
+                return _universal_lines(stream)
+        except OSError as error:
+            raise unavailable(f"cannot read {file.shown}: {error.strerror}") from None
+    rows = spark.read.text(file.literal_path).select(F.expr("CAST(value AS BINARY) AS line")).limit(_LINES_LOOKED_AT)
+    return [bytes(row["line"]) for row in rows.collect()]
+
+
+def _universal_lines(stream: io.BufferedReader) -> list[bytes]:
+    """Lines as Spark ends them: at \\n, \\r\\n and \\r."""
+    found = list[bytes]()
+    while len(found) < _LINES_LOOKED_AT and (line := stream.readline(1 << 20)):
+        pieces = re.split(rb"\r\n|\r|\n", line)
+        found += pieces[:-1] if pieces[-1] == b"" else pieces
+        if any(piece.strip() for piece in found):
+            break
+    return found
+
+
+def _split(text: str, options: CsvOptions) -> list[str]:
+    if len(options.delimiter) > 1:
+        return [name.strip(options.quote) for name in text.split(options.delimiter)]
+    if not options.quote:
+        return text.split(options.delimiter)
+    return next(csv.reader([text], delimiter=options.delimiter, quotechar=options.quote))
+
+
+def decoded(options: CsvOptions, source: Source) -> str:
+    """SQL for a line as text. Spark reads bytes; those of a one-byte encoding are turned into their characters."""
+    if options.encoding in {"utf-8", "ascii"}:
+        return LINE
+    latin = f"decode(CAST({LINE} AS BINARY), 'ISO-8859-1')"
+    if options.encoding == "iso8859-1":
+        return latin
+    try:
+        is_one_byte = len(_UPPER_HALF.decode(options.encoding, errors="replace")) == len(_UPPER_HALF) and bytes(
+            range(128)
+        ).decode(options.encoding) == bytes(range(128)).decode("ascii")
+    except UnicodeError:
+        is_one_byte = False
+    if not is_one_byte:
+        problem = f'lines in the encoding "{options.encoding}" cannot be read (rule "{source.rule}")'
+        raise unavailable(problem, "save the file as UTF-8, or set the option `multiline: true`")
+    targets = _UPPER_HALF.decode(options.encoding, errors="replace")
+    changed = [(chr(byte), target) for byte, target in zip(_UPPER_HALF, targets, strict=True) if chr(byte) != target]
+    froms, tos = ("".join(characters) for characters in zip(*changed, strict=True))
+    return f"translate({latin}, {text_literal(froms)}, {text_literal(tos)})"
+
+
+def schema_of(fields: int) -> str:
+    """Fields f0, f1, ... as texts, and the record itself where it does not have so many."""
+    return ", ".join([*(f"f{position} STRING" for position in range(fields)), f"{_CORRUPT} STRING"])
+
+
+def parsed(options: CsvOptions, fields: int) -> Column:
+    """The fields of a line as a struct."""
+    return F.from_csv(F.col(LINE), schema_of(fields), options.for_spark())
+
+
+def broken_record(fields: int) -> str:
+    """SQL for why a record is broken."""
+    return f"CASE WHEN {FIELDS}.{_CORRUPT} IS NOT NULL THEN {_wrong_count(fields)} END"
+
+
+def _wrong_count(fields: int) -> str:
+    return f"'it does not have {fields} {'field' if fields == 1 else 'fields'}'"
+
+
+def broken(options: CsvOptions, fields: int) -> str:
+    """SQL for why a line is broken."""
+    cases = list[str]()
+    if options.encoding in {"utf-8", "ascii"}:
+        cases.append(f"WHEN NOT is_valid_utf8({LINE}) THEN '{NOT_UTF8}'")
+    if options.quote:
+        quoted_line = f"contains({LINE}, {text_literal(options.quote)})"
+        shape = text_literal(_well_quoted(options))
+        cases.append(
+            f"WHEN {quoted_line} AND NOT ({LINE} RLIKE {shape}) THEN 'a quote is not closed, or text follows it'"
+        )
+    cases.append(f"WHEN {FIELDS}.{_CORRUPT} IS NOT NULL THEN {_wrong_count(fields)}")
+    return f"CASE {' '.join(cases)} END"
+
+
+def _well_quoted(options: CsvOptions) -> str:
+    """A line in which every field that begins with a quote ends with one.
+
+    All repetitions are possessive: Java's expressions would otherwise recurse once for each and overflow the stack.
+    """
+    quote, escape, delimiter = (re.escape(text) for text in (options.quote, options.escape, options.delimiter))
+    pair = rf"{escape}." if options.escape != options.quote else f"{quote}{quote}"
+    plain = f"[^{_in_class(options.quote + options.escape)}]*+"
+    in_quotes = f"{quote}{plain}(?:{pair}{plain})*+{quote}"
+    other = f"[^{_in_class(options.delimiter)}]*+" if len(options.delimiter) == 1 else f"(?:(?!{delimiter}).)*+"
+    one = f"(?:{in_quotes}|(?!{quote}){other})"
+    return f"(?s)\\A{one}(?:{delimiter}{one})*+\\z"
+
+
+def _in_class(characters: str) -> str:
+    return "".join(f"\\{char}" if not char.isalnum() and char.isascii() else char for char in dict.fromkeys(characters))

@@ -1,0 +1,81 @@
+"""The files of a path source: found below the root of their datasource, and nowhere else."""
+
+import re
+import string
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from pyspark.sql import SparkSession
+
+from clew.definitions import FilesDatasource
+from clew.engine.blame import SPARK_ERRORS
+from clew.engine.loading.sources import unavailable
+from clew.plan.local_files import SourceFile, local_files, local_folder
+from clew.plan.resolution import Source
+
+__all__ = [
+    "METADATA_PATH",
+    "SourceFile",
+    "file_of_metadata",
+    "find_files",
+    "local_folder",
+    "metadata_path",
+    "reason_of",
+]
+
+_UNESCAPED = frozenset("/_-!.~'()*,;:$&+=@" + string.ascii_letters + string.digits)
+
+_CODED = re.compile(r"^.*?\[[A-Z][A-Z0-9_.]+\] ")
+_AROUND = re.compile(r"^: |\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error): | SQLSTATE: \w+.*$")
+
+METADATA_PATH = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
+"""SQL for the path of the file that a row was read from."""
+
+
+def find_files(
+    spark: SparkSession, datasource: FilesDatasource, workspace_root: Path, source: Source
+) -> list[SourceFile]:
+    """The files of a source, sorted by name; there is at least one."""
+    folder = local_folder(datasource, workspace_root)
+    if folder is None:
+        found = _remote_files(spark, datasource.options.root.rstrip("/"), source)
+    else:
+        found = sorted(local_files(folder, source), key=lambda file: file.shown)
+    if not found:
+        problem = f'no file matches {source.location} in "{source.datasource_id}" (rule "{source.rule}")'
+        raise unavailable(problem, f'put the data of "{source.period}" there, or correct the path of the rule')
+    return found
+
+
+def _remote_files(spark: SparkSession, root: str, source: Source) -> list[SourceFile]:
+    """Listed by Spark, which knows the file system and its credentials."""
+    try:
+        rows = spark.read.format("binaryFile").load(f"{root}/{source.location}").select("path", "length").collect()
+    except SPARK_ERRORS as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return []
+        problem = f'cannot list {source.location} in "{source.datasource_id}": {reason_of(error)}'
+        raise unavailable(problem) from None
+    return sorted(
+        (SourceFile(row["path"], row["path"].removeprefix(root + "/"), row["length"], is_local=False) for row in rows),
+        key=lambda file: file.shown,
+    )
+
+
+def file_of_metadata(path: str) -> str:
+    """The path of a file that Spark's metadata column names, as `SourceFile.path` has it."""
+    return unquote(re.sub("^file:/+", "/", path))
+
+
+def metadata_path(file: SourceFile) -> str:
+    """The path of a file as `METADATA_PATH` gives it: escaped as the Java platform does, which leaves letters alone."""
+    return "".join(
+        char if char in _UNESCAPED or (ord(char) > 127 and char.isprintable()) else quote(char) for char in file.path
+    )
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of Spark says, in one line: without class names, codes and the stack of the Java side."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    coded = next((line for line in lines if _CODED.search(line)), lines[0] if lines else type(error).__name__)
+    return _AROUND.sub("", _CODED.sub("", coded)).strip()[:300]

@@ -1,0 +1,307 @@
+"""Pinning: whatever a run reads becomes Parquet under the run, checked, with the place of every row.
+
+Datasets that Clew itself keeps: their files never change, so pinning one only names them.
+"""
+
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+
+from clew.definitions import DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
+from clew.definitions.dataset import PERIOD_COLUMN
+from clew.diagnostics import UserError
+from clew.engine.blame import SPARK_ERRORS
+from clew.engine.loading.checking import Checking, Findings, require_unique_key
+from clew.engine.loading.columnar import format_rows, parquet_rows
+from clew.engine.loading.conversions import RawRows
+from clew.engine.loading.databases import driver_says, hidden, jdbc_rows, transferred_rows
+from clew.engine.loading.files import find_files, local_folder
+from clew.engine.loading.lines import can_be_read_one_by_one, lines_by_block, lines_one_by_one
+from clew.engine.loading.periods import periods_read
+from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
+from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
+from clew.engine.parts import write_part
+from clew.engine.session import tuned_for_few_rows
+from clew.engine.sql import quoted, spark_type
+from clew.plan.datasets import DatasetUse
+from clew.plan.resolution import Source
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
+
+_SMALL = 1024 * 1024
+"""Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
+_TEXT_FORMATS = frozenset({"csv", "jsonl", "json"})
+_UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException")
+_FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
+
+
+def pin(spark: SparkSession, request: PinRequest) -> Pinned:
+    """Read the sources of a dataset and write their rows as an input part of the run, or leave nothing behind."""
+    folder = f"runs/{request.run_id}/input/{request.use.key}"
+    try:
+        return _pinned(spark, request, folder)
+    except SPARK_ERRORS as error:
+        _remove(request, folder)
+        explained = _explained(error, request)
+        if explained is None:
+            raise
+        raise explained from None
+    except BaseException:
+        _remove(request, folder)
+        raise
+    finally:
+        shutil.rmtree(_transfer_folder(request, folder), ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A way to read the rows, and how messages call the place of a row."""
+
+    raws: list[RawRows]
+    unit: str = "line"
+
+
+def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
+    found = _found_files(spark, request)
+    is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
+    with tuned_for_few_rows(spark) if is_small else nullcontext():
+        part, findings, unit = _written(spark, request, folder, found, is_small=is_small)
+        require_unique_key(spark, request.use, request.storage_root, part, unit)
+    loaded = sum(file.rows for file in part.files)
+    if loaded == 0 and not request.may_be_empty:
+        raise _nothing_to_load(request, found, findings.rows_read)
+    return Pinned(
+        part=part,
+        rows_read=findings.rows_read,
+        rows_loaded=loaded,
+        rows_outside_period=findings.rows_read - loaded,
+        sources=_descriptions(request, found),
+    )
+
+
+def _nothing_to_load(request: PinRequest, found: Sequence[FoundFile], rows_read: int) -> UserError:
+    """A run without a single row would publish empty outputs in the place of good ones."""
+    period = request.period.identifier
+    sources = _descriptions(request, found)
+    place = f"{', '.join(sources[:3])}{' and others' if len(sources) > 3 else ''}"
+    problem = f'{place} {"has" if len(sources) == 1 else "have"} no rows of "{request.use.name}"'
+    if request.use.temporal_mode != "none":
+        problem = f'{problem} for the period "{period}"'
+    if rows_read:
+        others = "the row there is" if rows_read == 1 else f"the {rows_read:,} rows there are"
+        problem = f"{problem}; {others} not of this period"
+    hint = f'put the data of "{period}" there; `may_be_empty: true` in the dataset lets runs go on without rows'
+    return unavailable(problem, hint)
+
+
+def _written(
+    spark: SparkSession, request: PinRequest, folder: str, found: Sequence[FoundFile], *, is_small: bool
+) -> tuple[Part, Findings, str]:
+    """Write the rows. Where lines could not be numbered for sure, they are read once more, in the careful way."""
+    ways: list[ReadLines] = [lines_by_block, lines_by_block]
+    if can_be_read_one_by_one([each.file for each in found]):
+        ways.insert(0, lines_one_by_one)
+    for read_lines in ways:
+        reading = _reading(spark, request, folder, found, read_lines)
+        checking = Checking(request.use, request.period, request.periods)
+        rows = checking.rows(reading.raws) if reading.raws else _no_rows(spark, checking)
+        described = _described(request, found, reading.unit)
+        ordinal = request.first_file_ordinal
+        part = write_part(rows, request.storage_root, folder, described, ordinal, is_small=is_small)
+        findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
+        if _is_numbered(reading, findings, request):
+            problem = checking.problem(findings, reading.unit)
+            if problem is not None:
+                raise problem
+            return part, findings, reading.unit
+    names = ", ".join(source.location for source in request.sources)
+    raise unavailable(f"{names} changed while it was being read", "run again when nobody writes to it")
+
+
+def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> bool:
+    """Whether every line has its number: as many lines as the first pass counted, with the same sum of numbers."""
+    if request.sources[0].format not in _TEXT_FORMATS or reading.unit != "line":
+        return True
+    expected = [raw.expected for raw in reading.raws]
+    if not expected or any(each is None for each in expected):
+        return findings.without_line == 0
+    total = reduce(add, (each for each in expected if each is not None))
+    adds_up = findings.sum_of_lines in {None, total.sum_of_numbers}
+    return findings.rows_read == total.lines and findings.without_line == 0 and adds_up
+
+
+def _reading(
+    spark: SparkSession, request: PinRequest, folder: str, found: Sequence[FoundFile], read_lines: ReadLines
+) -> _Reading:
+    source, use = request.sources[0], request.use
+    if source.kind == "table":
+        return _Reading([_table_rows(spark, request, folder, each) for each in request.sources], "row")
+    match source.format:
+        case "csv":
+            is_multiline = source.options.get("multiline") == "true"
+            return _Reading(csv_rows(spark, use, source, found, read_lines), "record" if is_multiline else "line")
+        case "jsonl" | "json":
+            return _Reading(json_rows(spark, use, found, read_lines))
+        case "parquet":
+            return _Reading(parquet_rows(spark, use, found), "row")
+        case _:
+            return _Reading([_other_rows(spark, request, each) for each in request.sources], "row")
+
+
+def _datasource(request: PinRequest, source: Source) -> Datasource:
+    datasource = request.datasources.get(source.datasource_id)
+    if datasource is None:
+        raise unavailable(
+            f'the rule "{source.rule}" names the datasource "{source.datasource_id}", which does not exist'
+        )
+    wanted = FilesDatasource if source.kind == "path" else DatabaseDatasource
+    if not isinstance(datasource, wanted):
+        kind = "files" if source.kind == "path" else "a database"
+        raise unavailable(f'the rule "{source.rule}" needs {kind}, but "{source.datasource_id}" is {datasource.type}')
+    return datasource
+
+
+def _found_files(spark: SparkSession, request: PinRequest) -> list[FoundFile]:
+    """The files of all sources, each once. One that serves two periods belongs to neither."""
+    by_path = dict[str, FoundFile]()
+    for source in request.sources:
+        datasource = _datasource(request, source)
+        if not isinstance(datasource, FilesDatasource) or source.format not in {*_TEXT_FORMATS, "parquet"}:
+            continue
+        for file in find_files(spark, datasource, request.workspace_root, source):
+            is_tied = source.holds_one_period and file.path not in by_path
+            by_path[file.path] = FoundFile(file, source.period if is_tied else None)
+    return list(by_path.values())
+
+
+def _other_rows(spark: SparkSession, request: PinRequest, source: Source) -> RawRows:
+    datasource = _datasource(request, source)
+    assert isinstance(datasource, FilesDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
+    folder = local_folder(datasource, request.workspace_root)
+    if folder is not None:
+        find_files(spark, datasource, request.workspace_root, source)
+    path = (
+        f"{datasource.options.root.rstrip('/')}/{source.location}" if folder is None else str(folder / source.location)
+    )
+    return format_rows(spark, request.use, source.format, source.options, path, _origin(source))
+
+
+def _origin(source: Source) -> Origin:
+    is_table = source.kind == "table"
+    shown = f"table {source.location} of {source.datasource_id}" if is_table else source.location
+    return Origin(shown, source.period if source.holds_one_period else None)
+
+
+def _table_rows(spark: SparkSession, request: PinRequest, folder: str, source: Source) -> RawRows:
+    datasource = _database(request, source)
+    password = _password(request, datasource)
+    if datasource.options.url.startswith("jdbc:"):
+        return jdbc_rows(spark, request, datasource, source.location, password, _origin(source))
+    target = _transfer_folder(request, folder) / str(request.sources.index(source))
+    return transferred_rows(spark, request, datasource, source.location, password, _origin(source), target)
+
+
+def _database(request: PinRequest, source: Source) -> DatabaseDatasource:
+    datasource = _datasource(request, source)
+    assert isinstance(datasource, DatabaseDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
+    return datasource
+
+
+def _password(request: PinRequest, datasource: DatabaseDatasource) -> str | None:
+    return request.secrets(datasource.credential_ref) if datasource.credential_ref else None
+
+
+def _transfer_folder(request: PinRequest, folder: str) -> Path:
+    target = request.storage_root / folder
+    return target.with_name(f"{target.name}.transfer")
+
+
+def _no_rows(spark: SparkSession, checking: Checking) -> DataFrame:
+    columns = [(column.name, spark_type(column.type)) for column in checking.columns]
+    columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
+    return spark.createDataFrame([], ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns))
+
+
+def _described(request: PinRequest, found: Sequence[FoundFile], unit: str) -> Part:
+    use, source = request.use, request.sources[0]
+    return Part(
+        kind="input",
+        name=use.key,
+        files=(),
+        columns=tuple((column.name, str(column.type)) for column in use.columns if column.name != "_period"),
+        details={
+            "dataset": use.dataset_id,
+            "version": use.pinned_version,
+            "period": request.period.identifier,
+            "datasource": source.datasource_id,
+            "rule": source.rule,
+            "format": source.format or "table",
+            "places": unit if source.kind == "path" else "table",
+            "sources": "; ".join(_descriptions(request, found)[:20]),
+        },
+    )
+
+
+def _descriptions(request: PinRequest, found: Sequence[FoundFile]) -> tuple[str, ...]:
+    if found:
+        return tuple(each.file.shown for each in found)
+    return tuple(source.location for source in request.sources)
+
+
+def _remove(request: PinRequest, folder: str) -> None:
+    target = request.storage_root / folder
+    for path in (target, target.with_name(f"{target.name}.staging")):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _explained(error: Exception, request: PinRequest) -> UserError | None:
+    """What an error of Spark means for the data that was read; None where the data is not to blame."""
+    text = str(error)
+    source = request.sources[0]
+    cause = driver_says(error)
+    if source.kind == "table" and cause is not None:
+        reason = hidden(cause, _password(request, _database(request, source)))
+        return unavailable(f'cannot read the table {source.location} of "{source.datasource_id}": {reason}')
+    if not any(word in text for word in _UNREADABLE):
+        return None
+    file = _FILE_IN_MESSAGE.search(text)
+    name = unquote(file[0].rstrip(".")) if file else "a file"
+    gone = "FILE_NOT_EXIST" in text or "FileNotFoundException" in text or "PATH_NOT_FOUND" in text
+    return unavailable(f"{name} {'has vanished' if gone else 'cannot be read: it is damaged or cut short'}")
+
+
+def pin_managed(
+    use: DatasetUse,
+    files: Sequence[PartFile],
+    *,
+    version: int,
+    period: Period,
+    periods: PeriodTree,
+    first_file_ordinal: int,
+) -> Part:
+    """An input part over existing files, with ordinals of this run. Nothing is copied.
+
+    Rows of other periods are in the files too: whoever reads the part applies `period_condition`.
+    """
+    numbered = (replace(file, ordinal=first_file_ordinal + position) for position, file in enumerate(files))
+    read = ", ".join(periods_read(period, periods)) if use.temporal_mode == "period" else period.identifier
+    return Part(
+        kind="input",
+        name=use.key,
+        files=tuple(numbered),
+        columns=tuple((column.name, str(column.type)) for column in use.columns if column.name != PERIOD_COLUMN),
+        details={
+            "dataset": use.dataset_id,
+            "version": version,
+            "period": period.identifier,
+            "periods": None if use.temporal_mode == "none" else read,
+            "format": "managed",
+        },
+    )

@@ -1,0 +1,134 @@
+"""How loading says that data is not where it should be, or not as it should be.
+
+Which column of a file is which column of a dataset.
+What pinning a dataset takes and gives.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.definitions import Datasource, Period, PeriodTree
+from clew.definitions.dataset import PERIOD_COLUMN
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
+from clew.plan.datasets import DatasetUse, TableReader
+from clew.plan.resolution import Source
+from clew.storage.parts import Part
+
+NOT_UTF8 = "it is not UTF-8 text"
+NO_JSON_OBJECT = "it is not one JSON object"
+"""What can be wrong with a line as a whole."""
+
+_LONGEST_VALUE = 80
+
+
+def unavailable(problem: str, hint: str | None = None) -> UserError:
+    """Data that cannot be had."""
+    return UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
+
+
+def mismatch(problem: str, hint: str | None = None) -> UserError:
+    """Data that is not as its dataset says."""
+    return UserError(SCHEMA_MISMATCH.anywhere(problem=problem, hint=hint))
+
+
+def shown(value: str) -> str:
+    """A value as messages quote it."""
+    return f'"{value}"' if len(value) <= _LONGEST_VALUE else f'"{value[: _LONGEST_VALUE - 1]}…"'
+
+
+def place(file: str, line: int | None, unit: str = "line") -> str:
+    """A line of a file in words."""
+    return file if line is None else f"{file}, {unit} {line}"
+
+
+_MOST_LISTED = 20
+"""Columns in one message."""
+_OTHER_DELIMITERS = {";": ";", "\t": "\\t", "|": "|"}
+"""What separates columns where a comma does not, and how it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a file or table says about itself."""
+
+    shown: str
+    """Its name."""
+    period: str | None
+    """The period of all its rows, where the rule that led to it ties it to one."""
+
+
+def positions_of(use: DatasetUse, names: Sequence[str], origin: Origin) -> Mapping[str, int]:
+    """Where each column of a dataset stands among the columns of a file.
+
+    Order does not matter, other columns are left alone, and upper and lower case are the same where that is not
+    ambiguous. `_period` may be missing where all rows are of one period.
+    """
+    exact = {name: position for position, name in reversed(list(enumerate(names)))}
+    folded = dict[str, list[int]]()
+    for position, name in enumerate(names):
+        folded.setdefault(name.casefold(), []).append(position)
+    found, missing = dict[str, int](), list[str]()
+    for column in use.columns:
+        if names.count(column.name) > 1:
+            raise mismatch(f'{origin.shown} has the column "{column.name}" twice', "remove or rename one of them")
+        near = folded.get(column.name.casefold(), [])
+        if column.name in exact:
+            found[column.name] = exact[column.name]
+        elif len(near) == 1:
+            found[column.name] = near[0]
+        elif column.name != PERIOD_COLUMN or origin.period is None:
+            missing.append(column.name)
+    if missing:
+        raise _missing(use, missing, names, origin)
+    return found
+
+
+def _missing(use: DatasetUse, missing: Sequence[str], names: Sequence[str], origin: Origin) -> Exception:
+    columns = f"column{'s' if len(missing) > 1 else ''} " + ", ".join(f'"{name}"' for name in missing[:_MOST_LISTED])
+    more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
+    problem = f'{origin.shown} has no {columns}{more}, which the dataset "{use.name}" has'
+    listed = ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
+    near = did_you_mean(missing[0], names) if len(missing) == 1 else None
+    hint = near or f"its columns are {listed}"
+    other = next((mark for mark in _OTHER_DELIMITERS if len(names) == 1 and mark in names[0]), None)
+    if other is not None:
+        hint = f'its header is "{names[0]}": set the option `delimiter` of the rule to "{_OTHER_DELIMITERS[other]}"'
+    elif list(missing) == [PERIOD_COLUMN]:
+        hint = "add the column to the data, or put {period} into the path of the rule"
+    return mismatch(problem, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class PinRequest:
+    """A dataset, where its data lies, and where it is pinned."""
+
+    use: DatasetUse
+    sources: tuple[Source, ...]
+    datasources: Mapping[str, Datasource]
+    workspace_root: Path
+    storage_root: Path
+    run_id: str
+    period: Period
+    periods: PeriodTree
+    first_file_ordinal: int
+    secrets: Callable[[str], str]
+    """The secret behind a reference."""
+    tables: TableReader | None = None
+    """Reads tables of PostgreSQL where there is no JDBC driver."""
+    may_be_empty: bool = True
+    """Whether it is all right that there are no rows for the period."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A dataset as a run sees it ever after."""
+
+    part: Part
+    rows_read: int
+    rows_loaded: int
+    rows_outside_period: int
+    """Rows that were read and left out. Those that a database did not send are not among them."""
+    sources: tuple[str, ...]
+    """Where the rows came from, in words."""

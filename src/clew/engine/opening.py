@@ -1,0 +1,218 @@
+"""Opens the Spark executor of a run: plan, session, inputs, destinations, registration."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from clew.definitions import Period, Status, Workspace
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
+from clew.diagnostics.codes.project import DATASET_CONFLICT
+from clew.diagnostics.codes.workspace import RESOLVER_INACTIVE, UNKNOWN_PERIOD, UNKNOWN_RESOLVER
+from clew.engine.executor import SparkExecutor, SparkRun
+from clew.engine.loading import PinRequest, pin, pin_managed
+from clew.engine.output.destinations import Destinations
+from clew.engine.output.publishing import FilePublisher
+from clew.engine.output.registering import StorageRegistrar
+from clew.engine.output.tables import TableOutputs
+from clew.engine.parts import describe_part
+from clew.engine.trace_ids import TraceIds, TraceLinking
+from clew.engine.types import SparkSession
+from clew.events.snapshot import RunSnapshot
+from clew.plan import Plan, require_capabilities
+from clew.plan.datasets import DatasetUse, TableTransfer
+from clew.plan.resolution import resolve
+from clew.runs.clock import utc_now
+from clew.runs.environment import RunEnvironment
+from clew.runs.registry import DatasetRegistry, DatasetVersion
+from clew.runs.request import RunRecord
+from clew.runs.secrets import SecretRef, SecretsResolver
+from clew.runs.version_conflicts import version_conflict
+from clew.storage.parts import Part, PartFile
+from clew.storage.plans import kept_plan
+
+ENGINE_CAPABILITIES = frozenset(
+    {
+        "cap.clew.aggregate.v1",
+        "cap.clew.append.v1",
+        "cap.clew.delete.v1",
+        "cap.clew.output.v1",
+        "cap.clew.register_dataset.v1",
+        "cap.clew.runtime_join.v1",
+        "cap.clew.update.v1",
+        "cap.rfc.0003.debug_capture_postlude.v1",
+    }
+)
+"""What this engine can do."""
+
+DRAFT = "draft"
+"""The project version of a run that runs the file as it is, into the sandbox."""
+
+
+def period_of(workspace: Workspace, identifier: str) -> Period:
+    """A period of the workspace's calendars. UserError with near names where there is none."""
+    period = workspace.periods.period(identifier)
+    if period is None:
+        known = [each.identifier for each in workspace.periods.periods]
+        raise UserError(UNKNOWN_PERIOD.anywhere(name=identifier, hint=did_you_mean(identifier, known)))
+    return period
+
+
+@dataclass(frozen=True, slots=True)
+class SparkExecutors:
+    """Executors for the runs of one environment, on one Spark session that starts with the first."""
+
+    workspace: Workspace
+    environment: RunEnvironment
+    datasets: DatasetRegistry
+    secrets: SecretsResolver
+    spark: Callable[[], SparkSession]
+    tables: TableTransfer
+    """Reads and writes tables without a driver for Spark."""
+    trace_ids: TraceIds | None = None
+    """Where rows get their trace ids from; None where they need none."""
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> SparkExecutor:
+        """The executor of a run."""
+        del snapshot
+        request = run.request
+        plan = kept_plan(self.environment.storage_root, request.plan.digest or "")
+        require_capabilities(plan, ENGINE_CAPABILITIES)
+        period = period_of(self.workspace, request.period)
+        is_draft = request.project_version == DRAFT
+        destinations = Destinations(
+            self.workspace,
+            period,
+            run.run_id,
+            plan,
+            self.environment.sandbox_root if is_draft else None,
+            self.secret,
+        )
+        spark = self.spark()
+        return SparkExecutor(
+            SparkRun(
+                spark=spark,
+                run_id=run.run_id,
+                plan=plan,
+                period=request.period,
+                storage_root=self.environment.storage_root,
+                inputs=Inputs(self, spark, run.run_id, plan, period),
+                publisher=FilePublisher(run.run_id, destinations.target_of, self._tables(run.run_id, destinations)),
+                registrar=NoRegistrar() if is_draft else self._registrar(run.run_id, plan, request.period),
+                linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
+            )
+        )
+
+    def _registrar(self, run_id: str, plan: Plan, period: str) -> StorageRegistrar:
+        periods, root = self.workspace.periods, self.environment.storage_root
+        return StorageRegistrar(run_id, plan, period, periods, root, self.datasets)
+
+    def _tables(self, run_id: str, destinations: Destinations) -> TableOutputs:
+        folder = self.environment.storage_root / "runs" / run_id / "output"
+        return TableOutputs(run_id, folder, destinations.table_of, destinations.columns_of, self.tables)
+
+    def secret(self, reference: str) -> str:
+        """The value of a secret of the environment."""
+        return self.secrets.resolve([SecretRef.parse(reference)], self.environment.scope)[reference]
+
+
+class NoRegistrar:
+    """For drafts: their outputs are nobody's input."""
+
+    def prepare(self, rows: object, step: object, expressing: object) -> Callable[[], None]:
+        """Register nothing."""
+        del rows, step, expressing
+        return lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Pins the datasets of a run."""
+
+    executors: SparkExecutors
+    spark: SparkSession
+    run_id: str
+    plan: Plan
+    period: Period
+
+    def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        """Pin a dataset, from where its resolver says or from a version that a project registered."""
+        if use.resolver_id is None:
+            return self._managed(use, first_file_ordinal)
+        workspace = self.executors.workspace
+        resolver = workspace.resolver(use.resolver_id)
+        if resolver is None:
+            raise UserError(UNKNOWN_RESOLVER.anywhere(problem=f'no resolver "{use.resolver_id}"'))
+        if resolver.status is not Status.ACTIVE:
+            place, status = resolver.place("status"), resolver.status.value
+            raise UserError(RESOLVER_INACTIVE.at(place, name=resolver.id, status=status))
+        sources = resolve(use, resolver, self.period, workspace.periods, today=utc_now().date())
+        request = PinRequest(
+            use=use,
+            sources=sources,
+            datasources={name: each for each in workspace.datasources for name in (each.name, each.id)},
+            workspace_root=workspace.root,
+            storage_root=self.executors.environment.storage_root,
+            run_id=self.run_id,
+            period=self.period,
+            periods=workspace.periods,
+            first_file_ordinal=first_file_ordinal,
+            secrets=self.executors.secret,
+            tables=self.executors.tables,
+            may_be_empty=use.key != self.plan.input.key or self._may_be_empty(use),
+        )
+        return pin(self.spark, request).part
+
+    def _may_be_empty(self, use: DatasetUse) -> bool:
+        dataset = self.executors.workspace.dataset(use.dataset_id)
+        return dataset is not None and dataset.may_be_empty
+
+    def _managed(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+        version = self._version(use)
+        self._require_columns(use, version)
+        self._require_rows(use, version)
+        files = [PartFile(file.path, file.rows, file.size, file.sha256) for file in version.files]
+        part = pin_managed(
+            use,
+            files,
+            version=version.version,
+            period=self.period,
+            periods=self.executors.workspace.periods,
+            first_file_ordinal=first_file_ordinal,
+        )
+        describe_part(self.executors.environment.storage_root, f"runs/{self.run_id}/input/{use.key}", part)
+        return part
+
+    def _require_rows(self, use: DatasetUse, version: DatasetVersion) -> None:
+        """The input of a run has to have rows; those of a period may lie in the files of a period above or below."""
+        if use.key != self.plan.input.key or self._may_be_empty(use):
+            return
+        name, periods = self.period.identifier, self.executors.workspace.periods
+        near = {name, *(each.identifier for each in (*periods.descendants(name), *periods.ancestors(name)))}
+        if any(file.rows and (use.temporal_mode != "period" or file.period in near) for file in version.files):
+            return
+        of_period = f' for the period "{name}"' if use.temporal_mode == "period" else ""
+        problem = f'version {version.version} of the dataset "{use.dataset_id}" has no rows{of_period}'
+        hint = (
+            f'run the project that registers it for "{name}" first; where it has no rows for good reason, declare the '
+            "dataset under datasets/ with `may_be_empty: true`"
+        )
+        raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
+
+    def _require_columns(self, use: DatasetUse, version: DatasetVersion) -> None:
+        """A column that a file lacks would be read as NULL, so what a version has taken away is told before."""
+        versions = self.executors.datasets.versions(use.dataset_id)
+        periods = self.executors.workspace.periods
+        conflict = version_conflict(self.plan, use, version, versions, self.period, periods)
+        if conflict is not None:
+            raise UserError(DATASET_CONFLICT.anywhere(problem=conflict))
+
+    def _version(self, use: DatasetUse) -> DatasetVersion:
+        versions = self.executors.datasets.versions(use.dataset_id)
+        if use.pinned_version is not None:
+            versions = [version for version in versions if version.version == use.pinned_version]
+        if not versions:
+            pinned = f" version {use.pinned_version}" if use.pinned_version else ""
+            problem = f'no run has registered the dataset "{use.dataset_id}"{pinned} yet'
+            hint = "run the project that registers it first"
+            raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
+        return versions[0]

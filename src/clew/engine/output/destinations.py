@@ -1,0 +1,112 @@
+"""Where the outputs of a run go: under the root of their datasource, or for a draft into the sandbox."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.definitions import DatabaseDatasource, FilesDatasource, Period, Workspace
+from clew.definitions.references import NO_URL, is_url, written_over
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.engine.output.publishing import Target
+from clew.engine.output.tables import TableTarget
+from clew.lang.types import Type
+from clew.plan import Plan
+from clew.plan.columns import SYSTEM_COLUMNS
+from clew.plan.datasets import TableAddress
+from clew.plan.resolution import fill_template
+from clew.plan.steps import OutputStep
+
+_REPLACED = {"parquet", "csv", "json", "jsonl", "orc"}
+"""Formats whose folder is replaced as a whole; others look after what is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """The places of one run's outputs."""
+
+    workspace: Workspace
+    period: Period
+    run_id: str
+    plan: Plan
+    sandbox: Path | None
+    """The sandbox of the environment, where the run is one of a draft."""
+    secret: Callable[[str], str]
+    """The secret behind a reference."""
+
+    def target_of(self, step: OutputStep) -> Target | None:
+        """The place of a step's files; None where they go to a table."""
+        destination = step.destination
+        if self.sandbox is not None:
+            name = destination.path or f"{destination.table}"
+            folder = self.sandbox / self.plan.name / self.run_id / str(step.seq)
+            path = folder / Path(self._filled(name)).name
+            return Target(path, self._shown(path))
+        if destination.table is not None:
+            return None
+        path = self._path(step)
+        return Target(path, self._shown(path))
+
+    def table_of(self, step: OutputStep) -> TableTarget:
+        """The table that a step writes to, with the password of its database."""
+        name = step.destination.datasource_id
+        datasource = self.workspace.datasource(name) if name is not None else None
+        if not isinstance(datasource, DatabaseDatasource):
+            kind = "has files" if isinstance(datasource, FilesDatasource) else "is not there"
+            problem = f'the datasource "{name}" {kind}, and the output has a table'
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
+        options, reference = datasource.options, datasource.credential_ref
+        password = self.secret(reference) if reference is not None else None
+        table = self._filled(step.destination.table or "")
+        return TableTarget(TableAddress(options.url, options.schema, table, password), options.driver)
+
+    def columns_of(self, step: OutputStep) -> list[tuple[str, Type]]:
+        """The columns that a step writes, with their types."""
+        types = {column.name: column.type for column in self.plan.columns_after(step.seq)}
+        return [(name, types.get(name) or SYSTEM_COLUMNS[name]) for name in step.columns]
+
+    def _path(self, step: OutputStep) -> Path:
+        written = self._filled(step.destination.path or "")
+        if step.destination.datasource_id is None:
+            root = self.workspace.root
+        else:
+            datasource = self.workspace.datasource(step.destination.datasource_id)
+            if not isinstance(datasource, FilesDatasource):
+                kind = "a database" if isinstance(datasource, DatabaseDatasource) else "not there"
+                problem = f'the datasource "{step.destination.datasource_id}" is {kind}, and the output has a path'
+                raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
+            if is_url(datasource.options.root):
+                problem = f'an output cannot go to the URL "{datasource.options.root}"'
+                raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=NO_URL))
+            root = self.workspace.root / datasource.options.root
+        path = (root / written).resolve()
+        if not path.is_relative_to(root.resolve()):
+            problem = f'the output path "{written}" leads out of its root'
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="keep it below the datasource's root"))
+        self._require_own_place(step, path)
+        return path
+
+    def _require_own_place(self, step: OutputStep, path: Path) -> None:
+        """Replacing a folder takes away all that is in it, so nothing else may be in it."""
+        over = written_over(self.workspace, path)
+        if over is None and step.mode == "overwrite" and step.destination.format in _REPLACED:
+            over = next(_strangers(path), None)
+        if over is not None:
+            problem = f"an output to {self._shown(path)} would take away {over}, which no output has written"
+            hint = "choose a folder that nothing else is in, or move the file elsewhere"
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
+
+    def _filled(self, template: str) -> str:
+        return fill_template(template, self.plan.input, self.period)
+
+    def _shown(self, path: Path) -> str:
+        root = self.workspace.root.resolve()
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _strangers(folder: Path) -> Iterator[str]:
+    """Files below a folder that Spark does not name as it names those of an output."""
+    if folder.is_dir():
+        for each in sorted(folder.rglob("*")):
+            if not each.name.startswith(("part-", "_", ".")) and not each.is_dir():
+                yield each.relative_to(folder).as_posix()

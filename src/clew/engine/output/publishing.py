@@ -1,0 +1,143 @@
+"""Outputs: written to a staging place while the job runs, and published at once when everything else has succeeded.
+
+So no reader sees half of an output, and nothing of a group of steps that fails is seen at all.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.engine.names import named, row_id_sql
+from clew.engine.narrow import Expressing
+from clew.engine.output.files import Destination, Further, discard_files, write_files
+from clew.engine.output.tables import TableOutputs
+from clew.engine.parts import row_count
+from clew.engine.sql import quoted
+from clew.plan.steps import OutputStep
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An output that is in its place."""
+
+    rows: int
+    path: str | None = None
+    table: str | None = None
+    dataset: str | None = None
+    dataset_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An output that is written and that nobody sees yet."""
+
+    publish: Callable[[], Published]
+    discard: Callable[[], None] = lambda: None
+    """Takes it away, where something beside it has failed."""
+
+
+class Publisher(Protocol):
+    """Writes the output of a step to where it belongs."""
+
+    def takes_further_rows(self, step: OutputStep) -> bool:
+        """Whether an output can be read and added to before it is published."""
+        ...
+
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+    ) -> Pending:
+        """Write the rows that the step selects to where nobody looks, and then those that come of what was written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the files of an output go."""
+
+    path: Path
+    shown: str
+    """The path as the user knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePublisher:
+    """Publishes to files, and to tables through a writer."""
+
+    run_id: str
+    target_of: Callable[[OutputStep], Target | None]
+    """The place of a step's files; None where it goes to a table."""
+    tables: TableOutputs | None = None
+
+    def takes_further_rows(self, step: OutputStep) -> bool:
+        """Whether an output is a folder of Parquet files."""
+        target = self.target_of(step)
+        return target is not None and _is_parquet(step) and not self._destination(step, target).is_one_file
+
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+    ) -> Pending:
+        """Write the rows that the step selects to where nobody looks, and then those that come of what was written."""
+
+        def chosen(rows: DataFrame) -> DataFrame:
+            return output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
+
+        target = self.target_of(step)
+        if target is None:
+            return self._to_table(chosen(rows), step)
+
+        def added(files: Sequence[Path]) -> tuple[DataFrame, bool]:
+            assert further is not None  # noqa: S101 - it is asked for only then
+            rows, is_small = further(files)
+            return chosen(rows), is_small
+
+        return self._to_files(chosen(rows), step, target, added if further is not None else None)
+
+    def _destination(self, step: OutputStep, target: Target) -> Destination:
+        return Destination(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
+
+    def _to_files(self, rows: DataFrame, step: OutputStep, target: Target, further: Further | None) -> Pending:
+        destination = self._destination(step, target)
+        tells_rows = _is_parquet(step)
+        observation = Observation()
+        counted = rows if tells_rows else rows.observe(observation, F.count(F.lit(1)).alias("rows"))
+        publish = write_files(counted, destination, further)
+        staged = row_count(destination.staging.glob("part-*")) if tells_rows else None
+
+        def published() -> Published:
+            publish()
+            return Published(int(observation.get["rows"]) if staged is None else staged, path=target.shown)
+
+        return Pending(published, lambda: discard_files(destination))
+
+    def _to_table(self, rows: DataFrame, step: OutputStep) -> Pending:
+        if self.tables is None:
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem="tables cannot be written here"))
+        staged = self.tables.stage(rows, step)
+
+        def published() -> Published:
+            staged.publish()
+            return Published(staged.count, table=step.destination.table)
+
+        return Pending(published, staged.discard)
+
+
+def _is_parquet(step: OutputStep) -> bool:
+    return (step.destination.format or "parquet") == "parquet"
+
+
+def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> DataFrame:
+    """The rows that an output step selects. Deleted ones only where it opts in."""
+    if not step.include_deleted:
+        return rows.where(expressing.filter(step.selector))
+    return rows.where(expressing.sql(step.selector.tree)) if step.selector is not None else rows
+
+
+def output_columns(step: OutputStep, run_id: str) -> list[str]:
+    """The columns that an output step writes, as SQL."""
+    return [named(row_id_sql(run_id), name) if name == "_row_id" else quoted(name) for name in step.columns]

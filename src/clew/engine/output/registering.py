@@ -1,0 +1,93 @@
+"""Outputs as versions of datasets: immutable Parquet that other projects take as input."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from clew.definitions import PeriodTree
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
+from clew.engine.names import named
+from clew.engine.narrow import Expressing
+from clew.engine.output.publishing import output_rows
+from clew.engine.parts import write_part
+from clew.engine.sql import quoted
+from clew.plan.plan import Plan
+from clew.plan.steps import OutputStep
+from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
+from clew.storage.parts import ORDINAL, ORIGIN, TRACE_ID, Part
+
+
+class Registrar(Protocol):
+    """Makes outputs into versions of datasets."""
+
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
+        """Keep the rows of an output, and give what makes them the next version of its dataset.
+
+        That happens once for each run and step. The version is None where nothing is registered.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRegistrar:
+    """Keeps registered rows below the storage root, and versions in a registry."""
+
+    run_id: str
+    plan: Plan
+    period: str
+    periods: PeriodTree
+    root: Path
+    registry: DatasetRegistry
+
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
+        """Keep the rows of an output, and give what makes them the next version of its dataset."""
+        assert step.registers is not None  # noqa: S101 - the caller asks for a registration
+        for version in self.registry.versions(step.registers):
+            if (version.run_id, version.seq) == (self.run_id, step.seq):
+                made = version.version
+                return lambda: made
+        self._require_period_of_its_own(step, step.registers)
+        registration = self._kept(rows, step, step.registers, expressing)
+        return lambda: self.registry.register(registration).version
+
+    def _require_period_of_its_own(self, step: OutputStep, dataset: str) -> None:
+        """A month whose rows stand in the file of their quarter already would be in the dataset twice."""
+        versions = self.registry.versions(dataset)
+        above = {each.identifier for each in self.periods.ancestors(self.period)}
+        taken = next((file for file in versions[0].files if file.period in above), None) if versions else None
+        if taken is None or step.mode == "append":
+            return
+        problem = f'version {versions[0].version} of the dataset "{dataset}" has the rows of {taken.period}'
+        problem = f"{problem}, and {self.period} is part of it: its rows would be there twice"
+        hint = f"run the project for {taken.period} again, or register the output under another name"
+        raise UserError(REGISTRATION_CONFLICT.at(step.place, problem=problem, hint=hint))
+
+    def _kept(self, rows: DataFrame, step: OutputStep, dataset: str, expressing: Expressing) -> Registration:
+        types = {column.name: str(column.type) for column in self.plan.columns_after(step.seq)}
+        kept = [(name, types[name]) for name in step.columns if name in types]
+        if "_period" in step.columns:
+            kept.append(("_period", "string"))
+        chosen = output_rows(rows, step, expressing).selectExpr(
+            *(quoted(name) for name, _ in kept), named(ORDINAL, ORIGIN), TRACE_ID
+        )
+        folder = f"datasets/{dataset}/{self.run_id}-{step.seq}"
+        part = Part(kind="input", name=dataset, files=(), columns=tuple(kept), seq=step.seq)
+        written = write_part(chosen, self.root, folder, part)
+        return Registration(
+            dataset=dataset,
+            run_id=self.run_id,
+            seq=step.seq,
+            period=self.period,
+            table=self.plan.input.table,
+            columns=tuple(kept),
+            files=tuple(
+                DatasetFile(file.path, file.rows, file.size, file.sha256, self.period, self.run_id, step.seq)
+                for file in written.files
+            ),
+            mode=step.mode,
+            covers=tuple(each.identifier for each in self.periods.descendants(self.period)),
+        )

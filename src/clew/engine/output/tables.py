@@ -1,0 +1,135 @@
+"""Outputs to tables of databases: staged as Parquet below the run, and brought over when all else has succeeded.
+
+PostgreSQL takes all rows in one transaction that also notes the run and step, so nobody sees half of them and a retry
+writes nothing twice. Other databases are reached through Spark and a JDBC driver, which cannot promise that for rows
+that are added; so they are only ever overwritten, which a retry repeats from the start.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from clew.diagnostics import ClewError, TransientFailure, UserError
+from clew.diagnostics.codes.engine import DESTINATION_UNAVAILABLE, OUTPUT_CONFLICT
+from clew.engine.blame import SPARK_ERRORS
+from clew.engine.loading.databases import driver_of, driver_says, hidden
+from clew.engine.loading.files import reason_of
+from clew.lang.types import Type
+from clew.plan.datasets import TableAddress, TableSink
+from clew.plan.steps import OutputStep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_JDBC = "jdbc:"
+_JDBC_POSTGRESQL = "jdbc:postgresql:"
+
+
+@dataclass(frozen=True, slots=True)
+class TableTarget:
+    """The table of an output, and how its database is reached."""
+
+    address: TableAddress
+    driver: str | None = None
+    """The class of a JDBC driver."""
+
+    @property
+    def shown(self) -> str:
+        """The table as messages name it."""
+        return f"{self.address.schema}.{self.address.table}" if self.address.schema else self.address.table
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """Rows that wait to be written to a table."""
+
+    folder: Path
+    count: int
+    publish: Callable[[], None]
+
+    def discard(self) -> None:
+        """Take them away."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutputs:
+    """Writes the outputs of one run to tables."""
+
+    run_id: str
+    folder: Path
+    """Where rows are staged."""
+    target_of: Callable[[OutputStep], TableTarget]
+    columns_of: Callable[[OutputStep], Sequence[tuple[str, Type]]]
+    """The columns that a step writes, with their types."""
+    sink: TableSink
+
+    def stage(self, rows: DataFrame, step: OutputStep) -> StagedTable:
+        """Write the rows of a step below the run. What is plainly wrong with its table is said before."""
+        target = self.target_of(step)
+        url = target.address.url
+        is_foreign = url.startswith(_JDBC) and not url.startswith(_JDBC_POSTGRESQL)
+        if is_foreign and step.mode == "append":
+            problem = f"cannot add to the table {target.shown}: through JDBC a retry could double its rows"
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
+        folder = self.folder / f"{step.seq}.staging"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        rows.write.parquet(str(folder))
+        files = sorted(folder.glob("*.parquet"))
+        count = sum(pq.read_metadata(file).num_rows for file in files)
+        write = self._through_jdbc if is_foreign else self._in_one_transaction
+
+        def publish() -> None:
+            try:
+                write(rows, target, step, files)
+            except ClewError as error:
+                raise _as_destination(error, step) from error
+            shutil.rmtree(folder, ignore_errors=True)
+
+        return StagedTable(folder, count, publish)
+
+    def _in_one_transaction(
+        self, _rows: DataFrame, target: TableTarget, step: OutputStep, files: Sequence[Path]
+    ) -> None:
+        address = target.address
+        self.sink.write(
+            TableAddress(address.url.removeprefix(_JDBC), address.schema, address.table, address.password),
+            self.columns_of(step),
+            _batches(files),
+            mode=step.mode,
+            once=f"{self.run_id}/{step.seq}",
+        )
+
+    def _through_jdbc(self, rows: DataFrame, target: TableTarget, step: OutputStep, files: Sequence[Path]) -> None:
+        del files
+        options = {"url": target.address.url, "dbtable": target.shown, "truncate": "true", "numPartitions": "1"}
+        driver = target.driver or driver_of(target.address.url)
+        if driver is not None:
+            options["driver"] = driver
+        if target.address.password is not None:
+            options["password"] = target.address.password
+        staged = rows.sparkSession.read.schema(rows.schema).parquet(str(self.folder / f"{step.seq}.staging"))
+        try:
+            staged.write.format("jdbc").options(**options).mode("overwrite").save()
+        except SPARK_ERRORS as error:
+            reason = hidden(driver_says(error) or reason_of(error), target.address.password)
+            problem = f"the table {target.shown} cannot be written: {reason}"
+            raise UserError(DESTINATION_UNAVAILABLE.at(step.place, problem=problem)) from None
+
+
+def _batches(files: Sequence[Path]) -> "Iterator[pa.RecordBatch]":
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches()
+
+
+def _as_destination(error: ClewError, step: OutputStep) -> ClewError:
+    """What a database says, told of the place that writes to it."""
+    diagnostic = DESTINATION_UNAVAILABLE.at(step.place, problem=error.diagnostic.message)
+    return TransientFailure(diagnostic) if isinstance(error, TransientFailure) else UserError(diagnostic)

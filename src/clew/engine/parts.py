@@ -1,0 +1,230 @@
+"""Writing parts of a run to storage and reading them back with the ordinals of their rows.
+
+A part is written to a staging folder, described by `part.json`, and renamed to its final name; so a folder with a
+final name is complete, and one that no event names counts for nothing and may be replaced.
+
+Counts that Parquet files tell by themselves: their footers say how many rows and how many NULLs they hold.
+Decimals of the trace that are whole numbers in a file, not bytes.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, StructType
+
+from clew.engine.names import named
+from clew.engine.sql import quoted
+from clew.events.values import sha256_of_file
+from clew.storage.parts import (
+    ORDINAL,
+    PART_FILE,
+    TRACE_ID,
+    Part,
+    PartFile,
+    TracedStep,
+    after_column,
+    part_from_json,
+    part_to_json,
+)
+from clew.storage.row_identity import ROW_INDEX_BITS
+
+FEW_ROWS = 1_000
+"""Parts with no more rows than these are handed to Spark as they are, not as files."""
+
+_WRITE_OPTIONS = {
+    "compression": "zstd",
+    "parquet.compression.codec.zstd.level": "1",
+    "parquet.block.row.count.limit": "100000",
+    "parquet.page.row.count.limit": "100000",
+    f"parquet.enable.dictionary#{ORDINAL}": "false",
+    f"parquet.enable.dictionary#{TRACE_ID}": "false",
+}
+"""Small row groups make lookups by ordinal quick."""
+
+_LONGEST_WORD = 18
+"""Decimals with more digits than these are not whole numbers in a file but bytes."""
+
+
+def write_options(schema: StructType) -> dict[str, str]:
+    """How Parquet is written: with the second version's encodings, except where there are long decimals.
+
+    These encodings make ordinals small, but take three times as long over the bytes of decimals.
+    """
+    is_wide = [field.dataType.precision > _LONGEST_WORD for field in schema if isinstance(field.dataType, DecimalType)]
+    return {**_WRITE_OPTIONS, "parquet.writer.version": "PARQUET_1_0" if any(is_wide) else "PARQUET_2_0"}
+
+
+def options_for_changes(schema: StructType) -> dict[str, str]:
+    """The same for changes: numbers without a dictionary, which takes time and makes nothing of them smaller."""
+    numbers = [field.name for field in schema if isinstance(field.dataType, NumericType)]
+    return write_options(schema) | {f"parquet.enable.dictionary#{name}": "false" for name in numbers}
+
+
+def write_part(
+    rows: DataFrame,
+    root: Path,
+    name: str,
+    part: Part,
+    first_ordinal: int | None = None,
+    finished: Callable[[Part], Part] = lambda part: part,
+    *,
+    is_small: bool = False,
+) -> Part:
+    """Write rows as a part, in a folder below the storage root.
+
+    `first_ordinal` numbers its files where their rows get ordinals of their own. `finished` may add to the description
+    what is known only when the files are there. Few rows are brought here and written here, which takes a third of the
+    time that Spark needs to write a file.
+    """
+    folder = root / name
+    staging = folder.with_name(folder.name + ".staging")
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.parent.mkdir(parents=True, exist_ok=True)
+    if is_small:
+        staging.mkdir()
+        pq.write_table(rows.toArrow(), staging / "part-00000.parquet", compression="zstd")
+    else:
+        options = options_for_changes if part.kind == "changes" else write_options
+        rows.write.options(**options(rows.schema)).parquet(str(staging))
+    complete = finished(replace(part, files=_describe(staging, name, first_ordinal)))
+    (staging / PART_FILE).write_text(json.dumps(part_to_json(complete), sort_keys=True), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    staging.rename(folder)
+    return complete
+
+
+def _describe(folder: Path, name: str, first_ordinal: int | None) -> tuple[PartFile, ...]:
+    """The data files of a folder, without those that have no rows."""
+    files = list[PartFile]()
+    for path in sorted(folder.glob("*.parquet")):
+        rows = pq.read_metadata(path).num_rows
+        if rows:
+            ordinal = None if first_ordinal is None else first_ordinal + len(files)
+            files.append(PartFile(f"{name}/{path.name}", rows, path.stat().st_size, sha256_of_file(path), ordinal))
+    return tuple(files)
+
+
+def describe_part(root: Path, name: str, part: Part) -> None:
+    """Write the description of a part, in the place of an earlier one if there is one."""
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    staging = folder / f"{PART_FILE}.staging"
+    staging.write_text(json.dumps(part_to_json(part), sort_keys=True), encoding="utf-8")
+    staging.replace(folder / PART_FILE)
+
+
+def described_part(root: Path, name: str) -> Part | None:
+    """The part in a folder, None where none was finished there."""
+    path = root / name / PART_FILE
+    return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path)) if path.is_file() else None
+
+
+def read_part(
+    spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]], extra: Iterable[str] = ()
+) -> DataFrame:
+    """The rows of an input or created part with their ordinals; `columns` are names and SQL types."""
+    if sum(file.rows for file in part.files) <= FEW_ROWS and not extra:
+        return _few_rows(spark, root, part, columns)
+    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
+    paths = [str(root / file.path) for file in part.files]
+    rows = spark.read.schema(schema).parquet(*paths)
+    return rows.selectExpr(*(quoted(name) for name, _ in columns), *extra, named(_ordinal_sql(part), ORDINAL))
+
+
+def _few_rows(spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
+    """The rows themselves as part of the query, which Spark answers in a fraction of the time of a scan."""
+    schema = cast(StructType, StructType.fromDDL(", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)))
+    fields = to_arrow_schema(schema)
+    tables = [_typed(pq.read_table(root / file.path), fields) for file in part.files]
+    rows = pa.concat_tables(tables) if tables else fields.empty_table()
+    ordinals = [
+        ((file.ordinal or 0) << ROW_INDEX_BITS) + index
+        for file, table in zip(part.files, tables, strict=True)
+        for index in range(table.num_rows)
+    ]
+    numbered = rows.append_column(ORDINAL, pa.array(ordinals, pa.int64()))
+    return spark.createDataFrame(numbered, StructType([*schema, StructField(ORDINAL, LongType())]))
+
+
+def _typed(table: pa.Table, fields: pa.Schema) -> pa.Table:
+    """The columns of a schema, those that the file lacks as NULL."""
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in fields
+    ]
+    return pa.table(columns, schema=fields)
+
+
+def _ordinal_sql(part: Part) -> str:
+    if len(part.files) == 1:
+        return f"{(part.files[0].ordinal or 0) << ROW_INDEX_BITS}L + _metadata.row_index"
+    pairs = ", ".join(
+        f"'{file.path.rpartition('/')[2]}', {(file.ordinal or 0) << ROW_INDEX_BITS}L" for file in part.files
+    )
+    return f"element_at(map({pairs}), _metadata.file_name) + _metadata.row_index"
+
+
+def row_count(paths: Iterable[Path]) -> int:
+    """How many rows files hold."""
+    return sum(pq.read_metadata(path).num_rows for path in paths)
+
+
+def given_count(paths: Iterable[Path], columns: Sequence[str]) -> int:
+    """How many rows of files have a value in at least one of the columns."""
+    if len(columns) == 1:
+        return sum(_given_in(path, columns[0]) for path in paths)
+    return sum(_given_in_any(path, columns) for path in paths)
+
+
+def _given_in(path: Path, column: str) -> int:
+    footer = pq.read_metadata(path)
+    position = footer.schema.names.index(column)
+    count = 0
+    for group in range(footer.num_row_groups):
+        statistics = footer.row_group(group).column(position).statistics
+        if statistics is None or not statistics.has_null_count:
+            return _given_in_any(path, [column])
+        count += footer.row_group(group).num_rows - statistics.null_count
+    return count
+
+
+def _given_in_any(path: Path, columns: Sequence[str]) -> int:
+    table = pq.read_table(path, columns=list(columns))
+    values = pc.coalesce(*(table.column(name) for name in columns))
+    return len(values) - int(values.null_count)
+
+
+_LONGEST = 18
+"""Digits of a decimal that Parquet keeps in 64 bits."""
+_LEAST_BEFORE_POINT = 10
+"""With fewer digits before the point too many values would not fit."""
+
+
+def with_short_decimals(rows: DataFrame, steps: Sequence[TracedStep]) -> DataFrame | None:
+    """Rows of changes with short types for the values after them; None where that changes no type.
+
+    Writing them fails where a value does not fit. Readers take values as the types of the plan, whatever the file says.
+    """
+    values = {after_column(step.seq, position) for step in steps for position in range(len(step.columns))}
+    short = {
+        field.name: F.col(quoted(field.name)).cast(DecimalType(_LONGEST, field.dataType.scale))
+        for field in rows.schema
+        if field.name in values and isinstance(field.dataType, DecimalType) and _is_long(field.dataType)
+    }
+    return rows.withColumns(short) if short else None
+
+
+def _is_long(type_: DecimalType) -> bool:
+    return type_.precision > _LONGEST and type_.scale <= _LONGEST - _LEAST_BEFORE_POINT

@@ -1,0 +1,297 @@
+"""The Spark session: one per process, quiet, and set so that expressions mean what the language says.
+
+Whether there is a Java that Spark can use.
+The Spark session of an environment.
+"""
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from clew.definitions import DatabaseDatasource, Datasource
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import CONNECT_MISSING, JAVA_MISSING, SPARK_NOT_STARTED
+from clew.runs.environment import RunEnvironment
+
+OLDEST_JAVA = 17
+
+_VERSION = re.compile(r'version\D{0,3}"?(?:1\.)?(\d+)', re.IGNORECASE)
+
+
+def require_java() -> None:
+    """Complain in one line where Spark would fail with many."""
+    java = _find_java()
+    if java is None:
+        raise UserError(JAVA_MISSING.anywhere(problem=_not_found()))
+    major = _major_version(java)
+    if major is not None and major < OLDEST_JAVA:
+        problem = f"Java {major} at {java} is too old: Spark needs Java {OLDEST_JAVA} or newer"
+        raise UserError(JAVA_MISSING.anywhere(problem=problem))
+
+
+def _find_java() -> Path | None:
+    """The Java that Spark's own scripts will take: the one of JAVA_HOME, else the first on the path."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        inside = Path(home) / "bin" / "java"
+        return inside if os.access(inside, os.X_OK) else None
+    found = shutil.which("java")
+    return Path(found) if found else None
+
+
+def _not_found() -> str:
+    home = os.environ.get("JAVA_HOME")
+    where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the path"
+    return f"Spark needs Java {OLDEST_JAVA} or newer: {where}"
+
+
+def _major_version(java: Path) -> int | None:
+    """From the file that comes with every Java, which is faster than to ask the program."""
+    release = java.resolve().parent.parent / "release"
+    if release.is_file():
+        text = release.read_text(encoding="utf-8", errors="replace")
+    else:
+        asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
+        text = asked.stderr + asked.stdout
+    found = _VERSION.search(text)
+    return int(found[1]) if found else None
+
+
+LANGUAGE_SETTINGS: Mapping[str, str] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.icu.caseMappings.enabled": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Otherwise what AND and OR guard is calculated first, where it occurs twice, and fails on rows that it is not for.
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.variable.substitute": "false",
+}
+"""What the meaning of expressions rests on. Configuration cannot change these."""
+
+_DEFAULTS: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_FOR_FEW_ROWS: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Compiling a query and planning it anew between its stages cost more than a few rows ever take."""
+_CONNECT_LIBRARIES = ("grpc", "grpc_status", "google", "pandas", "pyarrow")
+_LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
+_PAGE = "4m"
+"""Every small table that is joined and every task that sums up takes one page at least: 64 MB, if Spark may choose."""
+_LOG_LEVEL = "spark.log.level"
+_STARTING = threading.Lock()
+"""Two threads that ask for the session at once get the same one."""
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""In Python: they write every error of a query to stderr, before anybody could catch it."""
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_THROUGHPUT = "-XX:+UseParallelGC"
+"""Runs want to be done soon, and nobody waits for a single answer of the JVM: pauses may be longer."""
+_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How Spark is started (`local[*]`, `spark://host:port`) or reached (`sc://host:port`)."""
+
+    master: str = "local[*]"
+    config: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+    app_name: str = "clew"
+    java_options: str = ""
+    """For the JVM of a driver that is started here; those of the configuration come after them."""
+
+
+def spark_session(settings: SessionSettings) -> SparkSession:
+    """The session of this process. One that exists already, as in a notebook, is used as it is."""
+    if settings.master.startswith("sc://"):
+        spark = _connected(settings)
+    else:
+        with _STARTING:
+            spark = _present() or _started(settings)
+    for name, value in LANGUAGE_SETTINGS.items():
+        spark.conf.set(name, value)
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return spark
+
+
+@contextmanager
+def tuned_for_few_rows(spark: SparkSession) -> Iterator[None]:
+    """Settings of a session for the time in which it works on many small things."""
+    before = {name: spark.conf.get(name, None) for name in _FOR_FEW_ROWS}
+    try:
+        for name, value in _FOR_FEW_ROWS.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+def _present() -> SparkSession | None:
+    """The session that was started before, by whichever thread: Spark itself remembers only those of the same one."""
+    active = SparkSession.getActiveSession()
+    if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001 - nothing public tells
+        return active
+    return SparkSession.builder.getOrCreate()
+
+
+def _connected(settings: SessionSettings) -> SparkSession:
+    _require_connect()
+    builder = SparkSession.builder.remote(settings.master).appName(settings.app_name)
+    for name, value in settings.config.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _require_connect() -> None:
+    """Asked by ourselves: PySpark ends the process, in some surroundings, where a library is missing."""
+    missing = [library for library in _CONNECT_LIBRARIES if find_spec(library) is None]
+    if missing:
+        raise UserError(CONNECT_MISSING.anywhere(libraries=", ".join(missing)))
+
+
+def _started(settings: SessionSettings) -> SparkSession:
+    require_java()
+    conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings).items()))
+    with tempfile.TemporaryFile() as noise:
+        try:
+            # What the JVM itself writes while it starts is of no use to anybody, unless it does not start.
+            gateway = _launched(conf, None if _LOG_LEVEL in settings.config else noise)
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except (PySparkException, Py4JError) as error:
+            problem = _cause(error) or _first_complaint(noise) or str(error)
+            raise UserError(SPARK_NOT_STARTED.anywhere(problem=problem)) from error
+
+
+def _launched(conf: SparkConf, stderr: IO[bytes] | None) -> JavaGateway | None:
+    """The way to a new JVM; None where an earlier attempt has left one, which the context finds by itself."""
+    if SparkContext._gateway is not None:  # noqa: SLF001 - nothing public tells
+        return None
+    gateway: JavaGateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+    return gateway
+
+
+def _cause(error: Exception) -> str:
+    """What the JVM says is wrong, where it ran at all."""
+    thrown = getattr(error, "java_exception", None)
+    return str(thrown.getMessage()).partition("\n")[0] if thrown is not None else ""
+
+
+def configuration(settings: SessionSettings) -> dict[str, str]:
+    """Everything that Spark is started with: our defaults, over them what the settings say."""
+    log = files("clew.engine").joinpath("log4j2.properties")
+    given = (settings.java_options, settings.config.get(_JAVA_OPTIONS, ""))
+    collector = _collector(settings.master, *given)
+    options = " ".join(filter(None, (f"-Dlog4j2.configurationFile={log}", collector, *given)))
+    local = _local_defaults(settings.master) if settings.master.startswith("local") else {}
+    jars = {"spark.jars": ",".join(settings.jars)} if settings.jars else {}
+    return {
+        "spark.master": settings.master,
+        "spark.app.name": settings.app_name,
+        **_DEFAULTS,
+        **local,
+        **jars,
+        **settings.config,
+        **LANGUAGE_SETTINGS,
+        _JAVA_OPTIONS: options,
+    }
+
+
+def _collector(master: str, *given: str) -> str:
+    """Which garbage collector a local driver has, unless somebody has chosen one: the JVM does not start with two."""
+    chosen = (*given, *(os.environ.get(name, "") for name in _JAVA_VARIABLES))
+    is_free = master.startswith("local") and not any(_COLLECTOR.search(options) for options in chosen)
+    return _THROUGHPUT if is_free else ""
+
+
+def _local_defaults(master: str) -> dict[str, str]:
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.buffer.pageSize": _PAGE,
+        "spark.sql.shuffle.partitions": str(_cores(master)),
+    }
+
+
+def _cores(master: str) -> int:
+    inside = master.partition("[")[2].partition("]")[0].partition(",")[0]
+    if inside.isdigit():
+        return max(1, int(inside))
+    return (os.cpu_count() or 2) if inside == "*" else 1
+
+
+def _driver_memory_mb() -> int:
+    """Half of the machine's memory, within limits."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    except (ValueError, OSError, AttributeError):
+        return _MOST_MEMORY_MB
+    return min(max(physical // 2, _LEAST_MEMORY_MB), _MOST_MEMORY_MB)
+
+
+def _first_complaint(noise: IO[bytes]) -> str:
+    """The first line says what is wrong; the scripts that start Spark add their own confusion after it."""
+    noise.seek(0)
+    lines = noise.read().decode(errors="replace").splitlines()
+    return next((line.strip() for line in lines if line.strip() and not line.startswith("WARNING")), "")
+
+
+_SOON = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Without the second compiler of the JVM and threads that collect garbage: both pay only in long runs."""
+
+
+def session_of(environment: RunEnvironment, datasources: Sequence[Datasource] = ()) -> SparkSession:
+    """The Spark session of this process, started as the environment says by whoever asks first.
+
+    It has the drivers of the datasources.
+    """
+    return spark_session(_settings(environment, datasources))
+
+
+def brief_session_of(environment: RunEnvironment) -> SparkSession:
+    """The same for a process that does many small things without any datasource, and ends."""
+    return spark_session(replace(_settings(environment, ()), java_options=_SOON))
+
+
+def _settings(environment: RunEnvironment, datasources: Sequence[Datasource]) -> SessionSettings:
+    spark = environment.settings.spark
+    config = {key: str(value) for key, value in spark.config.items()}
+    drivers = [each.options.jar for each in datasources if isinstance(each, DatabaseDatasource) and each.options.jar]
+    jars = tuple(str(environment.root / Path(jar).expanduser()) for jar in dict.fromkeys([*spark.jars, *drivers]))
+    return SessionSettings(master=spark.master, config=config, jars=jars)

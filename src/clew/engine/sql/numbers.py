@@ -1,0 +1,96 @@
+"""Functions on numbers in Spark SQL."""
+
+from clew.engine.sql.call import Call, Entries, SqlOf, repeating, whole_constant
+from clew.engine.sql.literals import cast, zero
+from clew.engine.sql.operators import is_wide
+from clew.lang.typed import Constant
+from clew.lang.types import STRING, Kind, Type, decimal
+
+_ALL_WHOLE = "4503599627370496D"
+"""Doubles from here on have no digits behind the point."""
+
+
+def _round(call: Call) -> str:
+    digits = whole_constant(call.apply.arguments[1]) if len(call.arguments) > 1 else 0
+    if call.type.kind is Kind.INTEGER and (digits or 0) >= 0:
+        return call.arguments[0]
+    return f"round({call.arguments[0]}, {digits})"
+
+
+def _whole(function: str) -> SqlOf:
+    def sql_of(call: Call) -> str:
+        number = call.arguments[0]
+        match call.type.kind:
+            case Kind.INTEGER:
+                return number
+            case Kind.DECIMAL:
+                return cast(f"{function}({number})", call.type)
+            case _:
+                return repeating(lambda x: _whole_double(function, x), number)
+
+    return sql_of
+
+
+def _whole_double(function: str, x: str) -> str:
+    """Spark gives a 64-bit integer, and for large doubles a wrong one."""
+    return f"IF(abs({x}) < {_ALL_WHOLE}, CAST({function}({x}) AS DOUBLE), {x})"
+
+
+def _mod(call: Call) -> str:
+    divisor = whole_constant(call.apply.arguments[1])
+    if call.type.kind is Kind.INTEGER and divisor is not None and divisor > 0:
+        return f"pmod({call.arguments[0]}, {call.arguments[1]})"
+    return repeating(lambda a, b: _floor_remainder(call, a, b), *call.arguments)
+
+
+def _floor_remainder(call: Call, a: str, b: str) -> str:
+    """Spark's remainder has the sign of a; adding b once gives the one that has the sign of b."""
+    (left, right), remainder = call.types, f"({a} % {b})"
+    nothing = zero(_type_of_remainder(left, right))
+    above, kept = f"{remainder} + {b}", remainder
+    if call.type.kind is Kind.DECIMAL:
+        above, kept = cast(above, call.type), cast(kept, call.type)
+    differs = f"{remainder} <> {nothing} AND ({a} < {zero(left)}) <> ({b} < {zero(right)})"
+    return f"CASE WHEN {b} = {zero(right)} THEN NULL WHEN {differs} THEN {above} ELSE {kept} END"
+
+
+def _type_of_remainder(left: Type, right: Type) -> Type:
+    """The type that Spark gives it."""
+    if left.kind is not Kind.DECIMAL:
+        return left
+    scale = max(left.scale, right.scale)
+    return decimal(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+
+
+def _abs(call: Call) -> str:
+    number = call.arguments[0]
+    return cast(f"replace({cast(number, STRING)}, '-', '')", call.type) if is_wide(call.type) else f"abs({number})"
+
+
+def _extreme(function: str) -> SqlOf:
+    """Spark's functions skip NULL, so they are asked only where there is none."""
+
+    def sql_of(call: Call) -> str:
+        if len(call.arguments) == 1:
+            return call.arguments[0]
+        can_be_null = [not isinstance(argument, Constant) for argument in call.apply.arguments]
+
+        def body(*arguments: str) -> str:
+            tests = [f"{sql} IS NULL" for sql, nullable in zip(arguments, can_be_null, strict=True) if nullable]
+            extreme = f"{function}({', '.join(arguments)})"
+            return f"IF({' OR '.join(tests)}, NULL, {extreme})" if tests else extreme
+
+        return repeating(body, *call.arguments)
+
+    return sql_of
+
+
+NUMBERS: Entries = {
+    "ABS": _abs,
+    "ROUND": _round,
+    "FLOOR": _whole("floor"),
+    "CEIL": _whole("ceil"),
+    "MOD": _mod,
+    "MIN": _extreme("least"),
+    "MAX": _extreme("greatest"),
+}

@@ -1,0 +1,386 @@
+"""Groups of steps on Spark: what runs together, what is written, what is counted.
+
+A group is a run of narrow steps with at most one step behind them that writes: an aggregate, an append or an output;
+or with rows that are created and the output behind them. The changes of the narrow steps are one job, the writing is
+another, and both run at the same time. They commit together, in order; an output is published when both have succeeded.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from clew.diagnostics import EngineBug
+from clew.diagnostics.codes.engine import ENGINE_FAILURE
+from clew.engine.blame import SPARK_ERRORS, is_value_error
+from clew.engine.conditions import equality_keys
+from clew.engine.creating import appended_rows, shows_what_is_summed_up, summary_rows, written_rows
+from clew.engine.joins import JoinChecks, UniqueKeys
+from clew.engine.narrow import Expressing, NarrowStep, traced
+from clew.engine.output.files import Further
+from clew.engine.output.publishing import Published, Publisher
+from clew.engine.output.registering import Registrar
+from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
+from clew.engine.sql import quoted
+from clew.engine.trace_ids import TraceLinking, lineage_of
+from clew.engine.working import Progress, Storage, Working, created_rows, joined_for, rebuild
+from clew.plan.plan import Plan
+from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
+from clew.trace.run_parts import periods_of
+
+LONGEST_CHAIN = 12
+"""Narrow steps on top of each other before the state is written down. Longer chains outgrow the JIT compiler."""
+
+_BARRIER = "__barrier"
+"""A column that is not the same for the same row, so that Spark takes no filter past the steps below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """What a step did."""
+
+    updated: int = 0
+    created: int = 0
+    deleted: int = 0
+    written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """A step that is done: its counts, and what it has written."""
+
+    seq: int
+    counts: StepCounts
+    parts: tuple[Part, ...] = ()
+    published: Published | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """One run as the engine sees it."""
+
+    run_id: str
+    plan: Plan
+    period: str
+    expressing: Expressing
+    storage: Storage
+    publisher: Publisher
+    registrar: Registrar
+    unique: UniqueKeys = field(default_factory=UniqueKeys)
+    linking: TraceLinking = field(default_factory=TraceLinking)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the run below the storage root."""
+        return f"runs/{self.run_id}"
+
+
+def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps at the beginning of the ones that are left which are done together."""
+    group = list[Step]()
+    chain = _chain_before(plan, steps[0].seq)
+    for step in steps:
+        group.append(step)
+        chain += 1
+        if not isinstance(step, UpdateStep | DeleteStep) or chain >= LONGEST_CHAIN:
+            break
+    if isinstance(group[-1], AggregateStep | AppendStep):
+        group += [step for step in steps[len(group) : len(group) + 1] if isinstance(step, OutputStep)]
+    return tuple(group)
+
+
+def _chain_before(plan: Plan, seq: int) -> int:
+    """How many narrow steps are on top of what is written before a step, where every group went well."""
+    narrow = [step for step in plan.steps if step.seq < seq and isinstance(step, UpdateStep | DeleteStep)]
+    return len(narrow) % LONGEST_CHAIN
+
+
+def execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[StepResult, ...]:
+    """Do a group of steps and say what it did. Nothing counts until the caller commits it."""
+    before = _before(run, group[0], progress)
+    narrow = [step for step in group if isinstance(step, UpdateStep | DeleteStep)]
+    chain = _Chain(run, progress, before)
+    for step in narrow:
+        chain.add(step)
+    writing_steps = [step for step in group if not isinstance(step, UpdateStep | DeleteStep)]
+    if not writing_steps:
+        return tuple(chain.write(narrow))
+    write = _writer(run, chain.working, writing_steps, progress)
+    if not narrow:
+        return write().publish()
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        writing = threads.submit(_tagged(run.storage.spark, write))
+        try:
+            changes = chain.write(narrow)
+        except BaseException:
+            writing.add_done_callback(_discard)
+            raise
+    return (*changes, *writing.result().publish())
+
+
+def _before(run: EngineRun, step: Step, progress: Progress) -> Working:
+    until = max((each.seq for each in run.plan.steps if each.seq < step.seq), default=0)
+    return rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=until)
+
+
+class _Chain:
+    """Narrow steps on top of each other, whose joins must not double rows.
+
+    Where the joined side alone does not tell, the rows that come out are counted: a left join loses none, so more rows
+    than there were before means that one was doubled. That costs little, but does not say which; so only then do the
+    steps look for it, one after the other.
+    """
+
+    def __init__(self, run: EngineRun, progress: Progress, before: Working) -> None:
+        inputs = {part.name: part for part in progress.parts if part.kind == "input"}
+        self._run = run
+        self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing)
+        self._expected = _rows_of(run.plan, inputs, progress)
+        self._is_small = _is_small(progress)
+        self._doubtful = list[tuple[UpdateStep, Working, Mapping[str, DataFrame]]]()
+        self.working = before
+
+    def add(self, step: NarrowStep) -> None:
+        """Put a step on top."""
+        joined = joined_for(step, self._run.storage) if isinstance(step, UpdateStep) else {}
+        if isinstance(step, UpdateStep):
+            by_more_than_keys = [join for join in step.joins if equality_keys(join.on.tree, join.alias) is None]
+            safe = all(self._checks.cannot_double(join, joined[join.alias]) for join in step.joins)
+            if not safe and (self._expected is None or len(by_more_than_keys) < len(step.joins)):
+                self._checks.require(self.working.rows, step, joined)
+            elif not safe:
+                self._doubtful.append((step, self.working, joined))
+        self.working = self.working.after(step, self._run.expressing, joined)
+
+    def write(self, steps: Sequence[NarrowStep]) -> list[StepResult]:
+        """Write what the steps changed."""
+        observation = Observation() if self._doubtful else None
+        working = self.working if observation is None else _counted(self.working, observation)
+        try:
+            may_repeat = observation is None
+            results = _write_changes(self._run, working, steps, is_small=self._is_small, may_repeat=may_repeat)
+        except SPARK_ERRORS:
+            self._find_doubled()
+            raise
+        rows = int(observation.get["rows"]) if observation is not None else self._expected
+        if rows != self._expected:
+            self._find_doubled()
+            problem = f"{self._expected} rows went into steps {steps[0].seq} to {steps[-1].seq}, and {rows} came out"
+            raise EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
+        return results
+
+    def _find_doubled(self) -> None:
+        for step, working, joined in self._doubtful:
+            self._checks.require(working.rows, step, joined)
+
+
+def _counted(working: Working, observation: Observation) -> Working:
+    return replace(working, rows=working.rows.observe(observation, F.count(F.lit(1)).alias("rows")))
+
+
+def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: Progress) -> int | None:
+    """How many rows the working dataset has; None where that is not known without reading them."""
+    loaded = inputs[plan.input.key]
+    if periods_of(loaded, plan.input) is not None:
+        return None
+    created = [part for part in progress.parts if part.kind == "created"]
+    return sum(file.rows for part in (loaded, *created) for file in part.files)
+
+
+def _is_small(progress: Progress) -> bool:
+    """Whether no step can write many rows: none makes more of them than there are in all that was read and created."""
+    return sum(file.rows for part in progress.parts if part.kind != "changes" for file in part.files) <= FEW_ROWS
+
+
+def _tagged(spark: SparkSession, job: Callable[[], "_Written"]) -> Callable[[], "_Written"]:
+    """A job for another thread, under the tags of this one, by which it is interrupted."""
+    tags = spark.getTags()
+
+    def tagged() -> _Written:
+        for tag in tags:
+            spark.addTag(tag)
+        return job()
+
+    return tagged
+
+
+def _discard(writing: "Future[_Written]") -> None:
+    if writing.exception() is None:
+        writing.result().discard()
+
+
+def _write_changes(
+    run: EngineRun, working: Working, steps: Sequence[NarrowStep], *, is_small: bool, may_repeat: bool
+) -> list[StepResult]:
+    """Write what narrow steps changed, with the state where the chain has become long.
+
+    The job may be repeated where nothing is counted on the way.
+    """
+    holds_state = working.chain >= LONGEST_CHAIN
+    columns = run.plan.columns_after(steps[-1].seq)
+    trace = [traced(step) for step in steps]
+    change = [quoted(name) for step in trace for name in change_columns(step)]
+    if holds_state:
+        state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
+        rows = working.rows.selectExpr(ORDINAL, *state, *change)
+    else:
+        rows = working.rows.selectExpr(ORDINAL, *change)
+        if not any(_is_for_every_row(step) for step in steps):
+            rows = _changed_rows(rows, trace)
+    part = Part(
+        kind="changes",
+        name=f"{steps[0].seq}-{steps[-1].seq}",
+        files=(),
+        columns=tuple((column.name, str(column.type)) for column in columns) if holds_state else (),
+        seq=steps[-1].seq,
+        steps=tuple(trace),
+    )
+    written = _write_rows_of_changes(run, rows, part, is_small=is_small, may_repeat=may_repeat)
+    files = [run.storage.root / file.path for file in written.files]
+    results = [StepResult(step.seq, _narrow_counts(step, files)) for step in trace]
+    return [*results[:-1], replace(results[-1], parts=(written,))]
+
+
+def _changed_rows(rows: DataFrame, steps: Sequence[TracedStep]) -> DataFrame:
+    """The rows that a step changed. Below the steps the filter would calculate all of them once more for itself."""
+    is_changed = " OR ".join(f"{quoted(name)} IS NOT NULL" for step in steps for name in _telling_columns(step))
+    marked = rows.withColumns({_BARRIER: F.spark_partition_id()})
+    return marked.where(f"({is_changed}) AND {_BARRIER} >= 0").drop(_BARRIER)
+
+
+def _telling_columns(step: TracedStep) -> list[str]:
+    """The fewest columns of a step of which one has a value where it changed a row."""
+    return change_columns(step) if len(step.columns) == 1 else mask_columns(step)
+
+
+def _write_rows_of_changes(run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool) -> Part:
+    """Write changes with short decimals, and again with long ones in the rare case that a value needs them."""
+    folder = f"{run.folder}/changes/{part.name}"
+    short = with_short_decimals(rows, part.steps) if may_repeat and not is_small else None
+    if short is not None:
+        try:
+            return write_part(short, run.storage.root, folder, part, is_small=is_small)
+        except SPARK_ERRORS as error:
+            if not is_value_error(error):
+                raise
+    return write_part(rows, run.storage.root, folder, part, is_small=is_small)
+
+
+def _is_for_every_row(step: NarrowStep) -> bool:
+    """Whether a step changes next to every row, so that looking for rows without a change costs more than it saves."""
+    return step.selector is None
+
+
+def _narrow_counts(step: TracedStep, files: Sequence[Path]) -> StepCounts:
+    """How many rows a step changed. Of a single assignment a row has a value or a mask, never both."""
+    columns = _telling_columns(step)
+    apart = [[name] for name in columns] if len(step.columns) <= 1 else [columns]
+    count = sum(given_count(files, each) for each in apart)
+    return StepCounts(updated=count) if step.kind == "update" else StepCounts(deleted=count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the steps at the end of a group have written, where nobody looks."""
+
+    publish: Callable[[], tuple[StepResult, ...]]
+    """Lets others see it."""
+    discard: Callable[[], None] = lambda: None
+    """Takes it away."""
+
+
+def _writer(
+    run: EngineRun, working: Working, steps: Sequence[AggregateStep | AppendStep | OutputStep], progress: Progress
+) -> Callable[[], _Written]:
+    match steps:
+        case [OutputStep() as output]:
+            return lambda: _write_output(run, working.rows, output)
+        case [(AggregateStep() | AppendStep()) as creating, OutputStep() as output]:
+            return lambda: _write_created_and_output(run, working, creating, output, progress)
+        case [(AggregateStep() | AppendStep()) as creating]:
+            return lambda: _write_created(run, working.rows, creating, progress)
+        case _:
+            raise AssertionError(steps)
+
+
+def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Further | None = None) -> _Written:
+    pending = run.publisher.prepare(rows, step, run.expressing, further)
+    try:
+        register = run.registrar.prepare(rows, step, run.expressing) if step.registers is not None else None
+    except BaseException:
+        pending.discard()
+        raise
+
+    def publish() -> tuple[StepResult]:
+        published = pending.publish()
+        version = register() if register is not None else None
+        if version is not None:
+            published = replace(published, dataset=step.registers, dataset_version=version)
+        return (StepResult(step.seq, StepCounts(written=published.rows), published=published),)
+
+    return _Written(publish, pending.discard)
+
+
+def _write_created_and_output(
+    run: EngineRun, working: Working, step: AggregateStep | AppendStep, output: OutputStep, progress: Progress
+) -> _Written:
+    """Write the rows that a step creates, and the output behind it; sums from the written rows where these are many."""
+    columns = run.plan.columns_after(step.seq)
+    results = list[StepResult]()
+
+    def created(rows: DataFrame) -> tuple[DataFrame, bool]:
+        result = _create(run, rows, step, progress)
+        results.append(result)
+        return created_rows(run.storage, result.parts[0], columns), result.counts.created <= FEW_ROWS
+
+    if isinstance(step, AggregateStep) and _reads_back(run, step, output, progress):
+        further = lambda files: created(written_rows(run.storage, files, step, columns))  # noqa: E731
+        written = _write_output(run, working.without(step).rows, output, further)
+    else:
+        rows, _ = created(working.rows)
+        written = _write_output(run, working.with_created(rows, step).rows, output)
+    return replace(written, publish=lambda: (*results, *written.publish()))
+
+
+def _reads_back(run: EngineRun, step: AggregateStep, output: OutputStep, progress: Progress) -> bool:
+    lineage, _ = lineage_of(run.linking, run.plan, step, progress.parts)
+    is_written = shows_what_is_summed_up(step, output) and run.publisher.takes_further_rows(output)
+    return lineage == "window" and is_written
+
+
+def _write_created(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: Progress) -> _Written:
+    result = _create(run, rows, step, progress)
+    return _Written(lambda: (result,))
+
+
+def _create(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: Progress) -> StepResult:
+    columns = run.plan.columns_after(step.seq)
+    lineage, finished = lineage_of(run.linking, run.plan, step, progress.parts)
+    with_links = lineage == "links"
+    if isinstance(step, AggregateStep):
+        created = summary_rows(rows, step, run.expressing, columns, run.period, with_links=with_links)
+    else:
+        source = run.storage.pinned(step.source)
+        created = appended_rows(source, step, run.expressing, columns, run.period, with_links=with_links)
+    part = Part(
+        kind="created",
+        name=str(step.seq),
+        files=(),
+        columns=tuple((column.name, str(column.type)) for column in columns),
+        seq=step.seq,
+        details={LINEAGE: lineage},
+    )
+    folder = f"{run.folder}/created/{step.seq}"
+    is_small = _is_small(progress)
+    written = write_part(created, run.storage.root, folder, part, next_ordinal(progress), finished, is_small=is_small)
+    return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
+
+
+def next_ordinal(progress: Progress) -> int:
+    """The first file ordinal that no part of the run uses."""
+    used = [file.ordinal for part in progress.parts for file in part.files if file.ordinal is not None]
+    return max(used, default=-1) + 1

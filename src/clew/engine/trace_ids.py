@@ -1,0 +1,163 @@
+"""Trace ids of rows on Spark: blocks that are reserved when rows are written, and arithmetic on ordinals ever after.
+
+Rows that are loaded get a block for each pinned file, unless the file carries the ids of a registered dataset. Rows
+that a step sums up get a block too; rows that are appended as they are keep the ids of their source, in a column. So
+recomputing, retrying and resuming give the same ids, and nothing is stored for a row that has its own.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from clew.engine.names import with_sql
+from clew.engine.parts import read_part
+from clew.plan.plan import Plan
+from clew.plan.steps import AggregateStep, AppendStep
+from clew.storage.parts import CARRIED, ORDINAL, TRACE_ID, IdBlock, Lineage, Part, PartFile
+from clew.storage.row_identity import ROW_INDEX_BITS, RowIds, ordinal_of
+from clew.tracelink import PublishedBlock, TraceIdBlock
+from clew.tracelink.ids import STRIDE, TICKS_SHIFT
+
+LINKS_UP_TO_ROWS = 100_000
+"""Steps that look at no more rows than these write the links of their summaries with them, others leave windows.
+
+Links of a small step cost next to nothing and are read at once. Those of a large one would cost a quarter of the job
+and more, while a window (the step, its selector, the keys of the summary) is there anyway; the rows behind it are
+worked out when somebody asks, or by an expansion of the run.
+"""
+
+
+class TraceIds(Protocol):
+    """Where a run gets its trace ids from. Never raises: a run without ids is a run all the same."""
+
+    def reserve(self, count: int) -> TraceIdBlock | None:
+        """So many ids that nobody else has or will have; None where none can be had."""
+        ...
+
+    def publish(self, blocks: Sequence[PublishedBlock]) -> None:
+        """Make known which rows have which ids."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLinking:
+    """How a run takes part in TraceLink."""
+
+    ids: TraceIds | None = None
+    """None for runs whose rows nobody will ask about, as those of scenarios."""
+    links_up_to_rows: int = LINKS_UP_TO_ROWS
+
+    def identified(self, part: Part) -> Part:
+        """The part with ids for the rows of all files that have none yet: one block, in the order of the files."""
+        lacking = [file for file in part.files if file.ids is None]
+        block = self.ids.reserve(sum(file.rows for file in lacking)) if self.ids is not None and lacking else None
+        if block is None:
+            return part
+        tick, files = block.first_tick, list[PartFile]()
+        for file in part.files:
+            if file.ids is None:
+                files.append(replace(file, ids=IdBlock(block.node_id, tick)))
+                tick += file.rows
+            else:
+                files.append(file)
+        return replace(part, files=tuple(files))
+
+    def publish(self, run_id: str, parts: Sequence[Part]) -> None:
+        """Make the blocks of parts known."""
+        blocks = [block for part in parts for block in published_blocks(run_id, part)]
+        if self.ids is not None and blocks:
+            self.ids.publish(blocks)
+
+    def writes_links(self, rows: int) -> bool:
+        """Whether a step that looks at so many rows writes links."""
+        return self.ids is not None and rows <= self.links_up_to_rows
+
+
+def published_blocks(run_id: str, part: Part) -> Iterator[PublishedBlock]:
+    """The blocks of a part: one for each file whose rows have ids of their own."""
+    for file in part.files:
+        if isinstance(file.ids, IdBlock) and part.kind in {"input", "created"}:
+            yield PublishedBlock(
+                block=TraceIdBlock(file.ids.node_id, file.ids.first_tick, file.rows),
+                run_id=run_id,
+                operation_seq=part.seq,
+                stream_id=part.seq,
+                epoch=RowIds(run_id).epoch,
+                first_seq=ordinal_of(file.ordinal or 0, 0),
+            )
+
+
+def carrying(part: Part, root: Path) -> Part:
+    """A pinned part, with what the files of a registered dataset say about ids. Those of an older Clew say nothing."""
+    if (part.details or {}).get("format") != "managed":
+        return part
+    return replace(part, files=tuple(replace(file, ids=_carried(root / file.path)) for file in part.files))
+
+
+def _carried(path: Path) -> Literal["carried"] | None:
+    """A file that cannot be read is found out by whoever reads its rows."""
+    try:
+        return CARRIED if TRACE_ID in pq.read_schema(path).names else None
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def lineage_of(
+    linking: TraceLinking, plan: Plan, step: AggregateStep | AppendStep, parts: Sequence[Part]
+) -> tuple[Lineage, Callable[[Part], Part]]:
+    """How the rows that a step is about to create lead to those behind them, and what gives their part its ids."""
+    inputs = {part.name: part for part in parts if part.kind == "input"}
+    if isinstance(step, AggregateStep):
+        looked_at = [inputs[plan.input.key], *(part for part in parts if part.kind == "created")]
+    else:
+        looked_at = [inputs[step.source.key]]
+    if isinstance(step, AppendStep) and step.group_by is None:
+        return "continues", _continued if any(file.ids for file in looked_at[0].files) else linking.identified
+    rows = sum(file.rows for part in looked_at for file in part.files)
+    return "links" if linking.writes_links(rows) else "window", linking.identified
+
+
+def _continued(part: Part) -> Part:
+    """A part whose rows were written with the ids of the rows that they come from."""
+    return replace(part, files=tuple(replace(file, ids=CARRIED) for file in part.files))
+
+
+def carries_ids(part: Part) -> bool:
+    """Whether any file of a part holds ids in a column."""
+    return any(file.ids == CARRIED for file in part.files)
+
+
+def read_traced(spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
+    """The rows of an input or created part with their ordinals and their trace ids, NULL where they have none."""
+    carried = [(TRACE_ID, "BIGINT")] if carries_ids(part) else []
+    rows = read_part(spark, root, part, [*columns, *carried])
+    return with_sql(rows, {TRACE_ID: _trace_id_sql(part)})
+
+
+def _trace_id_sql(part: Part) -> str:
+    minted = _minted_sql([file for file in part.files if isinstance(file.ids, IdBlock)])
+    return f"coalesce({TRACE_ID}, {minted})" if carries_ids(part) else minted
+
+
+def _minted_sql(files: Sequence[PartFile]) -> str:
+    """The ids of a block. An ordinal counts the rows of its file, so that it differs from the tick by a constant."""
+    blocks = [(file.ordinal or 0, file.ids) for file in files if isinstance(file.ids, IdBlock)]
+    if not blocks:
+        return "CAST(NULL AS BIGINT)"
+    shift = _by_file([(number, block.first_tick - (number << ROW_INDEX_BITS)) for number, block in blocks])
+    base = _by_file([(number, block.node_id << TICKS_SHIFT) for number, block in blocks])
+    tick = f"({ORDINAL} + {shift})"
+    return f"({tick} + shiftright({tick}, {TICKS_SHIFT}) * {STRIDE}L + {base})"
+
+
+def _by_file(values: Sequence[tuple[int, int]]) -> str:
+    """A number that may differ from file to file, by the number of the file in an ordinal."""
+    if len(values) == 1:
+        return f"{values[0][1]}L"
+    pairs = ", ".join(f"{number}L, {value}L" for number, value in values)
+    return f"try_element_at(map({pairs}), shiftright({ORDINAL}, {ROW_INDEX_BITS}))"

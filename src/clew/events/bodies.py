@@ -1,0 +1,278 @@
+"""What happened: one frozen class per event type.
+
+`NAME` is what the store keeps and consumers match on; it never changes. `VERSION` rises when the fields change, and
+`upcasters` says how to read the older ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar
+
+from clew.events.values import ArtifactRef, Cursor, Failure, PlannedStep, PlanRef
+
+
+@dataclass(frozen=True, slots=True)
+class RunQueued:
+    """The request for a run was accepted; the run waits."""
+
+    NAME: ClassVar[str] = "RunQueued"
+    VERSION: ClassVar[int] = 1
+
+    tenant_id: str
+    project_id: str
+    environment_id: str
+    plan: PlanRef
+    period: str
+    request_id: str
+    project_version: str | None = None
+    requested_by: str | None = None
+    approval_required: bool = False
+    not_before: datetime | None = None
+    retry_of: str | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRejected:
+    """The request for a run was refused because the environment is overloaded."""
+
+    NAME: ClassVar[str] = "RunRejected"
+    VERSION: ClassVar[int] = 1
+
+    reason: str
+    retry_after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunApproved:
+    """Somebody who may do so has approved the run."""
+
+    NAME: ClassVar[str] = "RunApproved"
+    VERSION: ClassVar[int] = 1
+
+    approved_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A worker has taken the run, and these are its steps."""
+
+    NAME: ClassVar[str] = "RunStarted"
+    VERSION: ClassVar[int] = 1
+
+    steps: tuple[PlannedStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A logical attempt at a step has begun."""
+
+    NAME: ClassVar[str] = "StepStarted"
+    VERSION: ClassVar[int] = 1
+
+    seq: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepCompleted:
+    """A step has committed: what it left behind exists from here on."""
+
+    NAME: ClassVar[str] = "StepCompleted"
+    VERSION: ClassVar[int] = 2
+
+    artifacts: tuple[ArtifactRef, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """What the step did, in numbers such as rows_updated. Since version 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """A logical attempt at a step has failed."""
+
+    NAME: ClassVar[str] = "StepFailed"
+    VERSION: ClassVar[int] = 1
+
+    error: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class StepSkipped:
+    """The run goes past the step without it."""
+
+    NAME: ClassVar[str] = "StepSkipped"
+    VERSION: ClassVar[int] = 1
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAccepted:
+    """A signal was allowed. It takes effect by a later event that names it."""
+
+    NAME: ClassVar[str] = "SignalAccepted"
+    VERSION: ClassVar[int] = 1
+
+    signal_id: str
+    signal: str
+    actor: str
+    role: str
+    step_id: str | None = None
+    reason: str | None = None
+    payload: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRejected:
+    """A signal was refused. Its payload is not kept."""
+
+    NAME: ClassVar[str] = "SignalRejected"
+    VERSION: ClassVar[int] = 1
+
+    signal_id: str
+    signal: str
+    actor: str
+    role: str
+    refusal: str
+    detail: str
+    step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaused:
+    """The run stands still between two steps."""
+
+    NAME: ClassVar[str] = "RunPaused"
+    VERSION: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    """The run goes on after a pause, or after a failure with another attempt at the step that failed."""
+
+    NAME: ClassVar[str] = "RunResumed"
+    VERSION: ClassVar[int] = 1
+
+    retried_step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted:
+    """All steps are behind the run."""
+
+    NAME: ClassVar[str] = "RunCompleted"
+    VERSION: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The run has ended because something failed."""
+
+    NAME: ClassVar[str] = "RunFailed"
+    VERSION: ClassVar[int] = 1
+
+    error: Failure
+    failed_step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled:
+    """The run has ended because somebody asked for it."""
+
+    NAME: ClassVar[str] = "RunCancelled"
+    VERSION: ClassVar[int] = 1
+
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRetried:
+    """A new run was asked for that does the work of this one again."""
+
+    NAME: ClassVar[str] = "RunRetried"
+    VERSION: ClassVar[int] = 1
+
+    new_run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The few numbers about a run that must outlive its history."""
+
+    steps_succeeded: int = 0
+    steps_failed: int = 0
+    steps_skipped: int = 0
+    resumes: int = 0
+    segments: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunContinued:
+    """A segment of the history is closed. Everything that going on needs is in here, so readers may start here."""
+
+    NAME: ClassVar[str] = "RunContinued"
+    VERSION: ClassVar[int] = 1
+
+    plan: PlanRef
+    cursor: Cursor
+    artifacts: tuple[ArtifactRef, ...]
+    counters: Counters
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRaised:
+    """Something about the run wants an operator's eye."""
+
+    NAME: ClassVar[str] = "AlertRaised"
+    VERSION: ClassVar[int] = 1
+
+    alert: str
+    severity: str
+    message: str
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+EventBody = (
+    RunQueued
+    | RunRejected
+    | RunApproved
+    | RunStarted
+    | StepStarted
+    | StepCompleted
+    | StepFailed
+    | StepSkipped
+    | SignalAccepted
+    | SignalRejected
+    | RunPaused
+    | RunResumed
+    | RunCompleted
+    | RunFailed
+    | RunCancelled
+    | RunRetried
+    | RunContinued
+    | AlertRaised
+)
+
+EVENT_TYPES: tuple[type[EventBody], ...] = (
+    RunQueued,
+    RunRejected,
+    RunApproved,
+    RunStarted,
+    StepStarted,
+    StepCompleted,
+    StepFailed,
+    StepSkipped,
+    SignalAccepted,
+    SignalRejected,
+    RunPaused,
+    RunResumed,
+    RunCompleted,
+    RunFailed,
+    RunCancelled,
+    RunRetried,
+    RunContinued,
+    AlertRaised,
+)
+"""Every event type, for readers that loop over all of them."""

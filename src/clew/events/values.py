@@ -1,0 +1,137 @@
+"""The values that events carry: references to artifacts and plans, cursors, failures."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactRef:
+    """Where an artifact lies, what it is, and how to tell that it is unchanged."""
+
+    uri: str
+    kind: str
+    sha256: str | None = None
+    size_bytes: int | None = None
+    expires_at: datetime | None = None
+
+
+def artifact_of_file(path: Path, *, kind: str, expires_at: datetime | None = None) -> ArtifactRef:
+    """A reference to a file as it is now, with digest and size."""
+    return ArtifactRef(path.resolve().as_uri(), kind, sha256_of_file(path), path.stat().st_size, expires_at)
+
+
+def sha256_of_file(path: Path) -> str:
+    """The digest of a file of any size."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRef:
+    """A plan by name. `plan_version` goes into every idempotency key."""
+
+    plan_id: str
+    plan_version: str
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A step as the run knows it: an id that never changes, the number and the name that users gave it."""
+
+    step_id: str
+    seq: int
+    name: str
+    type: str = ""
+
+
+Range = tuple[int, int]
+"""First and last position, both included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Positions (from 0, in the order of the plan) of the steps that succeeded and that were skipped."""
+
+    succeeded: tuple[Range, ...] = ()
+    skipped: tuple[Range, ...] = ()
+
+    def __contains__(self, position: int) -> bool:
+        return any(first <= position <= last for first, last in (*self.succeeded, *self.skipped))
+
+
+def ranges_of(positions: Iterable[int]) -> tuple[Range, ...]:
+    """The shortest list of ranges that covers exactly these positions."""
+    ranges: list[Range] = []
+    for position in sorted(set(positions)):
+        if ranges and ranges[-1][1] == position - 1:
+            ranges[-1] = (ranges[-1][0], position)
+        else:
+            ranges.append((position, position))
+    return tuple(ranges)
+
+
+def positions_of(ranges: Iterable[Range]) -> set[int]:
+    """All positions that the ranges cover."""
+    return {position for first, last in ranges for position in range(first, last + 1)}
+
+
+class FailureCategory(StrEnum):
+    """Who has to act."""
+
+    USER = "USER"
+    """The project or its data is wrong."""
+    TRANSIENT = "TRANSIENT"
+    """The surroundings failed; trying again may help."""
+    ENGINE = "ENGINE"
+    """Clew itself is wrong."""
+    CANCELLED = "CANCELLED"
+    """Somebody asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure in a form that fits a history: a code, a sentence, whether another attempt may help."""
+
+    code: str
+    message: str
+    category: FailureCategory
+    retryable: bool = False
+    hint: str | None = None
+    """What to do about it, where more is known than the code says; histories of older versions have none."""
+
+
+_LONGEST_MESSAGE = 4000
+"""History keeps the sentence, not the log: anything longer belongs into an artifact."""
+
+
+def failure_of(error: ClewError) -> Failure:
+    """The failure that an error of ours stands for."""
+    match error:
+        case TransientFailure():
+            category = FailureCategory.TRANSIENT
+        case UserError():
+            category = FailureCategory.USER
+        case EngineBug():
+            category = FailureCategory.ENGINE
+        case _:
+            category = FailureCategory.ENGINE
+    return Failure(
+        code=error.code,
+        message=error.diagnostic.message[:_LONGEST_MESSAGE],
+        category=category,
+        retryable=isinstance(error, TransientFailure),
+        hint=error.diagnostic.hint[:_LONGEST_MESSAGE] if error.diagnostic.hint else None,
+    )
+
+
+def failure_of_unknown(error: BaseException) -> Failure:
+    """The failure that any other exception stands for: something in the engine broke its promise."""
+    text = f"{type(error).__name__}: {error}"
+    return Failure(code="EngineFailure", message=text[:_LONGEST_MESSAGE], category=FailureCategory.ENGINE)

@@ -1,0 +1,120 @@
+"""What is known about rows that a run never loaded: the rules that decided what it read, what other runs have read, and
+what stands in files that none has read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from clew.definitions import Workspace
+from clew.diagnostics import UserError
+from clew.explain.unread_files import UnreadFiles
+from clew.explain.why_not import Elsewhere, RuleOutcome, WhyNot, why_not
+from clew.plan.resolution import rules_considered
+from clew.runs.environment import RunEnvironment
+from clew.runs.request import RunFilter
+from clew.runs.view import RunFacts, RunFactsReader
+from clew.trace.opening import open_trace
+from clew.trace.reader import RunTrace
+
+_MOST_RUNS = 200
+_MOST_PERIODS = 24
+
+
+def why_not_in(
+    view: RunFacts,
+    trace: RunTrace,
+    where: str,
+    output: int | None,
+    *,
+    environment: RunEnvironment,
+    reader: RunFactsReader,
+    workspace: Workspace | None,
+) -> WhyNot:
+    """Why rows are not in an output of a run, with all that is known beside the run.
+
+    The reader decides which other runs are looked at. Without the workspace neither rules nor files are told: it is not
+    for everybody who may ask about a run.
+    """
+    return why_not(trace, where, output, others=OtherRuns(workspace, environment, reader, view))
+
+
+@dataclass(slots=True)
+class OtherRuns:
+    """Looks at the workspace as it is now, and at the newest run for each other period that read the same dataset."""
+
+    workspace: Workspace | None
+    environment: RunEnvironment
+    reader: RunFactsReader
+    view: RunFacts
+    _files: UnreadFiles | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._files = self._unread_files()
+
+    def rules(self) -> Sequence[RuleOutcome]:
+        """The rules of the resolver of the run's input, for the period of the run."""
+        files = self._files
+        if files is None:
+            return ()
+        periods = files.definitions.periods
+        considered = rules_considered(files.use, files.resolver, files.period, periods, today=files.today)
+        try:
+            return [RuleOutcome(rule, reason) for rule, reason in considered]
+        except UserError:
+            return ()
+
+    def elsewhere(self, where: str, limit: int) -> Sequence[Elsewhere]:
+        """Rows that other runs have loaded from the same dataset for other periods, and rows that stand in files."""
+        found = list(islice(self._rows(where, limit), max(0, limit)))
+        if self._files is not None and len(found) < limit:
+            known = {(each.source.file, each.source.line) for each in found if each.source}
+            unread = (
+                each
+                for each in self._files.rows(where)
+                if each.source is None or (each.source.file, each.source.line) not in known
+            )
+            found += islice(unread, limit - len(found))
+        return found
+
+    def not_looked_into(self) -> int:
+        """Files that might hold such a row and were not looked into."""
+        return 0 if self._files is None else self._files.not_looked_into
+
+    def _unread_files(self) -> UnreadFiles | None:
+        if self.workspace is None:
+            return None
+        plan, definitions = self.view.plan, self.workspace
+        resolver = definitions.resolver(plan.input.resolver_id) if plan and plan.input.resolver_id else None
+        period = definitions.periods.period(self.view.record.request.period)
+        if plan is None or resolver is None or period is None:
+            return None
+        started = self.view.snapshot.started_at or self.view.record.created_at
+        return UnreadFiles(definitions, self.workspace.root, plan.input, resolver, period, started.date())
+
+    def _rows(self, where: str, limit: int) -> Iterator[Elsewhere]:
+        for trace in self._traces():
+            try:
+                found = trace.search(where, at=0, limit=max(1, limit))
+                for row in found.rows:
+                    source = trace.history(row.row_id).entries[0].source
+                    label = trace.name(row.row_id, row.state)
+                    yield Elsewhere(trace.period, label, source, trace.run_id)
+            except UserError:
+                continue
+            finally:
+                trace.close()
+
+    def _traces(self) -> Iterator[RunTrace]:
+        """The newest run for each other period."""
+        seen = {self.view.record.request.period}
+        for run in self.reader.runs(RunFilter(environment_id=self.environment.name), _MOST_RUNS):
+            period = run.request.period
+            if period in seen or not run.status.is_terminal or len(seen) > _MOST_PERIODS:
+                continue
+            try:
+                trace = open_trace(self.reader.facts(run.run_id), self.environment)
+            except UserError:
+                continue
+            if self.view.plan is not None and trace.plan.input.dataset_id == self.view.plan.input.dataset_id:
+                seen.add(period)
+                yield trace

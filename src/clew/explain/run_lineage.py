@@ -1,0 +1,223 @@
+"""The lineage of the rows of runs: which runs a trace was in, what it came from, and what came of it. Without Spark.
+
+The register of blocks tells the run that minted an id. From there ids go on in the files of registered datasets, and
+with these into the runs that pinned them; so only such runs are looked at, however many there are.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from clew.diagnostics import UserError
+from clew.explain.other_runs import OpenedTraces
+from clew.explain.row_links import RowLinks
+from clew.plan.steps import AppendStep
+from clew.runs.environment import RunEnvironment
+from clew.runs.stores import RunState
+from clew.storage.parts import CARRIED, PART_FILE, SOURCE_FILE, SOURCE_LINE, Part, part_from_json
+from clew.storage.row_identity import place_of
+from clew.trace.history import source_of
+from clew.trace.reader import RunTrace
+from clew.trace.records import Source
+from clew.tracelink import LineageReader, Link, TracedFrame, TracePlace
+from clew.tracelink.stores import TraceLinkStores
+
+RUNS, DATASETS = "runs", "datasets"
+
+
+class TracedState(RunState, Protocol):
+    """What the lineage of runs needs of a state store."""
+
+    @property
+    def tracelink(self) -> TraceLinkStores:
+        """Node ids, blocks of trace ids, frames and links."""
+        ...
+
+
+def run_lineage(
+    state: TracedState, environment: RunEnvironment, trace_of: Callable[[str], RunTrace] | None = None
+) -> LineageReader:
+    """The lineage of all rows of all runs of an environment that have ended.
+
+    `trace_of` opens the trace of a run by its id; UserError where it is gone, or not for the eyes of who asks.
+    """
+    opens = trace_of or OpenedTraces(state, environment, {}).trace
+    return RunLineage(state, LineageFiles(environment.storage_root), opens)
+
+
+@dataclass(frozen=True)
+class LineageFiles:
+    """What lies below a storage root, as far as lineage needs to know."""
+
+    root: Path
+    _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
+
+    def of_step(self, run_id: str, seq: int) -> Part | None:
+        """The links of a step that were worked out after the run."""
+        return _read(self.root / RUNS / run_id / "links" / str(seq) / PART_FILE)
+
+    def registered(self, run_id: str) -> Iterator[tuple[int, Part]]:
+        """What a run has kept for datasets: output step and rows, where these carry trace ids."""
+        for path in sorted((self.root / DATASETS).glob(f"*/{run_id}-*/{PART_FILE}")):
+            part = None if path.parent.suffix == ".staging" else _read(path)
+            if part is not None:
+                carried = tuple(replace(file, ids=CARRIED, ordinal=index) for index, file in enumerate(part.files))
+                yield part.seq, replace(part, files=carried)
+
+    @cached_property
+    def _pins(self) -> dict[str, list[Path]]:
+        """The descriptions of pinned datasets, by the id of the dataset."""
+        found = dict[str, list[Path]]()
+        for path in sorted((self.root / RUNS).glob(f"*/input/*/{PART_FILE}")):
+            found.setdefault(path.parent.name.partition("@")[0], []).append(path)
+        return found
+
+    def readers_of(self, dataset: str) -> list[tuple[str, frozenset[str]]]:
+        """The runs that have pinned a dataset, in whichever version, with the files of it that they did."""
+        if dataset not in self._readers:
+            parts = ((path.parents[2].name, _read(path)) for path in self._pins.get(dataset, ()))
+            self._readers[dataset] = [
+                (run_id, frozenset(file.path for file in part.files)) for run_id, part in parts if part is not None
+            ]
+        return self._readers[dataset]
+
+
+def _read(path: Path) -> Part | None:
+    try:
+        return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+    except FileNotFoundError:
+        return None
+
+
+@dataclass(slots=True)
+class RunLineage:
+    """Answers for the rows of runs. Runs that are gone, or go on, know nothing."""
+
+    state: TracedState
+    files: LineageFiles
+    trace_of: Callable[[str], RunTrace]
+    _links: dict[str, RowLinks | None] = field(default_factory=dict)
+
+    def parents(self, trace_ids: Collection[int]) -> Iterator[Link]:
+        """The links in which one of these is the trace."""
+        for links, ids in self._minting(trace_ids):
+            yield from links.parents(ids)
+
+    def children(self, trace_ids: Collection[int]) -> Iterator[Link]:
+        """The links in which one of these is the parent."""
+        for links, ids in self._holding(trace_ids):
+            yield from links.children(ids)
+
+    def frames(self, trace_ids: Collection[int]) -> Iterator[TracedFrame]:
+        """The frames of these traces: a row where it was loaded, appended, summed up, and written for a dataset."""
+        for links, ids in self._holding(trace_ids):
+            trace, epoch = links.trace, links.trace.row_ids.epoch
+            for part in _row_parts(trace):
+                for trace_id, ordinal in trace.ids.rows_of(part, ids):
+                    yield _frame(trace_id, part.seq, epoch, ordinal)
+            for seq, part in self.files.registered(trace.run_id):
+                rows = trace.ids.rows_of(part, ids)
+                origins = trace.ids.origins_of(part, [ordinal for _, ordinal in rows])
+                for trace_id, place in rows:
+                    if place in origins:
+                        yield _frame(trace_id, seq, epoch, origins[place])
+
+    def places(self, trace_ids: Collection[int]) -> Iterator[TracePlace]:
+        """Where these traces begin: the row of the run that minted them, with file and line where it was loaded."""
+        for links, ids in self._minting(trace_ids):
+            for part in _row_parts(links.trace):
+                yield from _places(links.trace, part, ids)
+
+    # Runs
+
+    def _minting(self, trace_ids: Collection[int]) -> Iterator[tuple[RowLinks, set[int]]]:
+        """The runs that minted ids, with those that each did."""
+        by_run = dict[str, set[int]]()
+        for block in self.state.tracelink.blocks.blocks_of(trace_ids):
+            ids = by_run.setdefault(block.run_id, set())
+            ids.update(trace_id for trace_id in trace_ids if trace_id in block.block)
+        for run_id, ids in by_run.items():
+            links = self._open(run_id)
+            if links is not None:
+                yield links, ids
+
+    def _holding(self, trace_ids: Collection[int]) -> Iterator[tuple[RowLinks, set[int]]]:
+        """The runs that have rows with these ids: those that minted them, and those that took them over."""
+        waiting = list(self._minting(trace_ids))
+        seen = {links.trace.run_id: set(ids) for links, ids in waiting}
+        while waiting:
+            links, ids = waiting.pop(0)
+            yield links, ids
+            for run_id, taken in self._taken_over(links.trace, ids):
+                new = taken - seen.get(run_id, set())
+                reader = self._open(run_id) if new else None
+                if reader is not None:
+                    seen.setdefault(run_id, set()).update(new)
+                    waiting.append((reader, new))
+
+    def _taken_over(self, trace: RunTrace, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:
+        """The runs that have pinned what a run registered, with the ids that they got by that."""
+        for _, part in self.files.registered(trace.run_id):
+            paths = dict[str, set[int]]()
+            for trace_id, place in trace.ids.rows_of(part, ids):
+                paths.setdefault(part.files[place_of(place)[0]].path, set()).add(trace_id)
+            for run_id, pinned in self.files.readers_of(part.name) if paths else ():
+                taken = {trace_id for path, found in paths.items() if path in pinned for trace_id in found}
+                if taken:
+                    yield run_id, taken
+
+    def _open(self, run_id: str) -> RowLinks | None:
+        if run_id not in self._links:
+            try:
+                links = RowLinks(self.trace_of(run_id), self.files)
+                self._links[run_id] = links if _row_parts(links.trace) else None
+            except UserError:
+                self._links[run_id] = None
+        return self._links[run_id]
+
+
+def _row_parts(trace: RunTrace) -> list[Part]:
+    """The parts whose rows have trace ids: what was loaded, what appends took rows from, and what steps created."""
+    sources = {step.source.key: step.source for step in trace.plan.steps if isinstance(step, AppendStep)}
+    inputs = [trace.run.loaded, *(trace.run.pinned(use) for use in sources.values())]
+    return [*{part.name: part for part in inputs}.values(), *trace.run.created]
+
+
+def _frame(trace_id: int, seq: int, epoch: int, ordinal: int) -> TracedFrame:
+    return TracedFrame(trace_id=trace_id, stream_id=seq, epoch=epoch, seq=ordinal, stage_id=seq)
+
+
+def _places(trace: RunTrace, part: Part, ids: Collection[int]) -> Iterator[TracePlace]:
+    rows = trace.ids.rows_of(part, ids)
+    if not rows:
+        return
+    step = trace.run.step(part.seq) if part.kind == "created" else None
+    sources = _sources(trace, part, [ordinal for _, ordinal in rows]) if step is None else {}
+    for trace_id, ordinal in rows:
+        if step is None and ordinal not in sources:
+            continue
+        source = sources.get(ordinal)
+        is_row = step is not None or part.name == trace.run.loaded.name
+        yield TracePlace(
+            trace_id=trace_id,
+            run_id=trace.run_id,
+            project=trace.plan.name,
+            period=trace.period,
+            operation_seq=part.seq,
+            step_name=step.name if step is not None else None,
+            row_id=trace.row_ids.row_id(ordinal) if is_row else None,
+            dataset=source.dataset if source else None,
+            file=source.file if source else None,
+            line=source.line if source else None,
+        )
+
+
+def _sources(trace: RunTrace, part: Part, ordinals: list[int]) -> dict[int, Source]:
+    """Where loaded rows stood. Rows that did not count for the run are left out."""
+    uses = (trace.plan.input, *(step.source for step in trace.plan.steps if isinstance(step, AppendStep)))
+    use = next(use for use in uses if trace.run.pinned(use).name == part.name)
+    cells = trace.pinned(use).values(ordinals, [SOURCE_FILE, SOURCE_LINE])
+    return {ordinal: source_of(part, row[SOURCE_FILE], row[SOURCE_LINE]) for ordinal, row in cells}

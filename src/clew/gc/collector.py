@@ -1,0 +1,207 @@
+"""Finding what may go, and taking it away."""
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from clew.diagnostics import ClewError, Diagnostic, UserError
+from clew.gc.pins import CollectedState, PlannedProjects
+from clew.gc.retention import Retention
+from clew.gc.survey import (
+    RUNS,
+    Ended,
+    Needs,
+    Survey,
+    left_in_datasets,
+    left_in_run,
+    left_of_removed,
+    needs_of,
+    size_of,
+    survey,
+)
+from clew.runs.clock import Clock, utc_now
+from clew.runs.environment import RunEnvironment
+from clew.runs.registry import DatasetVersion
+from clew.runs.request import RunRecord
+from clew.runs.signals import actor_name
+from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
+
+GRACE = timedelta(hours=1)
+"""What was written in this time is let alone: a worker that is thought dead may still be at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A run that no rule keeps, and that stays because something needs it."""
+
+    run_id: str
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `gc --json`."""
+        return {"run_id": self.run_id, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """What may go or has gone, and what stays although it is old."""
+
+    retention: Retention
+    things: tuple[Removable, ...] = ()
+    kept: tuple[KeptRun, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    """Why something could not be taken away."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum(thing.size for thing in self.things)
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `gc --json`."""
+        return {
+            "keep": {"days": self.retention.days, "runs": self.retention.runs},
+            "removed": [thing.to_json() for thing in self.things],
+            "kept": [run.to_json() for run in self.kept],
+            "freed_bytes": self.size,
+            "problems": [problem.to_json() for problem in self.problems],
+        }
+
+
+class Collector:
+    """Finds and removes what an environment does not need."""
+
+    def __init__(
+        self,
+        workspace: PlannedProjects,
+        environment: RunEnvironment,
+        state: CollectedState,
+        *,
+        others: Sequence[Collectable] = (),
+        clock: Clock = utc_now,
+    ) -> None:
+        self._workspace = workspace
+        self._environment = environment
+        self._root = environment.storage_root
+        self._state = state
+        self._others = others
+        self._clock = clock
+        self._journal = Journal(self._root)
+
+    def find(self, retention: Retention) -> Garbage:
+        """What may go. Nothing is changed."""
+        seen = survey(self._workspace, self._environment, self._state)
+        old = retention.expired(seen.runs, self._clock())
+        staying = ({run.run_id for run in seen.runs} - {run.run_id for run in old}) | seen.waited_for
+        needs = needs_of(seen.versions, seen.pinned, seen.reads, staying)
+        reasons = {**dict.fromkeys(seen.waited_for, "a capture of it is not finished"), **needs.runs}
+        going = [run for run in old if run.run_id not in reasons]
+        things = [self._run(run, retention) for run in going]
+        gone = {run.run_id for run in going}
+        things += self._dataset_versions(seen, needs, gone)
+        things += self._leftovers(seen, gone)
+        for other in self._others:
+            things += other.expired(self._clock(), gone)
+        kept = tuple(KeptRun(run.run_id, reasons[run.run_id]) for run in old if run.run_id in reasons)
+        return Garbage(retention, tuple(things), kept)
+
+    def collect(self, retention: Retention) -> Garbage:
+        """Take away what may go, one thing after the other, and write each of them down."""
+        garbage = self.find(retention)
+        gone, problems = list[Removable](), list[Diagnostic]()
+        for thing in garbage.things:
+            try:
+                self._remove(thing)
+            except ClewError as error:
+                problems += error.diagnostics
+            else:
+                gone.append(thing)
+        return Garbage(retention, tuple(gone), garbage.kept, tuple(problems))
+
+    # What may go
+
+    def _run(self, run: RunRecord, retention: Retention) -> Removable:
+        ended = run.completed_at or run.created_at
+        reason = f"{run.request.project_id} for {run.request.period} ended on {ended.date()}; kept: {retention}"
+        return Removable("run", run.run_id, reason, size_of(self._root / RUNS / run.run_id))
+
+    def _dataset_versions(self, seen: Survey, needs: Needs, gone: set[str]) -> Iterator[Removable]:
+        """Versions that nobody needs, of runs that are gone or going."""
+        there = {run.run_id for run in seen.runs} - gone
+        leaving = [
+            version
+            for version in seen.versions
+            if (version.dataset, version.version) not in needs.versions and version.run_id not in there
+        ]
+        staying = _folders(version for version in seen.versions if version not in leaving)
+        for version in sorted(leaving, key=lambda version: (version.dataset, version.version)):
+            freed = _folders([version]) - staying
+            staying |= freed
+            size = sum(size_of(self._root / folder) for folder in freed)
+            name = f"{version.dataset}@{version.version}"
+            yield Removable("dataset-version", name, f"run {version.run_id[:8]} is gone and nobody needs it", size)
+
+    def _leftovers(self, seen: Survey, gone: set[str]) -> Iterator[Removable]:
+        before = self._clock() - GRACE
+        ended = {
+            run.run_id
+            for run in seen.runs
+            if run.status.is_terminal and (run.completed_at or run.created_at) < before and run.run_id not in gone
+        }
+        for run_id in sorted(ended):
+            yield from left_in_run(self._root, Ended(run_id, seen.folders[run_id]))
+        removed = self._journal.removed_runs()
+        yield from left_of_removed(self._root, removed, self._exists)
+        named = _folders(seen.versions)
+        yield from left_in_datasets(self._root, named, lambda run_id: run_id in ended | removed, before)
+
+    def _exists(self, run_id: str) -> bool:
+        try:
+            self._state.stores.catalog.run(run_id)
+        except UserError:
+            return False
+        return True
+
+    # Taking it away
+
+    def _remove(self, thing: Removable) -> None:
+        """What the state store knows goes first, then the record is written, then the files go.
+
+        Whatever interrupts that, the next collection finds what is left.
+        """
+        match thing.kind:
+            case "run":
+                self._state.stores.intake.delete(thing.name, deleted_by=actor_name(), reason=thing.reason)
+                self._write_down(thing)
+                shutil.rmtree(self._root / RUNS / thing.name, ignore_errors=True)
+            case "dataset-version":
+                self._forget(thing)
+            case "leftover":
+                self._write_down(thing)
+                shutil.rmtree(self._root / thing.name, ignore_errors=True)
+            case _:
+                self._remove_other(thing)
+
+    def _forget(self, thing: Removable) -> None:
+        dataset, _, number = thing.name.rpartition("@")
+        versions = self._state.datasets.versions(dataset)
+        leaving = [version for version in versions if version.version == int(number)]
+        self._state.datasets.forget(dataset, int(number))
+        self._write_down(thing)
+        for folder in _folders(leaving) - _folders(self._state.datasets.versions(dataset)):
+            shutil.rmtree(self._root / folder, ignore_errors=True)
+
+    def _remove_other(self, thing: Removable) -> None:
+        for other in self._others:
+            if other.kind == thing.kind:
+                other.remove(thing)
+        self._write_down(thing)
+
+    def _write_down(self, thing: Removable) -> None:
+        self._journal.add(RemovalRecord(self._clock(), actor_name(), self._environment.name, thing))
+
+
+def _folders(versions: Iterable[DatasetVersion]) -> set[str]:
+    """The folders that the files of versions lie in."""
+    return {file.path.rpartition("/")[0] for version in versions for file in version.files}

@@ -1,0 +1,108 @@
+"""Removing a run: its record, its history and its rows, unless a dataset still needs them.
+
+What programs have sent about their traces, once it is older than anybody asks.
+The collector of an environment, with everything that gets old there.
+"""
+
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_captures
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
+from clew.gc.collector import Collector
+from clew.gc.pins import CollectedState, PlannedProjects, pinned_versions
+from clew.gc.survey import RUNS, size_of
+from clew.runs.clock import utc_now
+from clew.runs.environment import RunEnvironment
+from clew.runs.registry import DatasetVersion
+from clew.runs.signals import actor_name
+from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
+from clew.tracelink.stores import Age, Kept, TracePruner
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A run that is gone."""
+
+    run_id: str
+    freed_bytes: int
+
+
+def remove_run(
+    workspace: PlannedProjects,
+    environment: RunEnvironment,
+    state: CollectedState,
+    run_id: str,
+    *,
+    force: bool,
+    reason: str,
+) -> Removal:
+    """Remove a run that has ended. Published outputs, versions of datasets and captures stay where they are.
+
+    Captures that wait for its rows are dropped with it.
+    """
+    if not force:
+        waiting = waiting_captures(state, run_id)
+        if waiting and state.stores.catalog.run(run_id).status.is_terminal:
+            raise UserError(CAPTURES_WAITING.anywhere(run_id=run_id[:8], number=len(waiting)))
+        for version in _versions_in_use(workspace, state):
+            if any(file.run_id == run_id for file in version.files):
+                raise UserError(
+                    RUN_NEEDED.anywhere(dataset=version.dataset, version=version.version, run_id=run_id[:8])
+                )
+    folder = environment.storage_root / RUNS / run_id
+    freed = size_of(folder)
+    state.stores.intake.delete(run_id, deleted_by=actor_name(), reason=reason)
+    drop_waiting(environment, state, run_id)
+    removed = Removable("run", run_id, reason or "asked for", freed)
+    Journal(environment.storage_root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
+    shutil.rmtree(folder, ignore_errors=True)
+    return Removal(run_id, freed)
+
+
+def _versions_in_use(workspace: PlannedProjects, state: CollectedState) -> list[DatasetVersion]:
+    """The newest version of every dataset, and those that projects pin."""
+    newest = list(state.datasets.datasets())
+    every = [version for dataset in newest for version in state.datasets.versions(dataset.dataset)]
+    pinned = pinned_versions(workspace, state, every)
+    return newest + [version for version in every if (version.dataset, version.version) in pinned]
+
+
+@dataclass(frozen=True, slots=True)
+class OldLineage:
+    """Frames, links and windows in the state store from before a moment, whichever environment has collected them."""
+
+    pruner: TracePruner
+    before: datetime
+    kind: str = "lineage"
+
+    def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
+        """What may go: a line for each kind of record. It frees room in the database, not on the disk."""
+        del now, without_runs
+        counts = {kept: self.pruner.count(kept, Age.before(self.before)) for kept in Kept}
+        return [
+            Removable(self.kind, kept.value, f"{count:,} from before {self.before:%Y-%m-%d %H:%M} UTC", 0)
+            for kept, count in counts.items()
+            if count
+        ]
+
+    def remove(self, thing: Removable) -> None:
+        """Take all of a kind away."""
+        self.pruner.prune(Kept(thing.name), Age.before(self.before))
+
+
+def collector_of(
+    workspace: PlannedProjects, environment: RunEnvironment, state: CollectedState, keep_lineage_days: int | None = None
+) -> Collector:
+    """The collector that `clew gc` and `Workspace.gc` use. Things beside runs come in as `others`.
+
+    Lineage that programs have sent is kept for so many days, else for those of the environment, else for ever.
+    """
+    others: list[Collectable] = [ExpiredCaptures(environment, state)]
+    days = environment.settings.retention.keep_lineage_days if keep_lineage_days is None else keep_lineage_days
+    if days is not None:
+        others.append(OldLineage(state.tracelink.pruner, utc_now() - timedelta(days=days)))
+    return Collector(workspace, environment, state, others=others)

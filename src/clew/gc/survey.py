@@ -1,0 +1,178 @@
+"""What there is: runs, versions of datasets, who reads which version, and which folders belong to whom.
+
+What is still needed: versions of datasets, and the runs that they come from.
+Files below the storage root that no event and no version names: what dead workers and failed attempts have left.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from clew.captures.removal import waiting_captures
+from clew.diagnostics import UserError
+from clew.events.snapshot import RunSnapshot
+from clew.gc.pins import CollectedState, PlannedProjects, VersionKey, pinned_versions, pins_of, versions_read
+from clew.runs.environment import RunEnvironment
+from clew.runs.projector import Projector
+from clew.runs.registry import DatasetVersion
+from clew.runs.request import RunFilter, RunRecord
+from clew.storage.committed import PART_KIND, committed_parts
+from clew.storage.plans import kept_plan
+from clew.storage.removals import Removable
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """An environment, as far as it matters for what may go."""
+
+    runs: tuple[RunRecord, ...]
+    """Newest first."""
+    versions: tuple[DatasetVersion, ...]
+    pinned: frozenset[VersionKey]
+    reads: Mapping[str, frozenset[VersionKey]]
+    """By run, the versions that it has read or will read."""
+    folders: Mapping[str, frozenset[str]]
+    """By run, the folders of parts that its events name."""
+    waited_for: frozenset[str] = frozenset()
+    """Runs whose rows a capture or a job has still to read."""
+
+
+def survey(workspace: PlannedProjects, environment: RunEnvironment, state: CollectedState) -> Survey:
+    """Look at everything once."""
+    stores = state.stores
+    projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=environment.store_limits())
+    runs = tuple(_runs(environment, state))
+    versions = tuple(_versions(state))
+    snapshots = {run.run_id: projector.look(run.run_id).snapshot for run in runs}
+    every = frozenset((version.dataset, version.version) for version in versions)
+    return Survey(
+        runs=runs,
+        versions=versions,
+        pinned=frozenset(pinned_versions(workspace, state, versions)),
+        reads={run.run_id: _reads(environment, run, snapshots[run.run_id], every) for run in runs},
+        folders={run_id: _folders(snapshot) for run_id, snapshot in snapshots.items()},
+        waited_for=frozenset(run.run_id for run in runs if waiting_captures(state, run.run_id)),
+    )
+
+
+def _runs(environment: RunEnvironment, state: CollectedState) -> Iterator[RunRecord]:
+    which, last = RunFilter(environment_id=environment.name), None
+    while page := state.stores.catalog.runs(which, limit=_PAGE, before=last):
+        yield from page
+        last = page[-1]
+
+
+def _versions(state: CollectedState) -> Iterator[DatasetVersion]:
+    for newest in state.datasets.datasets():
+        yield from state.datasets.versions(newest.dataset)
+
+
+def _reads(
+    environment: RunEnvironment, run: RunRecord, snapshot: RunSnapshot, every: frozenset[VersionKey]
+) -> frozenset[VersionKey]:
+    """The versions that a run needs; all where its files do not tell."""
+    try:
+        read = versions_read(committed_parts(environment.storage_root, snapshot))
+        if not run.status.is_terminal and run.request.plan.digest is not None:
+            read |= pins_of(kept_plan(environment.storage_root, run.request.plan.digest))
+    except UserError:
+        return every
+    return frozenset(read)
+
+
+def _folders(snapshot: RunSnapshot) -> frozenset[str]:
+    described = (artifact.uri.removeprefix("storage:") for artifact in snapshot.artifacts if artifact.kind == PART_KIND)
+    return frozenset(path.rpartition("/")[0] for path in described)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Who needs what, in a few words for each."""
+
+    versions: Mapping[VersionKey, str]
+    runs: Mapping[str, str]
+
+
+def needs_of(
+    versions: Collection[DatasetVersion],
+    pinned: Collection[VersionKey],
+    reads: Mapping[str, Collection[VersionKey]],
+    kept: Iterable[str],
+) -> Needs:
+    """What is needed, where `reads` are the versions that each run has read and `kept` the runs that stay anyway."""
+    found = {(version.dataset, version.version): version for version in versions}
+    needed = dict[VersionKey, str]()
+    for dataset in {version.dataset for version in versions}:
+        newest = max(version.version for version in versions if version.dataset == dataset)
+        needed[dataset, newest] = "it is the newest version"
+    needed |= {key: "a project asks for this version" for key in pinned if key in found and key not in needed}
+    runs = dict[str, str]()
+    waiting = list(kept)
+    while True:
+        for run_id in waiting:
+            for key in reads.get(run_id, ()):
+                needed.setdefault(key, f"run {run_id[:8]} has read it")
+        waiting = []
+        for (dataset, number), version in found.items():
+            if (dataset, number) in needed:
+                for file in version.files:
+                    if file.run_id not in runs:
+                        runs[file.run_id] = f"dataset {dataset} v{number} has rows of it"
+                        waiting.append(file.run_id)
+        if not waiting:
+            return Needs(needed, runs)
+
+
+RUNS, DATASETS = "runs", "datasets"
+_KINDS = ("input", "created", "changes")
+_STAGING = ".staging"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that has ended, with the folders that its events name."""
+
+    run_id: str
+    folders: Collection[str]
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def left_in_run(root: Path, run: Ended) -> Iterator[Removable]:
+    """Parts of a run that has ended which it does not name."""
+    for kind in _KINDS:
+        for folder in _folders_in(root / RUNS / run.run_id / kind):
+            name = folder.relative_to(root).as_posix()
+            if name not in run.folders:
+                reason = "a part that was not finished" if name.endswith(_STAGING) else "no event of the run names it"
+                yield Removable("leftover", name, reason, size_of(folder))
+
+
+def left_of_removed(root: Path, removed: Collection[str], exists: Callable[[str], bool]) -> Iterator[Removable]:
+    """Folders of runs that were removed, by a removal that did not come to its end."""
+    for folder in _folders_in(root / RUNS):
+        if folder.name in removed and not exists(folder.name):
+            name = folder.relative_to(root).as_posix()
+            yield Removable("leftover", name, "its run was removed", size_of(folder))
+
+
+def left_in_datasets(
+    root: Path, named: Collection[str], ended: Callable[[str], bool], before: datetime
+) -> Iterator[Removable]:
+    """Rows that were to become a version of a dataset and did not; `named` are the folders of versions."""
+    for dataset in _folders_in(root / DATASETS):
+        for folder in _folders_in(dataset):
+            name = folder.relative_to(root).as_posix()
+            run_id = folder.name.removesuffix(_STAGING).rpartition("-")[0]
+            if name not in named and ended(run_id) and folder.stat().st_mtime < before.timestamp():
+                yield Removable("leftover", name, "no version of the dataset names it", size_of(folder))
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []

@@ -1,0 +1,102 @@
+"""An environment of clew.yaml as the parts of Clew take it: paths, addresses, policies."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from clew.definitions import Environment
+from clew.definitions.settings import Approval
+from clew.runs.limits import Overload, QueuePolicy, RetryPolicy, StoreLimits
+from clew.runs.secrets import (
+    EnvironmentSecrets,
+    FileSecrets,
+    Redactor,
+    SecretRef,
+    SecretScope,
+    SecretsProvider,
+    SecretsResolver,
+)
+
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnvironment:
+    """Where and how the runs of one environment happen."""
+
+    name: str
+    settings: Environment
+    root: Path
+    """The folder of the workspace."""
+
+    @property
+    def storage_root(self) -> Path:
+        """Managed data: traces, registered datasets, captures."""
+        return self.root / self.settings.storage_root
+
+    @property
+    def sandbox_root(self) -> Path:
+        """Where drafts write."""
+        return self.root / self.settings.sandbox_root
+
+    @property
+    def embedded_store(self) -> Path | None:
+        """The file of the state store, where it is one; then no worker elsewhere takes the runs."""
+        url = self.settings.state_store
+        return self.root / url.removeprefix(_SQLITE) if url.startswith(_SQLITE) else None
+
+    @property
+    def scope(self) -> SecretScope:
+        """For whom secrets are resolved."""
+        return SecretScope(self.settings.tenant, self.name)
+
+    def secrets(self) -> SecretsResolver:
+        """Secrets from variables of the process, and from files of the workspace that are not for git."""
+        providers: dict[str, SecretsProvider] = {
+            "env": EnvironmentSecrets(),
+            "file": FileSecrets(self.root / ".clew" / "secrets"),
+        }
+        return SecretsResolver(providers, Redactor())
+
+    def store_url(self, secrets: SecretsResolver) -> str:
+        """The address of the state store, with the password put in where one is referred to."""
+        path = self.embedded_store
+        if path is not None:
+            return f"{_SQLITE}{path}"
+        url = self.settings.state_store
+        reference = self.settings.state_store_credential_ref
+        if reference is None:
+            return url
+        password = secrets.resolve([SecretRef.parse(reference)], self.scope)[reference]
+        scheme, _, rest = url.partition("://")
+        user, at, host = rest.rpartition("@")
+        return f"{scheme}://{user or 'clew'}:{quote(password, safe='')}{at or '@'}{host}"
+
+    def queue_policy(self) -> QueuePolicy:
+        """How the environment takes runs."""
+        queue = self.settings.queue
+        return QueuePolicy(
+            overload=Overload(queue.policy.value),
+            max_running=queue.max_running,
+            delay_s=float(queue.delay_seconds),
+            retry_after_s=queue.retry_after_seconds,
+            approval_required=self.settings.approval is Approval.REQUIRED,
+        )
+
+    def retry_policy(self) -> RetryPolicy:
+        """How often the surroundings get another chance."""
+        retry = self.settings.retry
+        return RetryPolicy(
+            engine_attempts=retry.max_attempts,
+            first_delay_s=retry.base_delay_ms / 1000,
+            longest_delay_s=retry.max_delay_ms / 1000,
+        )
+
+    def store_limits(self) -> StoreLimits:
+        """The bounds on histories and writes."""
+        limits = self.settings.store_limits
+        return StoreLimits(
+            write_latency_budget_ms=limits.write_latency_budget_ms,
+            continue_steps=limits.continue_steps,
+            history_bytes=limits.history_bytes,
+        )

@@ -1,0 +1,201 @@
+"""Versions of registered datasets that no longer fit the projects that read them."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from clew.definitions import Output, Period, PeriodTree, Project
+from clew.diagnostics import Diagnostic, Span
+from clew.diagnostics.codes.project import DATASET_CONFLICT
+from clew.lang.types import Type
+from clew.plan import Plan, plan_from_json
+from clew.plan.catalogue import registered_use
+from clew.plan.conflicts import columns_that_matter, datasets_read, missing_and_retyped
+from clew.plan.datasets import DatasetUse
+from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+from clew.runs.registry import DatasetRegistry, DatasetVersion, ProjectRegistry
+
+
+class Offer(Protocol):
+    """A version of a dataset, as far as its columns go."""
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Names and types."""
+        ...
+
+
+class OnRecord(Protocol):
+    """What an environment has registered and activated."""
+
+    def versions(self, dataset: str) -> Sequence[Offer]:
+        """All versions of a dataset, newest first; none where nobody registered it."""
+        ...
+
+    def active_plan(self, project: str) -> str | None:
+        """The plan of the version that runs, as it was stored; None where none is active."""
+        ...
+
+
+class Registries:
+    """What is on record in a state store that is open."""
+
+    def __init__(self, datasets: DatasetRegistry, projects: ProjectRegistry) -> None:
+        self._datasets = datasets
+        self._projects = projects
+
+    def versions(self, dataset: str) -> Sequence[Offer]:
+        """All versions of a dataset, newest first; none where nobody registered it."""
+        return self._datasets.versions(dataset)
+
+    def active_plan(self, project: str) -> str | None:
+        """The plan of the version that runs, as it was stored; None where none is active."""
+        active = self._projects.active(project)
+        return None if active is None else active.plan
+
+
+def version_conflict(
+    plan: Plan,
+    use: DatasetUse,
+    version: DatasetVersion,
+    versions: Sequence[DatasetVersion],
+    period: Period,
+    periods: PeriodTree,
+) -> str | None:
+    """What the rows that a run would read lack of the columns that its plan uses, in words; None where all is well.
+
+    A version carries the files of other periods over from earlier ones, so what counts is who wrote each file.
+    """
+    needed = columns_that_matter(plan, use)
+    wanted = {period.identifier, *(each.identifier for each in periods.descendants(period.identifier))}
+    read = [file for file in version.files if use.temporal_mode != "period" or file.period in wanted]
+    makers = {(file.run_id, file.seq) for file in read}
+    for made in versions:
+        problems = missing_and_retyped(needed, made.columns) if (made.run_id, made.seq) in makers else []
+        if problems:
+            return _told(plan, use, made, problems, _last_that_fits(versions, needed))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A version that a run would read and that lacks what the plan uses."""
+
+    use: DatasetUse
+    version: int
+    problems: tuple[str, ...]
+    diagnostic: Diagnostic
+    comes_with_next_version: bool
+    """No version ever had it, and the files let the next one have it: what was added has only to be run."""
+
+
+def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterator[Outdated]:
+    """The versions that a run of a project would read, as far as they lack what its plan uses, whatever the period.
+
+    What counts is the version itself: files of other periods that it carries over may be older and are left to runs.
+    """
+    for use, place in _reads_with_places(plan, project):
+        versions = record.versions(use.dataset_id) if use.resolver_id is None else ()
+        wanted = (each for each in versions if use.pinned_version in {None, each.version})
+        version = next(wanted, None)
+        needed = columns_that_matter(plan, use)
+        problems = [] if version is None else missing_and_retyped(needed, version.columns)
+        if version is not None and problems:
+            problem = _told(plan, use, version, problems, _last_that_fits(versions, needed))
+            yield Outdated(
+                use,
+                version.version,
+                tuple(problems),
+                DATASET_CONFLICT.at(place, problem=problem),
+                # A plan takes the columns of an unpinned dataset from the project that registers it, as it is written.
+                use.pinned_version is None and _newest_that_fits(versions, needed) is None,
+            )
+
+
+def remedy(outdated: Outdated, reader: str, projects: Sequence[Project], record: OnRecord) -> str:
+    """What has to run before a reader whose columns come with the next version of a dataset."""
+    name = outdated.use.dataset_id
+    lack = " and ".join(outdated.problems)
+    said = f'version {outdated.version} of the dataset "{name}" {lack}, which the project "{reader}" uses'
+    writer = next((each.id for each in projects if name in _registered_by(each)), None)
+    if writer is None:
+        return f"{said}; run the project that registers it first"
+    needs_activation = not _registers_now(record.active_plan(writer), outdated)
+    first = f"`clew activate {writer}`, then `clew run {writer}`" if needs_activation else f"`clew run {writer}`"
+    return f"{said}; the next version will have it: {first}, before `clew run {reader}`"
+
+
+def _registered_by(project: Project) -> list[str | None]:
+    return [each.arguments.register_as_dataset for each in project.operations if isinstance(each, Output)]
+
+
+def _registers_now(active: str | None, outdated: Outdated) -> bool:
+    """Whether the version of a project that runs writes what is missing; one that never ran is activated by its run."""
+    if active is None:
+        return True
+    plan, name = plan_from_json(json.loads(active)), outdated.use.dataset_id
+    if not any(isinstance(step, OutputStep) and step.registers == name for step in plan.steps):
+        return False
+    offered = {column.name: column.type for column in registered_use(plan, name).columns}
+    return all(offered.get(column.name) == column.type for column in outdated.use.columns)
+
+
+def _reads_with_places(plan: Plan, project: Project) -> Iterator[tuple[DatasetUse, Span | None]]:
+    yield plan.input, project.place("input_dataset")
+    for step in plan.steps:
+        if isinstance(step, UpdateStep):
+            yield from ((join.dataset, step.place) for join in step.joins)
+        elif isinstance(step, AppendStep):
+            yield step.source, step.place
+
+
+def _told(plan: Plan, use: DatasetUse, version: Offer, problems: Sequence[str], fitting: str) -> str:
+    said = f'version {version.version} of the dataset "{use.dataset_id}" {" and ".join(problems)}'
+    return f'{said}, which the project "{plan.name}" uses; {fitting}'
+
+
+def _newest_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> Offer | None:
+    return next((each for each in versions if not missing_and_retyped(needed, each.columns)), None)
+
+
+def _last_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> str:
+    fitting = _newest_that_fits(versions, needed)
+    return "no version has what it needs" if fitting is None else f"version {fitting.version} was the last that fits"
+
+
+def broken_by(plan: Plan, projects: Sequence[Project], record: OnRecord) -> Iterator[Diagnostic]:
+    """What the active versions of other projects would miss, once this plan registers its datasets."""
+    for step in plan.steps:
+        if not isinstance(step, OutputStep) or step.registers is None:
+            continue
+        offered = [(column.name, str(column.type)) for column in registered_use(plan, step.registers).columns]
+        for user, use in _users_of(step.registers, plan.name, projects, record):
+            problems = missing_and_retyped(columns_that_matter(user, use), offered)
+            if problems:
+                newest = record.versions(step.registers)
+                since = f" since its version {newest[0].version}" if newest else ""
+                problem = (
+                    f'the next version of the dataset "{step.registers}" {" and ".join(problems)}, which the active'
+                )
+                problem = f'{problem} project "{user.name}" uses{since}'
+                yield DATASET_CONFLICT.at(step.place, problem=problem)
+
+
+def _users_of(
+    dataset: str, writer: str, projects: Sequence[Project], record: OnRecord
+) -> Iterator[tuple[Plan, DatasetUse]]:
+    for project in projects:
+        active = record.active_plan(project.id)
+        if active is None or project.id == writer:
+            continue
+        plan = plan_from_json(json.loads(active))
+        for use in datasets_read(plan):
+            if use.dataset_id == dataset and use.resolver_id is None and use.pinned_version is None:
+                yield plan, use
+                break

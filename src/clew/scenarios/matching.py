@@ -1,0 +1,266 @@
+"""Expected rows against the rows that came out.
+
+Expected changes against the trace.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+from clew.definitions import ExpectedOutput, ExpectedTrace, Match, Scenario
+from clew.trace.reader import RunTrace
+from clew.trace.records import Diff, State, StepRecord
+
+Row = Mapping[str, object]
+
+_SYSTEM = frozenset({"_row_id", "_period", "_labels", "_deleted", "_trace_id"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One way in which an output is not what was expected."""
+
+    kind: str
+    """missing row, extra row, value mismatch, missing column, extra column, order, trace or error."""
+    where: str
+    expected: Row | None = None
+    actual: Row | None = None
+    columns: tuple[str, ...] = ()
+    message: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `test --json`."""
+        return {
+            "kind": self.kind,
+            "where": self.where,
+            "expected": _plain(self.expected),
+            "actual": _plain(self.actual),
+            "columns": list(self.columns),
+            "message": self.message,
+        }
+
+
+def compare(where: str, expected: ExpectedOutput, actual: Sequence[Row], columns: Sequence[str]) -> list[Mismatch]:
+    """What is different. Values compare by what they are, not by how they are written: 15000.00 is 15000.
+
+    System columns count only where an expected row names them.
+    """
+    problems = _column_problems(where, expected, columns)
+    if problems:
+        return problems
+    if expected.ordered:
+        return _in_order(where, expected, actual)
+    return _in_any_order(where, expected, actual)
+
+
+def _column_problems(where: str, expected: ExpectedOutput, columns: Sequence[str]) -> list[Mismatch]:
+    named = dict.fromkeys(name for row in expected.rows for name in row)
+    missing = tuple(name for name in named if name not in columns)
+    found = []
+    if missing:
+        found.append(Mismatch("missing column", where, columns=missing))
+    if expected.match is Match.EXACT and expected.rows:
+        extra = tuple(name for name in columns if name not in named and name not in _SYSTEM)
+        if extra:
+            found.append(Mismatch("extra column", where, columns=extra))
+    return found
+
+
+def _in_order(where: str, expected: ExpectedOutput, actual: Sequence[Row]) -> list[Mismatch]:
+    found = list[Mismatch]()
+    for index, row in enumerate(expected.rows):
+        if index >= len(actual):
+            found.append(Mismatch("missing row", where, expected=row))
+        else:
+            different = _differing(row, actual[index])
+            if different:
+                found.append(Mismatch("value mismatch", f"{where}, row {index + 1}", row, actual[index], different))
+    if expected.match is Match.EXACT:
+        found += [Mismatch("extra row", where, actual=row) for row in actual[len(expected.rows) :]]
+    return found
+
+
+def _in_any_order(where: str, expected: ExpectedOutput, actual: Sequence[Row]) -> list[Mismatch]:
+    """Equal rows are paired first; what is left over is paired with the nearest, to show the columns that differ."""
+    left: list[Row] = list(actual)
+    unmatched = list[Row]()
+    for row in expected.rows:
+        match = next((index for index, other in enumerate(left) if not _differing(row, other)), None)
+        if match is None:
+            unmatched.append(row)
+        else:
+            left.pop(match)
+    found = list[Mismatch]()
+    for missing in unmatched:
+        near = min(range(len(left)), key=lambda index: len(_differing(missing, left[index])), default=None)
+        if near is not None and 2 * len(_differing(missing, left[near])) <= len(missing):
+            other = left.pop(near)
+            found.append(Mismatch("value mismatch", where, missing, other, _differing(missing, other)))
+        else:
+            found.append(Mismatch("missing row", where, expected=missing))
+    if expected.match is Match.EXACT:
+        found += [Mismatch("extra row", where, actual=row) for row in left]
+    return found
+
+
+def _differing(expected: Row, actual: Row) -> tuple[str, ...]:
+    return tuple(name for name, value in expected.items() if not same_value(value, actual.get(name)))
+
+
+def same_value(expected: object, actual: object) -> bool:
+    """Whether two values are the same by type: numbers by value, dates by day, texts to the letter."""
+    if expected is None or actual is None:
+        return expected is actual
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return expected is actual
+    if isinstance(actual, float):
+        return isinstance(expected, int | float | Decimal) and Decimal(repr(actual)) == Decimal(str(expected))
+    if isinstance(actual, int | Decimal):
+        return isinstance(expected, int | Decimal | float) and Decimal(str(expected)) == Decimal(actual)
+    if isinstance(actual, datetime):
+        return _moment(expected) == actual
+    if isinstance(actual, date):
+        return str(expected) == actual.isoformat()
+    return expected == actual or (isinstance(expected, date) and expected.isoformat() == actual)
+
+
+def _moment(value: object) -> datetime | None:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - timestamps of rows have no zone
+    try:
+        return datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+
+
+def _plain(row: Row | None) -> dict[str, object] | None:
+    if row is None:
+        return None
+    return {
+        name: value if value is None or isinstance(value, bool | int | float | str) else str(value)
+        for name, value in row.items()
+    }
+
+
+LOADING = 0
+_ALL = 1_000_000
+"""More rows than a scenario has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a step did to one row."""
+
+    change_type: str
+    before: State
+    after: State
+    diff: Mapping[str, Diff]
+
+    def is_of(self, wanted: Row) -> bool:
+        """Whether the row has these values, as it is after the step or as it was before it."""
+        return _has(self.after, wanted) or _has(self.before, wanted)
+
+
+def trace_mismatches(scenario: Scenario, trace: RunTrace) -> list[Mismatch]:
+    """What the trace lacks of the changes that a scenario expects."""
+    known = {LOADING, *(step.seq for step in trace.plan.steps)}
+    found = list[Mismatch]()
+    changes = dict[int, list[_Change]]()
+    for expected in scenario.expected_trace:
+        seq = expected.operation_seq
+        if seq not in known:
+            found.append(Mismatch("trace", f"step {seq}", message=f"the project has no operation with seq {seq}"))
+            continue
+        if seq not in changes:
+            changes[seq] = _loaded(trace) if seq == LOADING else _changes(trace, seq)
+        found += _compare(expected, changes[seq])
+    return found
+
+
+def _loaded(trace: RunTrace) -> list[_Change]:
+    return [
+        _Change("created", {}, row.state, _new(row.state)) for row in trace.search(None, at=LOADING, limit=_ALL).rows
+    ]
+
+
+def _changes(trace: RunTrace, seq: int) -> list[_Change]:
+    records = trace.step_rows(seq, limit=_ALL).records
+    if not records:
+        return []
+    states = {row.row_id: row.state for row in trace.search(None, at=seq, limit=_ALL).rows}
+    return [_change(record, states[record.row_id]) for record in records]
+
+
+def _change(record: StepRecord, after: State) -> _Change:
+    match record.change_type:
+        case "created":
+            return _Change("created", {}, after, _new(after))
+        case "deleted":
+            return _Change("deleted", after, after, {"_deleted": Diff(old=False, new=True)})
+        case "updated":
+            old, new = record.before or {}, record.after or {}
+            diff = {name: Diff(old.get(name), value) for name, value in new.items()}
+            return _Change("updated", {**after, **old}, after, diff)
+
+
+def _new(state: State) -> dict[str, Diff]:
+    return {name: Diff(None, value) for name, value in state.items()}
+
+
+def _compare(expected: ExpectedTrace, changes: list[_Change]) -> list[Mismatch]:
+    """Nothing, or the reason why no row has the expected change: no such row, another kind of change, other values."""
+    where = f"trace of step {expected.operation_seq}"
+    rows = [change for change in changes if change.is_of(expected.row_match)]
+    if not rows:
+        touched = f"it touched {len(changes)} others" if changes else "it touched none"
+        message = f"no row was {expected.change_type} that has these values; {touched}"
+        return [Mismatch("trace", where, expected=expected.row_match, message=message)]
+    kinds = {change.change_type for change in rows}
+    same_kind = [change for change in rows if change.change_type == expected.change_type]
+    if not same_kind:
+        message = f"the row was {' and '.join(sorted(kinds))}, not {expected.change_type}"
+        return [Mismatch("trace", where, expected=expected.row_match, message=message)]
+    wrong = [_wrong_columns(expected, change) for change in same_kind]
+    fewest = min(range(len(wrong)), key=lambda index: len(wrong[index]))
+    if not wrong[fewest]:
+        return []
+    columns = wrong[fewest]
+    diffs = same_kind[fewest].diff
+    return [
+        Mismatch(
+            "trace",
+            where,
+            expected={
+                name: _arrow(expected.expected_diff[name].old, expected.expected_diff[name].new) for name in columns
+            },
+            actual={
+                name: _arrow(diffs[name].old, diffs[name].new) if name in diffs else "unchanged" for name in columns
+            },
+            columns=columns,
+        )
+    ]
+
+
+def _wrong_columns(expected: ExpectedTrace, change: _Change) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, diff in expected.expected_diff.items()
+        if name not in change.diff
+        or not same_value(diff.old, change.diff[name].old)
+        or not same_value(diff.new, change.diff[name].new)
+    )
+
+
+def _arrow(old: object, new: object) -> str:
+    return f"{_shown(old)} -> {_shown(new)}"
+
+
+def _shown(value: object) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _has(state: State, wanted: Row) -> bool:
+    return bool(state) and all(name in state and same_value(value, state[name]) for name, value in wanted.items())

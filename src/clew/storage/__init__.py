@@ -1,0 +1,1 @@
+"""Where managed things lie: parts of runs, plans, and the files that hold them."""

@@ -1,0 +1,175 @@
+"""The files of a run, read with care: a file that is not as it was written is named, and nothing is read from it."""
+
+# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.trace import DAMAGED_TRACE
+from clew.events.values import sha256_of_file
+from clew.storage.parts import ORDINAL, Part, PartFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_BATCH = 1 << 13
+_ALWAYS_VERIFIED = 1 << 20
+"""Bytes of a file up to which its content is compared with what was written whenever it is first read: it takes a
+millisecond. In larger files the checksums of pages guard the lookup of rows, and `verify` everything."""
+
+
+def damaged(file: PartFile, problem: str) -> UserError:
+    """The error that names a damaged file."""
+    return UserError(DAMAGED_TRACE.anywhere(file=file.path, problem=problem))
+
+
+class TraceFiles:
+    """Parquet files below a storage root. What their footers say is remembered, since files never change."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._footers: dict[str, pq.FileMetaData] = {}
+        self._ranges: dict[str, list[tuple[int, int] | None]] = {}
+
+    def path(self, file: PartFile) -> Path:
+        """Where a file lies."""
+        return self._root / file.path
+
+    def footer(self, file: PartFile) -> "pq.FileMetaData":
+        """The footer of a file that has the size and the rows that it was written with."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            size = self.path(file).stat().st_size
+        except OSError as error:
+            raise damaged(file, error.strerror or str(error)) from error
+        if size != file.size:
+            raise damaged(file, f"it has {size:,} bytes, {file.size:,} were written")
+        if file.path not in self._footers:
+            try:
+                footer = pq.read_metadata(self.path(file))
+            except (pa.ArrowException, OSError) as error:
+                raise damaged(file, str(error)) from error
+            if footer.num_rows != file.rows:
+                raise damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
+            if file.size <= _ALWAYS_VERIFIED:
+                self._require_content(file)
+            self._footers[file.path] = footer
+        return self._footers[file.path]
+
+    def columns(self, file: PartFile) -> frozenset[str]:
+        """The columns that a file has."""
+        return frozenset(self.footer(file).schema.names)
+
+    def row(self, file: PartFile, position: int, columns: Sequence[str]) -> "pa.Table":
+        """The row at a position, as a table of one row."""
+        footer = self.footer(file)
+        for group in range(footer.num_row_groups):
+            rows = footer.row_group(group).num_rows
+            if position < rows:
+                return self._row_at(file, group, position, columns)
+            position -= rows
+        raise IndexError(position)
+
+    def row_with(self, file: PartFile, ordinal: int, columns: Sequence[str]) -> "pa.Table | None":
+        """The row of changes that has an ordinal. Only row groups that can hold it are read."""
+        for group, bounds in enumerate(self._ordinals(file)):
+            if bounds is not None and not bounds[0] <= ordinal <= bounds[1]:
+                continue
+            found = _position(self._read(file, group, [ORDINAL])[ORDINAL], ordinal)
+            if found is not None:
+                return self._row_at(file, group, found, columns)
+        return None
+
+    def _ordinals(self, file: PartFile) -> list[tuple[int, int] | None]:
+        """The least and the greatest ordinal in each row group, None where the file does not say."""
+        footer = self.footer(file)
+        if file.path not in self._ranges:
+            column = footer.schema.names.index(ORDINAL)
+            statistics = [footer.row_group(group).column(column).statistics for group in range(footer.num_row_groups)]
+            self._ranges[file.path] = [
+                (each.min, each.max) if each is not None and each.has_min_max else None for each in statistics
+            ]
+        return self._ranges[file.path]
+
+    def _row_at(self, file: PartFile, group: int, position: int, columns: Sequence[str]) -> "pa.Table":
+        """A row of a row group. What lies behind it is not decoded."""
+        import pyarrow as pa
+
+        with self._opened(file) as opened:
+            for batch in opened.iter_batches(_BATCH, row_groups=[group], columns=list(columns)):
+                if position < batch.num_rows:
+                    return pa.Table.from_batches([batch.slice(position, 1)])
+                position -= batch.num_rows
+        raise damaged(file, "a row group has fewer rows than its footer says")
+
+    def _read(self, file: PartFile, group: int, columns: Sequence[str]) -> "pa.Table":
+        with self._opened(file) as opened:
+            return opened.read_row_group(group, columns=list(columns))
+
+    @contextmanager
+    def _opened(self, file: PartFile) -> "Iterator[pq.ParquetFile]":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        footer = self.footer(file)
+        try:
+            with pq.ParquetFile(self.path(file), metadata=footer, page_checksum_verification=True) as opened:
+                yield opened
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(file, str(error)) from error
+
+    def first_unreadable(self, files: Iterable[PartFile]) -> UserError | None:
+        """What is wrong with the first of these files that cannot be read as a whole."""
+        for file in files:
+            try:
+                footer = self.footer(file)
+                for group in range(footer.num_row_groups):
+                    self._read(file, group, footer.schema.names)
+            except UserError as error:
+                return error
+        return None
+
+    def verify(self, parts: Iterable[Part]) -> None:
+        """Compare every byte of the files of parts with what was written. Raises UserError for all that differ."""
+        problems = list[UserError]()
+        for file in {file.path: file for part in parts for file in part.files}.values():
+            try:
+                self.footer(file)
+                self._require_content(file)
+            except UserError as error:
+                problems.append(error)
+        if problems:
+            raise UserError(*(error.diagnostic for error in problems))
+
+    def _require_content(self, file: PartFile) -> None:
+        try:
+            digest = sha256_of_file(self.path(file))
+        except OSError as error:
+            raise damaged(file, error.strerror or str(error)) from error
+        if digest != file.sha256:
+            raise damaged(file, "its content is not what was written")
+
+
+def _position(ordinals: "pa.ChunkedArray", ordinal: int) -> int | None:
+    """Where an ordinal stands. They ascend as a rule, and where they do not, all of them are looked at.
+
+    What Arrow has for this imports pandas, where it is installed, which takes longer than everything else here.
+    """
+    before = 0
+    for chunk in ordinals.chunks:
+        values = memoryview(chunk.buffers()[1]).cast("q")[chunk.offset : chunk.offset + len(chunk)]
+        found = bisect_left(values, ordinal)
+        if found < len(values) and values[found] == ordinal:
+            return before + found
+        with suppress(ValueError):
+            return before + array("q", values).index(ordinal)
+        before += len(chunk)
+    return None

@@ -1,0 +1,269 @@
+"""The parts of a run: what lies in their files, and the description beside them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal, cast, get_args
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.trace import DAMAGED_TRACE, NEWER_TRACE_LAYOUT
+
+LAYOUT_VERSION = 3
+"""A reader refuses what a newer Clew wrote with a higher one.
+
+Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change.
+"""
+
+PART_FILE = "part.json"
+
+ORDINAL = "__ordinal"
+SOURCE_FILE = "__source_file"
+SOURCE_LINE = "__source_line"
+ORIGIN = "__origin"
+"""In the files of a registered dataset: the ordinal that a row had in the run that registered it."""
+TRACE_ID = "_trace_id"
+"""The trace id of a row where a file holds it: in registered datasets, and of rows that were appended as they were."""
+PARENTS = "__parents"
+"""In the files of summary rows that were written with their links: the trace ids of the rows behind each, ascending."""
+_GROUP_KEY = "__key"
+DELETED_MASK = 1
+"""The mask of a deleting step."""
+
+MASK_BITS = 62
+
+
+def mask_column(seq: int, word: int = 0) -> str:
+    """The column that says which assignments of a step changed the row; NULL where none did, or where a value tells."""
+    return f"__s{seq}_m" if word == 0 else f"__s{seq}_m{word}"
+
+
+def after_column(seq: int, position: int) -> str:
+    """The column with the value that an assignment gave, by its position in the step."""
+    return f"__s{seq}_a{position}"
+
+
+def in_mask(word: int | None, position: int) -> bool:
+    """Whether the word of a mask that the assignment at a position belongs to has its bit."""
+    return word is not None and bool(word >> position % MASK_BITS & 1)
+
+
+def group_key_column(position: int) -> str:
+    """In the files of rows summed up from another dataset: a key as groups had it, by its place among the keys.
+
+    Only for keys that lose something by the type of the column that they go to.
+    """
+    return f"{_GROUP_KEY}{position}"
+
+
+def mask_words(assignments: int) -> int:
+    """How many mask columns a step with so many assignments has."""
+    return max(1, -(-assignments // MASK_BITS))
+
+
+_SEQUENCE_BITS = 12
+_NODE_BITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class IdBlock:
+    """The trace ids of a file's rows as arithmetic on their positions: consecutive ticks of one node.
+
+    A tick is a trace id without its node bits, which stand above the lowest twelve.
+    """
+
+    node_id: int
+    first_tick: int
+
+    def trace_id(self, position: int) -> int:
+        """The id of the row at a position of the file."""
+        tick = self.first_tick + position
+        high, low = tick >> _SEQUENCE_BITS, tick & (1 << _SEQUENCE_BITS) - 1
+        return (high << _NODE_BITS | self.node_id) << _SEQUENCE_BITS | low
+
+    def position(self, trace_id: int) -> int | None:
+        """The position of the row that would have an id, None where the id is of another node or of earlier ticks."""
+        high, low = trace_id >> _SEQUENCE_BITS, trace_id & (1 << _SEQUENCE_BITS) - 1
+        if high & (1 << _NODE_BITS) - 1 != self.node_id:
+            return None
+        position = (high >> _NODE_BITS << _SEQUENCE_BITS | low) - self.first_tick
+        return position if position >= 0 else None
+
+
+CARRIED: Literal["carried"] = "carried"
+"""Said of a file whose rows hold their trace ids in a column of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """A Parquet file of a part. Files of input and created parts have ordinals, which make those of their rows."""
+
+    path: str
+    """Relative to the storage root of the environment."""
+    rows: int
+    size: int
+    sha256: str
+    ordinal: int | None = None
+    ids: IdBlock | Literal["carried"] | None = None
+    """Which trace ids its rows have; None where they have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracedStep:
+    """A narrow step of a changes part: its columns in the order of the mask bits, none for a deletion."""
+
+    seq: int
+    kind: Literal["update", "delete"]
+    columns: tuple[str, ...]
+
+
+def mask_columns(step: TracedStep) -> list[str]:
+    """The masks of a step in the file of its part."""
+    return [mask_column(step.seq, word) for word in range(mask_words(len(step.columns)))]
+
+
+def change_columns(step: TracedStep) -> list[str]:
+    """All columns of a step in the file of its part."""
+    return mask_columns(step) + [after_column(step.seq, position) for position in range(len(step.columns))]
+
+
+PartKind = Literal["input", "created", "changes", "links"]
+
+Lineage = Literal["links", "window", "continues"]
+"""How created rows lead to those behind them: by ids stored with them, by what their step and keys say, or not at all
+since they keep the ids of the rows that they were appended from."""
+LINEAGE = "lineage"
+"""The detail of a created part that says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A folder of Parquet files with one role."""
+
+    kind: PartKind
+    name: str
+    """The dataset of an input, the seq of created rows, first and last seq of changes."""
+    files: tuple[PartFile, ...]
+    columns: tuple[tuple[str, str], ...]
+    """Data columns and their types; for changes the state columns, where the part holds the state."""
+    seq: int = 0
+    """The step after which the rows exist, or the last step of changes."""
+    steps: tuple[TracedStep, ...] = ()
+    details: Mapping[str, str | int | None] | None = None
+    """For an input: dataset, version, source description. For created rows: how they were made."""
+    version: int = LAYOUT_VERSION
+
+
+def part_to_json(part: Part) -> dict[str, object]:
+    """The part as plain data for `json.dumps`."""
+    data = asdict(part)
+    data["details"] = None if part.details is None else dict(part.details)
+    return data
+
+
+def part_from_json(data: object, file: str) -> Part:
+    """The part that `part_to_json` wrote. `file` is where it was read, for messages.
+
+    Raises UserError where a newer Clew wrote it, and where it is no part.
+    """
+    version = data.get("version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > LAYOUT_VERSION:
+        raise UserError(NEWER_TRACE_LAYOUT.anywhere(file=file, found=version, known=LAYOUT_VERSION))
+    try:
+        return _part(data)
+    except (KeyError, TypeError, ValueError) as error:
+        problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(DAMAGED_TRACE.anywhere(file=file, problem=problem)) from None
+
+
+def _part(data: object) -> Part:
+    record = _record(data, Part)
+    return Part(
+        kind=cast("PartKind", _one_of(record["kind"], get_args(PartKind))),
+        name=_text(record["name"]),
+        files=tuple(_file(each) for each in _list(record["files"])),
+        columns=tuple(_pair(each) for each in _list(record["columns"])),
+        seq=_number(record["seq"]),
+        steps=tuple(_step(each) for each in _list(record["steps"])),
+        details=_details(record["details"]),
+        version=_number(record["version"]),
+    )
+
+
+def _file(data: object) -> PartFile:
+    record = _record(data, PartFile)
+    ordinal = record["ordinal"]
+    return PartFile(
+        path=_text(record["path"]),
+        rows=_number(record["rows"]),
+        size=_number(record["size"]),
+        sha256=_text(record["sha256"]),
+        ordinal=None if ordinal is None else _number(ordinal),
+        ids=_ids(record.get("ids")),
+    )
+
+
+def _ids(data: object) -> IdBlock | Literal["carried"] | None:
+    if data is None or data == CARRIED:
+        return CARRIED if data else None
+    record = _record(data, IdBlock)
+    return IdBlock(_number(record["node_id"]), _number(record["first_tick"]))
+
+
+def _step(data: object) -> TracedStep:
+    record = _record(data, TracedStep)
+    columns = tuple(_text(each) for each in _list(record["columns"]))
+    if _one_of(record["kind"], ("update", "delete")) == "update":
+        return TracedStep(_number(record["seq"]), "update", columns)
+    return TracedStep(_number(record["seq"]), "delete", columns)
+
+
+def _pair(data: object) -> tuple[str, str]:
+    name, type_ = _list(data)
+    return _text(name), _text(type_)
+
+
+def _details(data: object) -> dict[str, str | int | None] | None:
+    if data is None:
+        return None
+    if not isinstance(data, dict):
+        raise TypeError(f"expected details, found {_shown(data)}")
+    for value in data.values():
+        if value is not None and not isinstance(value, str | int):
+            raise TypeError(f"expected a text or a number, found {_shown(value)}")
+    return data
+
+
+def _record(data: object, declared: type[Part | PartFile | TracedStep | IdBlock]) -> dict[str, object]:
+    if not isinstance(data, dict):
+        raise TypeError(f"expected {declared.__name__}, found {_shown(data)}")
+    unknown = data.keys() - declared.__dataclass_fields__.keys()
+    if unknown:
+        raise ValueError(f"{declared.__name__} has no {', '.join(sorted(unknown))}")
+    return data
+
+
+def _one_of(data: object, allowed: tuple[str, ...]) -> str:
+    if not isinstance(data, str) or data not in allowed:
+        raise ValueError(f"{_shown(data)} is none of {', '.join(allowed)}")
+    return data
+
+
+def _list(data: object) -> list[object]:
+    if not isinstance(data, list | tuple):
+        raise TypeError(f"expected a list, found {_shown(data)}")
+    return list(data)
+
+
+def _text(data: object) -> str:
+    if not isinstance(data, str):
+        raise TypeError(f"expected a text, found {_shown(data)}")
+    return data
+
+
+def _number(data: object) -> int:
+    if not isinstance(data, int) or isinstance(data, bool) or data < 0:
+        raise TypeError(f"expected a number, found {_shown(data)}")
+    return data
+
+
+def _shown(data: object) -> str:
+    return repr(data)[:80]

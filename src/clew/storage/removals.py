@@ -1,0 +1,99 @@
+"""What can be let go: one thing, and the protocol of those who know about things that get old.
+
+What was removed, by whom and why: lines of JSON below the storage root, which are only ever added to.
+"""
+
+import json
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Removable:
+    """A thing that nobody needs."""
+
+    kind: str
+    """run, dataset-version, leftover, or what a collectable calls its things."""
+    name: str
+    reason: str
+    size: int
+    """Bytes that its removal frees."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `gc --json`."""
+        return {"kind": self.kind, "name": self.name, "reason": self.reason, "bytes": self.size}
+
+
+class Collectable(Protocol):
+    """A kind of thing beside runs that gets old, such as captures. It says what may go, and takes it away."""
+
+    @property
+    def kind(self) -> str:
+        """What its things are called; `run`, `dataset-version` and `leftover` are taken."""
+        ...
+
+    def expired(self, now: datetime, without_runs: Collection[str]) -> Sequence[Removable]:
+        """What may go, once these runs are gone too."""
+        ...
+
+    def remove(self, thing: Removable) -> None:
+        """Take one of them away. Doing it again changes nothing."""
+        ...
+
+
+_FILE = "removals.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalRecord:
+    """A thing that was removed."""
+
+    at: datetime
+    by: str
+    environment: str
+    thing: Removable
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `gc --history --json`, and of the lines."""
+        return {"at": self.at.isoformat(), "by": self.by, "environment": self.environment, **self.thing.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The record of removals below a storage root. It also tells which runs were there and are gone."""
+
+    storage_root: Path
+
+    def add(self, record: RemovalRecord) -> None:
+        """Write a line, and be sure that it is on the disk before anything else happens."""
+        self.storage_root.mkdir(parents=True, exist_ok=True)
+        line = json.dumps(record.to_json(), ensure_ascii=False) + "\n"
+        with (self.storage_root / _FILE).open("ab") as file:
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def records(self, environment: str) -> list[RemovalRecord]:
+        """What was removed in an environment, newest first."""
+        return [record for record in self._read() if record.environment == environment][::-1]
+
+    def removed_runs(self) -> frozenset[str]:
+        """The runs that are gone, of every environment that shares the storage root."""
+        return frozenset(record.thing.name for record in self._read() if record.thing.kind == "run")
+
+    def _read(self) -> Iterator[RemovalRecord]:
+        """All lines that are whole: the last one may have been cut short when a machine died."""
+        path = self.storage_root / _FILE
+        if not path.is_file():
+            return
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                data = json.loads(line)
+                thing = Removable(data["kind"], data["name"], data["reason"], int(data["bytes"]))
+                yield RemovalRecord(datetime.fromisoformat(data["at"]), data["by"], data["environment"], thing)
+            except (ValueError, KeyError, TypeError):
+                continue

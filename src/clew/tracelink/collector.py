@@ -1,0 +1,393 @@
+"""Datagrams on their way from the network to the store: as many as there is room for, in order.
+
+What became of what came to a collector.
+Where a collector listens and how it works.
+Datagrams read into what the store keeps of them.
+The thread of a collector that writes.
+Receives datagrams and hands them to the thread that writes.
+"""
+
+import contextlib
+import ipaddress
+import logging
+import socket
+import struct
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType, TracebackType
+from typing import Final, Self
+
+from clew.diagnostics import ClewError, TransientFailure, UserError
+from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE, INVALID_STAGE, REMOTE_NOT_ALLOWED
+from clew.tracelink.emitter import Address
+from clew.tracelink.frame_descriptor import FrameFields
+from clew.tracelink.ids import UNTRACED
+from clew.tracelink.link_set import LinkSetFields
+from clew.tracelink.records import TraceBatch, TraceWriter
+from clew.tracelink.stream import SkipCounts, read_batch
+
+Received = tuple[bytes, int]
+"""A datagram, and when it came in nanoseconds since 1970."""
+
+
+class DatagramBuffer:
+    """Between one thread that receives and one that writes. What does not fit is refused, never waited for."""
+
+    def __init__(self, capacity_bytes: int) -> None:
+        self._capacity = capacity_bytes
+        self._datagrams: deque[Received] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+
+    def put(self, datagram: bytes, received_ns: int) -> bool:
+        """Take a datagram in; False where there is no room."""
+        with self._changed:
+            if self._bytes + len(datagram) > self._capacity:
+                return False
+            self._datagrams.append((datagram, received_ns))
+            self._bytes += len(datagram)
+            if len(self._datagrams) == 1:
+                self._changed.notify()
+            return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there is something, for no longer than so many seconds; whether there is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: bool(self._datagrams), seconds)
+
+    def take(self, at_most_bytes: int) -> Sequence[Received]:
+        """The oldest datagrams, up to about so many bytes."""
+        taken: list[Received] = []
+        size = 0
+        with self._changed:
+            while self._datagrams and size < at_most_bytes:
+                taken.append(self._datagrams.popleft())
+                size += len(taken[-1][0])
+            self._bytes -= size
+        return taken
+
+
+@dataclass(slots=True, kw_only=True)
+class CollectorCounts:
+    """Each thread of a collector counts on its own, and the sum tells of all.
+
+    Of the messages received every one is untraced, dropped, or made of records that were written or known.
+    """
+
+    datagrams: int = 0
+    """Datagrams received."""
+    frames: int = 0
+    """FrameDescriptors received."""
+    link_sets: int = 0
+    """TraceLinkSets received."""
+    bad: int = 0
+    """Messages that break a rule, and bytes that are no message."""
+    unknown_schema: int = 0
+    """Datagrams left at a message of a schema or a template that is not ours."""
+    untraced: int = 0
+    """Frames without a trace id, of which nothing is kept."""
+    dropped: int = 0
+    """Messages given up, since the store was away for longer than there was room."""
+    overrun: int = 0
+    """Datagrams that the system gave up before they were received, where it tells."""
+    written: int = 0
+    """Records new in the store: frames, and links one by one."""
+    known: int = 0
+    """Records that the store had already."""
+    transactions: int = 0
+    """Transactions that succeeded."""
+    failures: int = 0
+    """Transactions that did not. What they held was tried again."""
+
+    @property
+    def received(self) -> int:
+        """Messages received."""
+        return self.frames + self.link_sets
+
+    def __add__(self, other: "CollectorCounts") -> "CollectorCounts":
+        return CollectorCounts(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def to_json(self) -> dict[str, int]:
+        """All counts."""
+        return {"received": self.received} | {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+_LARGEST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectorSettings:
+    """How a collector works."""
+
+    batch_ms: int = 50
+    """How long a transaction gathers what comes."""
+    buffer_bytes: int = 64 << 20
+    """How much waits while the store is slow or away."""
+    flush_s: float = 10.0
+    """How long the end waits for a store that is away."""
+    stages: Mapping[int, int] = field(default_factory=dict)
+    """Which stage publishes a stream, by stream; one that is not named is that of the stage with its number."""
+
+
+def stages_of(texts: Sequence[str]) -> dict[int, int]:
+    """The stages that `STREAM=STAGE` texts name, by stream."""
+    found = dict[int, int]()
+    for text in texts:
+        stream, equals, stage = text.partition("=")
+        if not (equals and stream.isdecimal() and stage.isdecimal() and int(stream) < 2**32 and int(stage) < 2**63):
+            raise UserError(INVALID_STAGE.anywhere(text=text))
+        found[int(stream)] = int(stage)
+    return found
+
+
+def reason_of(error: Exception) -> str:
+    """What an operating system says, without its number."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return (said or str(error)).lower()
+
+
+def bind_address(text: str, *, allow_remote: bool) -> Address:
+    """The address that `HOST:PORT` names. One that other machines reach has to be allowed: senders are not asked who
+    they are."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal():
+        raise UserError(ADDRESS_UNUSABLE.anywhere(address=text, reason="it is not of the form HOST:PORT"))
+    if int(port) > _LARGEST_PORT:
+        raise UserError(ADDRESS_UNUSABLE.anywhere(address=text, reason=f"ports go up to {_LARGEST_PORT}"))
+    try:
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise UserError(ADDRESS_UNUSABLE.anywhere(address=text, reason=reason_of(error))) from error
+    places = [str(place[0]) for *_, place in found]
+    if not allow_remote and not all(ipaddress.ip_address(p.partition("%")[0]).is_loopback for p in places):
+        raise UserError(REMOTE_NOT_ALLOWED.anywhere(address=text))
+    return places[0], int(port)
+
+
+_EACH_ITS_OWN: Final[Mapping[int, int]] = MappingProxyType({})
+
+
+def read_datagrams(
+    received: Iterable[Received], counts: CollectorCounts, stages: Mapping[int, int] = _EACH_ITS_OWN
+) -> TraceBatch:
+    """The frames and links of datagrams. A frame without a time of its own has that of its arrival.
+
+    Messages name streams and no stages: a stream is that of the stage with the same number, unless `stages` says which
+    one publishes it.
+    """
+    batch, skips = TraceBatch(), SkipCounts()
+    frames: list[FrameFields] = []
+    link_sets: list[LinkSetFields] = []
+    keep_frame, keep_links, stage_of = batch.frames.append, batch.links.extend, stages.get
+    for datagram, received_ns in received:
+        read_batch(datagram, frames, link_sets, skips)
+        for stream_id, epoch, seq, timestamp_ns, _, trace_id, _ in frames:
+            if trace_id == UNTRACED:
+                counts.untraced += 1
+            else:
+                t_ns = received_ns if timestamp_ns is None else timestamp_ns
+                keep_frame((stream_id, epoch, seq, stage_of(stream_id, stream_id), t_ns, trace_id, 0))
+        for _, _, _, trace_id, parents, _ in link_sets:
+            keep_links([(trace_id, parent) for parent in parents])
+        counts.frames += len(frames)
+        counts.link_sets += len(link_sets)
+        frames.clear()
+        link_sets.clear()
+    _count_skips(skips, counts)
+    return batch
+
+
+def count_messages(datagram: bytes, counts: CollectorCounts) -> int:
+    """Count the messages of a datagram that is not kept."""
+    frames: list[FrameFields] = []
+    link_sets: list[LinkSetFields] = []
+    skips = SkipCounts()
+    read_batch(datagram, frames, link_sets, skips)
+    counts.frames += len(frames)
+    counts.link_sets += len(link_sets)
+    _count_skips(skips, counts)
+    return len(frames) + len(link_sets)
+
+
+def _count_skips(skips: SkipCounts, counts: CollectorCounts) -> None:
+    counts.bad += skips.malformed
+    counts.unknown_schema += skips.unknown_schemas + skips.unknown_templates
+
+
+_log = logging.getLogger(__name__)
+_BYTES_PER_TRANSACTION = 1 << 19
+"""About ten thousand frames: some fifty milliseconds in which nobody else writes to a database file."""
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+
+
+class BatchWriting:
+    """Takes datagrams out of a buffer and writes what they tell, until it is told to finish."""
+
+    def __init__(self, buffer: DatagramBuffer, writer: TraceWriter, settings: CollectorSettings) -> None:
+        self.counts = CollectorCounts()
+        self._buffer = buffer
+        self._writer = writer
+        self._settings = settings
+        self._stopping = threading.Event()
+        self._give_up_at = float("inf")
+        self._thread = threading.Thread(target=self._run, name="clew-collector-writer", daemon=True)
+
+    def start(self) -> None:
+        """Start writing."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Write what is left, for no longer than the settings allow, and end. What is left then is dropped."""
+        self._give_up_at = time.monotonic() + self._settings.flush_s
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        interval = self._settings.batch_ms / 1000
+        while not self._stopping.is_set():
+            if self._buffer.wait(interval) and not self._stopping.wait(interval):
+                self._write_some()
+        while self._write_some():
+            pass
+
+    def _write_some(self) -> bool:
+        received = self._buffer.take(_BYTES_PER_TRANSACTION)
+        if not received:
+            return False
+        before = self.counts.received - self.counts.untraced
+        batch = read_datagrams(received, self.counts, self._settings.stages)
+        if not self._write(batch):
+            self.counts.dropped += self.counts.received - self.counts.untraced - before
+        return True
+
+    def _write(self, batch: TraceBatch) -> bool:
+        """Write a batch, however long it takes while the store is away; False where it had to be given up."""
+        pause = _FIRST_PAUSE_S
+        while len(batch):
+            try:
+                written = self._writer.write(batch)
+            except TransientFailure as away:
+                self.counts.failures += 1
+                _log.warning("the state store does not take what was collected: %s", away)
+                if not self._wait(pause):
+                    return False
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            except ClewError:
+                self.counts.failures += 1
+                _log.exception("the state store refuses what was collected")
+                return False
+            else:
+                self.counts.transactions += 1
+                self.counts.written += written
+                self.counts.known += len(batch) - written
+                return True
+        return True
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait before another attempt; False where there is to be none, since the end has waited long enough."""
+        if not self._stopping.wait(seconds):
+            return True
+        left = self._give_up_at - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(left, _FIRST_PAUSE_S))
+        return True
+
+
+_LARGEST: Final = 1 << 16
+_RECEIVE_BUFFER: Final = 8 << 20
+_LOOK_S: Final = 0.1
+"""How often a collector looks whether it is to stop."""
+_LAST_S: Final = 1.0
+"""How long a collector that stops takes what is on its way; with some producers that never ends."""
+_SO_RXQ_OVFL: Final = 40
+"""Linux tells with each datagram how many were given up before it. Python has no name for the option."""
+_OVERRUN: Final = struct.Struct("=I")
+
+
+class Collector:
+    """Listens from the moment it is made; `run` collects. Use it in a `with` statement."""
+
+    def __init__(self, address: Address, writer: TraceWriter, settings: CollectorSettings | None = None) -> None:
+        settings = settings or CollectorSettings()
+        self._socket = _listen(address)
+        self._buffer = DatagramBuffer(settings.buffer_bytes)
+        self._writing = BatchWriting(self._buffer, writer, settings)
+        self._counts = CollectorCounts()
+
+    @property
+    def address(self) -> Address:
+        """Where it listens."""
+        host, port = self._socket.getsockname()[:2]
+        return str(host), int(port)
+
+    @property
+    def counts(self) -> CollectorCounts:
+        """What became of what came so far."""
+        return self._counts + self._writing.counts
+
+    def run(self, stop: threading.Event) -> CollectorCounts:
+        """Collect until told to stop; then take what is on its way, write all there is, and tell what became of it."""
+        self._writing.start()
+        try:
+            self._socket.settimeout(_LOOK_S)
+            while not stop.is_set():
+                self._receive()
+            self._socket.setblocking(False)
+            last = time.monotonic() + _LAST_S
+            while self._receive() and time.monotonic() < last:
+                pass
+        finally:
+            self._writing.finish()
+        return self.counts
+
+    def _receive(self) -> bool:
+        """Take one datagram from the system; False where none came."""
+        try:
+            datagram, ancillary, _, _ = self._socket.recvmsg(_LARGEST, socket.CMSG_SPACE(_OVERRUN.size))
+        except (TimeoutError, BlockingIOError):
+            return False
+        except OSError:
+            return True
+        if ancillary:
+            self._counts.overrun = _OVERRUN.unpack_from(ancillary[0][2])[0]
+        self._counts.datagrams += 1
+        if not self._buffer.put(datagram, time.time_ns()):
+            self._counts.dropped += count_messages(datagram, self._counts)
+        return True
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _listen(address: Address) -> socket.socket:
+    host, port = address
+    listener: socket.socket | None = None
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                listener.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
+        listener.bind(place)
+    except (OSError, UnicodeError) as error:
+        if listener is not None:
+            listener.close()
+        raise UserError(ADDRESS_UNUSABLE.anywhere(address=f"{host}:{port}", reason=reason_of(error))) from error
+    return listener

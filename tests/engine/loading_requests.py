@@ -1,0 +1,147 @@
+"""Requests to pin datasets, as tests write them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from clew.definitions import DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
+from clew.definitions.calendar import Calendar, Generate, periods_of
+from clew.definitions.datasource import DatabaseOptions, FilesOptions
+from clew.diagnostics import UserError
+from clew.engine.loading import Pinned, PinRequest, TableReader, pin
+from clew.lang.types import parse_type
+from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalMode
+from clew.plan.resolution import Source
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
+
+CALENDAR = Calendar(id="fiscal", name="fiscal", generate=Generate(first_year=2025, last_year=2026))
+PERIODS = PeriodTree(periods_of(CALENDAR))
+
+_TEMPORAL = {
+    "period": (DatasetColumn("_period", parse_type("string"), nullable=False),),
+    "bitemporal": (
+        DatasetColumn("_period_from", parse_type("date"), nullable=False),
+        DatasetColumn("_period_to", parse_type("date")),
+    ),
+    "none": (),
+}
+
+
+def period(identifier: str) -> Period:
+    found = PERIODS.period(identifier)
+    assert found is not None
+    return found
+
+
+def use(
+    columns: str | Sequence[DatasetColumn], mode: TemporalMode = "none", key: Sequence[str] = (), name: str = "things"
+) -> DatasetUse:
+    """A dataset; columns as "name type, name type!", where ! means that a value must be there."""
+    if isinstance(columns, str):
+        pairs = [text.split(maxsplit=1) for text in columns.split(";")]
+        columns = [DatasetColumn(n, parse_type(t.removesuffix("!")), nullable=not t.endswith("!")) for n, t in pairs]
+    declared = {column.name for column in columns}
+    added = tuple(column for column in _TEMPORAL[mode] if column.name not in declared)
+    return DatasetUse(name, name, name, mode, (*columns, *added), tuple(key))
+
+
+def path_source(
+    location: str,
+    format_: str = "csv",
+    options: Mapping[str, str] | None = None,
+    of: str = "2026-01",
+    *,
+    tied: bool = False,
+) -> Source:
+    return Source("files", "path", location, "the rule", of, tied, format_, options or {})
+
+
+@dataclass
+class Bench:
+    """A workspace folder with data, and storage beside it."""
+
+    spark: SparkSession
+    folder: Path
+    tables: TableReader | None = None
+    database: DatabaseOptions | None = None
+    secret: str = "not set"
+    sources_root: str = "data"
+    _runs: list[str] = field(default_factory=list)
+
+    @property
+    def data(self) -> Path:
+        (self.folder / "data").mkdir(exist_ok=True)
+        return self.folder / "data"
+
+    @property
+    def storage(self) -> Path:
+        return self.folder / "storage"
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def pin(self, of: DatasetUse, *sources: Source, at: str = "2026-01", first_file_ordinal: int = 0) -> Pinned:
+        return pin(self.spark, self.request(of, sources, at, first_file_ordinal))
+
+    def request(self, of: DatasetUse, sources: Sequence[Source], at: str, first_file_ordinal: int = 0) -> PinRequest:
+        files = FilesDatasource(id="files", name="files", type="files", options=FilesOptions(root=self.sources_root))
+        datasources: dict[str, Datasource] = {"files": files}
+        if self.database is not None:
+            datasources["warehouse"] = DatabaseDatasource(
+                id="warehouse", name="w", type="database", credential_ref="secret://env/X", options=self.database
+            )
+        return PinRequest(
+            use=of,
+            sources=tuple(sources),
+            datasources=datasources,
+            workspace_root=self.folder,
+            storage_root=self.storage,
+            run_id="run-1",
+            period=period(at),
+            periods=PERIODS,
+            first_file_ordinal=first_file_ordinal,
+            secrets=lambda _reference: self.secret,
+            tables=self.tables,
+        )
+
+    def rows(self, pinned: Pinned, *columns: str) -> list[tuple[object, ...]]:
+        """What was pinned, in the order of the files."""
+        found = list[tuple[object, ...]]()
+        for file in pinned.part.files:
+            frame = self.spark.read.parquet(str(self.storage / file.path))
+            found += [tuple(row) for row in (frame.select(*columns) if columns else frame).collect()]
+        return found
+
+    def placed(self, pinned: Pinned, *columns: str) -> list[tuple[object, ...]]:
+        """Files, lines and columns, sorted by place."""
+        return sorted(self.rows(pinned, SOURCE_FILE, SOURCE_LINE, *columns), key=repr)
+
+    def problem(self, of: DatasetUse, *sources: Source, at: str = "2026-01", code: str = "SchemaMismatch") -> str:
+        """The message of a refusal, which leaves nothing behind."""
+        with pytest.raises(UserError) as caught:
+            self.pin(of, *sources, at=at)
+        assert caught.value.code == code, caught.value
+        left = [path for path in self.storage.rglob("*") if path.is_file()] if self.storage.exists() else []
+        assert left == []
+        message = caught.value.diagnostic.message
+        assert "org.apache" not in message
+        assert "Exception" not in message
+        return message
+
+
+def part_json(bench: Bench, pinned: Pinned) -> dict[str, object]:
+    folder = (bench.storage / pinned.part.files[0].path).parent
+    found: dict[str, object] = json.loads((folder / "part.json").read_text())
+    return found
+
+
+def day(text: str) -> date:
+    return date.fromisoformat(text)

@@ -1,0 +1,94 @@
+"""Random projects over random tables: Spark against the interpreter, and the trace against every state it held."""
+
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from clew.diagnostics import ClewError
+from clew.storage.row_identity import RowIds, ordinal_of
+from tests.api.plan_interpreter import Cells, JoinNotUnique
+from tests.engine.engine_projects import RICH_DATASETS, rich_projects, rich_tables
+from tests.engine.engine_runs import PERIOD, TODAY, Ran, in_any_order, run_plan
+from tests.trace.random_projects import compiled
+from tests.trace.recorded_interpretation import Recorded
+
+EXAMPLES = settings(max_examples=12, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+
+
+@EXAMPLES
+@given(project=rich_projects(), data=rich_tables(), files=st.integers(1, 3))
+def test_outputs_counts_and_every_state_are_those_of_the_interpreter(
+    spark: SparkSession, project: dict[str, Any], data: dict[str, list[dict[str, Any]]], files: int
+) -> None:
+    """Some parts have more than three rows, so that they are scanned, and some have not."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clew.engine.parts.FEW_ROWS", 3)
+        plan = compiled(Path(folder, "workspace"), project, RICH_DATASETS)
+        assume(plan is not None)
+        assert plan is not None
+        expected: Recorded | str
+        try:
+            expected = Recorded(plan, data, PERIOD, TODAY).run()
+        except JoinNotUnique:
+            expected = "JoinNotUnique"
+        except ClewError as error:
+            expected = error.code
+        if isinstance(expected, str):
+            with pytest.raises(ClewError) as failed:
+                run_plan(spark, Path(folder, "storage"), plan, data, files=files)
+            assert failed.value.code == expected
+            return
+        ran = run_plan(spark, Path(folder, "storage"), plan, data, files=files)
+        check_outputs(ran, expected)
+        check_counts(ran, expected)
+        check_states(ran, expected)
+
+
+def check_outputs(ran: Ran, expected: Recorded) -> None:
+    for seq, rows in ran.outputs.items():
+        written = [{name: value for name, value in row.items() if name != "_row_id"} for row in rows]
+        assert in_any_order(written) == in_any_order(expected.outputs[str(seq)])
+        if rows and "_row_id" in rows[0]:
+            assert len({row["_row_id"] for row in rows}) == len(rows)
+
+
+def check_counts(ran: Ran, expected: Recorded) -> None:
+    found = {
+        (seq, kind): count
+        for seq, counts in ran.counts.items()
+        for kind, count in (("updated", counts.updated), ("created", counts.created), ("deleted", counts.deleted))
+        if count
+    }
+    wanted = defaultdict[tuple[int, str], int](int)
+    for change in expected.changes:
+        wanted[change.seq, change.change_type] += 1
+    assert found == wanted
+
+
+def check_states(ran: Ran, expected: Recorded) -> None:
+    """Loaded rows are told apart by their place in the input, created ones by what they are when they are born."""
+    trace = ran.trace()
+    ordinals = [ordinal_of(file.ordinal or 0, index) for file in ran.inputs[0].files for index in range(file.rows)]
+    ids = [RowIds(trace.run_id).row_id(ordinal) for ordinal in ordinals]
+    assert len(ids) == len(expected.states[0])
+    for seq, states in expected.states.items():
+        held = {row.row_id: dict(row.state) for row in trace.search(None, at=seq, limit=10_000).rows}
+        if len(held) > len(ids):
+            born = {row_id: state for row_id, state in held.items() if row_id not in ids}
+            ids += [pop_equal(born, state) for state in states[len(ids) :]]
+            assert not born
+        assert held == dict(zip(ids, states, strict=True)), f"after step {seq}"
+    trace.close()
+
+
+def pop_equal(born: dict[str, Cells], state: Cells) -> str:
+    found = next((row_id for row_id, other in born.items() if other == state), None)
+    assert found is not None, f"no row was created as {state}"
+    del born[found]
+    return found

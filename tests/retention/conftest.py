@@ -1,7 +1,0 @@
-"""Runs that are interpreted: no Spark, real files."""
-
-import sys
-from pathlib import Path
-
-for name in ("app", "spark", "trace"):
-    sys.path.insert(0, str(Path(__file__).parent.parent / name))
