@@ -24,7 +24,7 @@ from clew.engine.session import SessionSettings, spark_session
 from clew.engine.sql import spark_type
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))
@@ -95,7 +95,9 @@ def _request(folder: Path, key: tuple[str, ...]) -> PinRequest:
         raise SystemExit("no period")
     return PinRequest(
         use=DatasetUse("lines", "lines", "lines", "period", columns, key),
-        sources=(Source("files", "path", "lines.csv", "rule", "2026-01", holds_one_period=False, format="csv"),),
+        sources=(
+            ResolvedSource("files", "path", "lines.csv", "rule", "2026-01", holds_one_period=False, format="csv"),
+        ),
         datasources={"files": files},
         workspace_root=folder,
         storage_root=folder / "storage",

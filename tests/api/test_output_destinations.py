@@ -10,7 +10,7 @@ import pytest
 from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.engine.output.destinations import Destinations
-from clew.engine.output.publishing import Target
+from clew.engine.output.publishing import OutputTarget
 from clew.plan.steps import OutputStep
 
 FILES: dict[str, Any] = {
@@ -24,12 +24,12 @@ FILES: dict[str, Any] = {
     },
     "datasets/d.yaml": {"id": "d", "main_table": {"name": "t", "columns": [{"name": "id", "type": "integer"}]}},
 }
-Place = Callable[..., Target | None]
+Place = Callable[..., OutputTarget | None]
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    def target(path: str, **arguments: Any) -> Target | None:
+    def target(path: str, **arguments: Any) -> OutputTarget | None:
         destination = {"datasource_id": "f", "path": path, "format": arguments.pop("format", "parquet")}
         output = {"seq": 1, "name": "o", "type": "output", "arguments": {"destination": destination, **arguments}}
         project = {"id": "p", "status": "active", "input_dataset": "d", "operations": [output]}

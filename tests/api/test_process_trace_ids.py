@@ -12,14 +12,16 @@ from clew.api.trace_ids import ProcessTraceIds
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.tracelink import NODE_LEASE_LOST
 from clew.store.tracelink import open_trace_link_stores
-from clew.tracelink import LeasePolicy, PublishedBlock, TraceIdBlock
+from clew.tracelink import NodeLeasePolicy, PublishedBlock, TraceIdBlock
 from clew.tracelink.node_leases import LeaseEnd
 from clew.tracelink.stores import TraceLinkStores
 
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[TraceLinkStores]:
-    with open_trace_link_stores(f"sqlite:///{tmp_path / 'state.db'}", policy=LeasePolicy(duration_ms=3_000)) as opened:
+    with open_trace_link_stores(
+        f"sqlite:///{tmp_path / 'state.db'}", policy=NodeLeasePolicy(duration_ms=3_000)
+    ) as opened:
         yield opened
 
 

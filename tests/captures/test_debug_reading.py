@@ -12,7 +12,7 @@ from clew.captures.fitting import rank, sampled
 from clew.captures.freezing import freeze, is_reached
 from clew.captures.manifests import Manifest
 from clew.captures.reading import Reader, require_reading
-from clew.captures.records import CaptureRecord, CaptureStatus, Outcome, new_capture_id
+from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureStatus, new_capture_id
 from clew.definitions import CaptureMode
 from clew.diagnostics import UserError
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
@@ -101,7 +101,7 @@ def record(tmp_path: Path, *, shows_personal: bool = False) -> CaptureRecord:
         status=CaptureStatus.READY,
         request=None,
         frozen=None,
-        outcome=Outcome(manifest=manifest),
+        outcome=CaptureOutcome(manifest=manifest),
         attempts=1,
         created_at=now,
         started_at=now,

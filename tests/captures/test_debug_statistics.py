@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clew.captures.differences import diff_captures, statistics_of_rows
 from clew.captures.report import report_page, sparkline
-from clew.captures.requests import LeftOut
+from clew.captures.requests import OmittedColumn
 from clew.captures.statistics import Statistics, histogram, statistics_of
 from clew.definitions import CaptureMode
 from clew.diagnostics import UserError
@@ -86,7 +86,7 @@ def test_the_report_stands_for_itself_and_escapes_what_users_wrote(tmp_path: Pat
 def test_the_report_tells_what_is_masked_left_out_and_deleted_and_cuts_long_texts(tmp_path: Path) -> None:
     rows = captured(tmp_path / "a", LEDGER, [(n, "x" * 500 if n else "", Decimal(n)) for n in range(5)], deleted=[1, 2])
     masked = tuple(replace(each, mask="hash") if each.name == "account" else each for each in rows.manifest.columns)
-    manifest = replace(rows.manifest, columns=masked, left_out=(LeftOut("name", "PERSONAL"),))
+    manifest = replace(rows.manifest, columns=masked, left_out=(OmittedColumn("name", "PERSONAL"),))
     page = report_page(manifest, statistics_of_rows(rows))
     for told in ("full_raw, 5 rows", "2, not counted below", "masked: hash", "left out: PERSONAL", "&quot;&quot; (1)"):
         assert told in page

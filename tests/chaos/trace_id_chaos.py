@@ -19,10 +19,10 @@ from pathlib import Path
 from clew.diagnostics import ClewError
 from clew.store import StoreOptions
 from clew.store.tracelink import open_trace_link_stores
-from clew.tracelink import LeasedTraceIds, LeasePolicy, NodeLeases, monotonic_epoch_clock
+from clew.tracelink import LeasedTraceIds, NodeLeasePolicy, NodeLeases, monotonic_epoch_clock
 from tests.store.store_postgres import postgres_server
 
-POLICY = LeasePolicy(duration_ms=300, cooldown_ms=50)
+POLICY = NodeLeasePolicy(duration_ms=300, cooldown_ms=50)
 NODE_IDS = (3, 4, 5)
 OPTIONS = StoreOptions(busy_timeout_s=10)
 ACTION_S = (0.05, 0.4)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from openlineage.client.serde import Serde
 
 import clew as clew_package
 from clew.api.state import open_state
-from clew.bus.openlineage import HttpTarget, OpenLineageSink
+from clew.bus.opening import plan_of
+from clew.bus.openlineage import HttpTarget, OpenLineageBus
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.events.envelope import StoredEvent
@@ -187,10 +189,10 @@ def entries(clew: Callable, sample: Path, engine: FakeEngine) -> list[OutboxEntr
     return [OutboxEntry(event.run_seq, "m", 0, run, event) for event in events]
 
 
-def sink(receiver: Receiver, sample: Path, name: str = "m") -> OpenLineageSink:
+def sink(receiver: Receiver, sample: Path, name: str = "m") -> OpenLineageBus:
     environment = clew_package.open(sample).run_environment
     target = HttpTarget(receiver.url)
-    return OpenLineageSink(name, target, namespace="ledger", plan_of=environment._plan_of)
+    return OpenLineageBus(name, target, namespace="ledger", plan_of=partial(plan_of, environment))
 
 
 def test_the_same_event_sent_twice_is_the_same_to_the_byte(
@@ -224,7 +226,7 @@ def test_events_of_a_run_whose_plan_is_gone_go_out_without_datasets(
     entries: list[OutboxEntry], receiver: Receiver
 ) -> None:
     target = HttpTarget(receiver.url)
-    bare = OpenLineageSink("m", target, namespace="ledger", plan_of=lambda _run: None)
+    bare = OpenLineageBus("m", target, namespace="ledger", plan_of=lambda _run: None)
     for entry in entries:
         bare.deliver(entry)
     assert [event["eventType"] for event in receiver.documents()] == ["START", "COMPLETE"]

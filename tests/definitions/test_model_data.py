@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from clew.definitions import Project, Update, project_from_data
-from clew.definitions.nodes import Source
+from clew.definitions.nodes import SourceText
 from clew.definitions.shapes import Record
 from clew.definitions.yaml_nodes import read_yaml
 from clew.diagnostics import Span, UserError
@@ -27,7 +27,7 @@ def test_data_and_yaml_give_the_same_project() -> None:
         "id: p\ninput_dataset: d\noperations:\n  - seq: 1\n    name: u\n    type: update\n    selector: a > 0\n"
         "    arguments: {assignments: [{column: a, expression: b + 1}]}\n"
     )
-    root = read_yaml(Source("p.yaml", text)).root
+    root = read_yaml(SourceText("p.yaml", text)).root
     assert root is not None
     assert project_from_data(project(update(selector="a > 0")), "notebook") == Record(Project).read(root)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from clew.definitions import Delete, FilterTask, LoadedWorkspace, OtherTask
+from clew.definitions import Delete, FilterTaskDefinition, LoadedWorkspace, OtherTask
 from clew.definitions.settings import LARGEST_NODE_ID
 from clew.tracelink import MAX_NODE_ID
 
@@ -222,7 +222,7 @@ def test_a_task_is_kept_whether_it_is_known_or_not(workspace_of: WorkspaceOf) ->
     [job] = operation.after_request
     unknown, known = job.tasks
     assert isinstance(unknown, OtherTask)
-    assert isinstance(known, FilterTask)
+    assert isinstance(known, FilterTaskDefinition)
     assert (unknown.name, unknown.arguments) == ("call_model", {"name": "m", "depth": (1, {"a": "b"})})
     assert (unknown.span.line, unknown.span.column) == (8, 9)
     assert known.expression.span(9, 10).column == 26

@@ -16,34 +16,34 @@ from clew.definitions import (
     Append,
     DatabaseDatasource,
     Delete,
-    DescribeTask,
-    EmitCaptureStoreTask,
-    EmitTrainingLogTask,
+    DescribeTaskDefinition,
+    EmitCaptureStoreTaskDefinition,
+    EmitTrainingLogTaskDefinition,
     FilesDatasource,
-    FilterTask,
-    HistogramTask,
+    FilterTaskDefinition,
+    HistogramTaskDefinition,
     LoadedWorkspace,
     LocationDestination,
     Output,
     PathDestination,
     PathStrategy,
     Project,
-    ProjectTask,
-    SampleTask,
-    SerializeTask,
+    ProjectTaskDefinition,
+    SampleTaskDefinition,
+    SerializeTaskDefinition,
     Status,
     TableDestination,
     TableStrategy,
-    TakeTask,
+    TakeTaskDefinition,
     TemporalMode,
-    TopKTask,
+    TopKTaskDefinition,
     Update,
     Use,
     WriteMode,
     load_workspace,
     schema_of,
 )
-from clew.definitions.nodes import Source
+from clew.definitions.nodes import SourceText
 from clew.definitions.scalars import Value, value_of
 from clew.definitions.settings import CaptureMode
 from clew.definitions.yaml_nodes import read_yaml
@@ -168,16 +168,16 @@ def test_tasks_of_a_job_in_their_order(loaded: LoadedWorkspace) -> None:
     [job] = update.after_request
     assert (job.name, job.budget.timeout_seconds) == ("profile", 30)
     assert [type(task) for task in job.tasks] == [
-        FilterTask,
-        TakeTask,
-        SampleTask,
-        ProjectTask,
-        DescribeTask,
-        HistogramTask,
-        TopKTask,
-        SerializeTask,
-        EmitTrainingLogTask,
-        EmitCaptureStoreTask,
+        FilterTaskDefinition,
+        TakeTaskDefinition,
+        SampleTaskDefinition,
+        ProjectTaskDefinition,
+        DescribeTaskDefinition,
+        HistogramTaskDefinition,
+        TopKTaskDefinition,
+        SerializeTaskDefinition,
+        EmitTrainingLogTaskDefinition,
+        EmitCaptureStoreTaskDefinition,
     ]
     assert [task.name for task in job.tasks][:3] == ["filter", "take", "sample"]
     assert isinstance(aggregate, Aggregate)
@@ -257,7 +257,7 @@ def as_json(value: Value) -> object:
 
 
 def data_of(file: str) -> object:
-    tree = read_yaml(Source(file, (ROOT / file).read_text()))
+    tree = read_yaml(SourceText(file, (ROOT / file).read_text()))
     assert tree.root is not None
     return as_json(value_of(tree.root))
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from clew.definitions import ExpressionText, Project, project_from_data
-from clew.definitions.nodes import LINE_BREAK, Source
+from clew.definitions.nodes import LINE_BREAK, SourceText
 from clew.definitions.shapes import Record
 from clew.definitions.yaml_nodes import read_yaml
 from clew.diagnostics import Span
@@ -15,7 +15,7 @@ HEADER = "id: p\ninput_dataset: d\noperations: []\nselectors:\n"
 
 
 def selector_in(text: str) -> ExpressionText:
-    tree = read_yaml(Source("p.yaml", text))
+    tree = read_yaml(SourceText("p.yaml", text))
     assert tree.diagnostics == ()
     assert tree.root is not None
     return Record(Project).read(tree.root).selectors["x"]
@@ -126,7 +126,7 @@ def test_every_character_is_found_in_text_over_several_lines(
 def test_every_character_is_found_in_blocks(lines: list[str], header: str, ending: str, after: str) -> None:
     block = "".join(f"    {line}{ending}" for line in lines)
     text = f"{HEADER}  x: {header}{ending}{block}{after}"
-    tree = read_yaml(Source("p.yaml", text))
+    tree = read_yaml(SourceText("p.yaml", text))
     assume(not tree.diagnostics and tree.root is not None)
     value = yaml.load(text, Loader=yaml.CSafeLoader)["selectors"]["x"]
     assume(value.strip())

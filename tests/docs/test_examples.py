@@ -8,7 +8,7 @@ import pytest
 
 import clew
 from clew.definitions.kinds import FILE_KINDS
-from clew.definitions.nodes import Source
+from clew.definitions.nodes import SourceText
 from clew.definitions.schemas import schema_of
 from clew.definitions.shapes import problems_in
 from clew.definitions.yaml_nodes import read_yaml
@@ -30,7 +30,7 @@ def test_every_kind_of_file_has_an_example() -> None:
 
 @pytest.mark.parametrize(("heading", "text"), EXAMPLES, ids=[heading for heading, _ in EXAMPLES])
 def test_an_example_of_a_file_can_be_read(heading: str, text: str) -> None:
-    tree = read_yaml(Source("example.yaml", text))
+    tree = read_yaml(SourceText("example.yaml", text))
     assert tree.diagnostics == ()
     assert tree.root is not None
     assert list(problems_in(FILE_KINDS[KIND_OF_HEADING[heading]].shape.read(tree.root))) == []

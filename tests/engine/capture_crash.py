@@ -15,7 +15,7 @@ from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.api.workspace import Workspace
 from clew.captures.postlude import Postlude
-from clew.captures.records import CaptureLease, CaptureStatus, Outcome
+from clew.captures.records import CaptureLease, CaptureOutcome, CaptureStatus
 from clew.captures.writing import CaptureWriter
 from clew.definitions import CaptureMode
 from clew.runs.limits import LeasePolicy
@@ -38,7 +38,11 @@ def main(root: str) -> None:
         return describe(writer, kept, folder, write_ms)
 
     def finishing(
-        store: SqlCaptureStore, lease: CaptureLease, status: CaptureStatus, outcome: Outcome, expires: datetime | None
+        store: SqlCaptureStore,
+        lease: CaptureLease,
+        status: CaptureStatus,
+        outcome: CaptureOutcome,
+        expires: datetime | None,
     ) -> bool:
         if lease.record.request is not None and lease.record.request.mode is CaptureMode.SAMPLE_RAW:
             both_are_there.wait()

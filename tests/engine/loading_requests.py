@@ -15,8 +15,8 @@ from clew.definitions.datasource import DatabaseOptions, FilesOptions
 from clew.diagnostics import UserError
 from clew.engine.loading import Pinned, PinRequest, TableReader, pin
 from clew.lang.types import parse_type
-from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalMode
-from clew.plan.resolution import Source
+from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalModeName
+from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 CALENDAR = Calendar(id="fiscal", name="fiscal", generate=Generate(first_year=2025, last_year=2026))
@@ -39,7 +39,10 @@ def period(identifier: str) -> Period:
 
 
 def use(
-    columns: str | Sequence[DatasetColumn], mode: TemporalMode = "none", key: Sequence[str] = (), name: str = "things"
+    columns: str | Sequence[DatasetColumn],
+    mode: TemporalModeName = "none",
+    key: Sequence[str] = (),
+    name: str = "things",
 ) -> DatasetUse:
     """A dataset; columns as "name type, name type!", where ! means that a value must be there."""
     if isinstance(columns, str):
@@ -57,8 +60,8 @@ def path_source(
     of: str = "2026-01",
     *,
     tied: bool = False,
-) -> Source:
-    return Source("files", "path", location, "the rule", of, tied, format_, options or {})
+) -> ResolvedSource:
+    return ResolvedSource("files", "path", location, "the rule", of, tied, format_, options or {})
 
 
 @dataclass
@@ -88,10 +91,12 @@ class Bench:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
-    def pin(self, of: DatasetUse, *sources: Source, at: str = "2026-01", first_file_ordinal: int = 0) -> Pinned:
+    def pin(self, of: DatasetUse, *sources: ResolvedSource, at: str = "2026-01", first_file_ordinal: int = 0) -> Pinned:
         return pin(self.spark, self.request(of, sources, at, first_file_ordinal))
 
-    def request(self, of: DatasetUse, sources: Sequence[Source], at: str, first_file_ordinal: int = 0) -> PinRequest:
+    def request(
+        self, of: DatasetUse, sources: Sequence[ResolvedSource], at: str, first_file_ordinal: int = 0
+    ) -> PinRequest:
         files = FilesDatasource(id="files", name="files", type="files", options=FilesOptions(root=self.sources_root))
         datasources: dict[str, Datasource] = {"files": files}
         if self.database is not None:
@@ -124,7 +129,9 @@ class Bench:
         """Files, lines and columns, sorted by place."""
         return sorted(self.rows(pinned, SOURCE_FILE, SOURCE_LINE, *columns), key=repr)
 
-    def problem(self, of: DatasetUse, *sources: Source, at: str = "2026-01", code: str = "SchemaMismatch") -> str:
+    def problem(
+        self, of: DatasetUse, *sources: ResolvedSource, at: str = "2026-01", code: str = "SchemaMismatch"
+    ) -> str:
         """The message of a refusal, which leaves nothing behind."""
         with pytest.raises(UserError) as caught:
             self.pin(of, *sources, at=at)

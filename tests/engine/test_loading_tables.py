@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from clew.definitions.datasource import DatabaseOptions
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 from clew.store.table_transfer import PostgresqlTables
 from tests.engine.loading_requests import Bench, day, use
 from tests.store.store_postgres import PostgresServer, postgres_server
 
 OF = use("id integer!; amount decimal(10,2); name string; day date", "period", key=["id"])
-SOURCE = Source("warehouse", "table", "things", "the rule", "2026-01", holds_one_period=False)
+SOURCE = ResolvedSource("warehouse", "table", "things", "the rule", "2026-01", holds_one_period=False)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from clew.api.run_view import RunReader
 from clew.cli.main import run as command
 from clew.definitions import capture_wishes_of_data
 from clew.events.snapshot import RunStatus
-from clew.gc.collector import Collector, Garbage
+from clew.gc.collector import Garbage, GarbageCollector
 from clew.gc.removal import remove_run
 from clew.gc.retention import Retention
 from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
@@ -33,9 +33,9 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 @contextmanager
-def collector(shop: Shop, days_later: int = 0, others: Sequence[Collectable] = ()) -> Iterator[Collector]:
+def collector(shop: Shop, days_later: int = 0, others: Sequence[Collectable] = ()) -> Iterator[GarbageCollector]:
     with shop.starter() as starter:
-        yield Collector(
+        yield GarbageCollector(
             starter.workspace,
             starter.environment,
             starter.state,

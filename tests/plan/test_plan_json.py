@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.definitions import Settings, Workspace, load_workspace, project_from_data
+from clew.definitions import Settings, WorkspaceDefinitions, load_workspace, project_from_data
 from clew.diagnostics import UserError
 from clew.plan import Compilation, Plan, WorkspaceCompiler, compile_workspace, plan_from_json, plan_to_json
 from clew.plan.datasets import DatasetUse
@@ -21,7 +21,7 @@ FOLDERS = [HERE.parents[1] / "src" / "clew" / "sample" / "workspace", HERE / "ex
 
 
 def compiled(data: Data, *uses: DatasetUse) -> Compilation:
-    compiler = WorkspaceCompiler(Workspace(Path(), Settings(name="none")))
+    compiler = WorkspaceCompiler(WorkspaceDefinitions(Path(), Settings(name="none")))
     return compiler.project_with(project_from_data(data, "<generated>"), {use.name: use for use in uses})
 
 

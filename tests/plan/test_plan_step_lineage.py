@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hypothesis import given
 
-from clew.definitions import Settings, Workspace, project_from_data
+from clew.definitions import Settings, WorkspaceDefinitions, project_from_data
 from clew.plan import Plan, WorkspaceCompiler
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import lineage_after
@@ -39,7 +39,7 @@ def at_the_end(plan: Plan) -> int:
 @given(right_projects())
 def test_after_the_last_step_it_is_the_lineage_of_the_plan(project: tuple[Data, DatasetUse]) -> None:
     data, work = project
-    compiler = WorkspaceCompiler(Workspace(Path(), Settings(name="none")))
+    compiler = WorkspaceCompiler(WorkspaceDefinitions(Path(), Settings(name="none")))
     plan = compiler.project_with(project_from_data(data, "<generated>"), {work.name: work}).plan
     assert plan is not None
     assert lineage_after(plan, at_the_end(plan)) == plan.lineage

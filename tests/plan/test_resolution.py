@@ -9,7 +9,7 @@ from clew.definitions.expression_text import ExpressionText
 from clew.diagnostics import UserError
 from clew.lang.types import STRING
 from clew.plan.datasets import DatasetColumn, DatasetUse
-from clew.plan.resolution import Source, resolve
+from clew.plan.resolution import ResolvedSource, resolve
 
 TODAY = date(2026, 7, 1)
 PERIODS = PeriodTree(
@@ -29,7 +29,7 @@ def rule(path: str = "{period}.csv", *, name: str = "rule", when: str | None = N
     return Rule(name=name, when=ExpressionText(when) if when else None, data_level=level, strategy=strategy)
 
 
-def sources(identifier: str, *rules: Rule) -> tuple[Source, ...]:
+def sources(identifier: str, *rules: Rule) -> tuple[ResolvedSource, ...]:
     return resolve(USE, Resolver(id="r", name="r", rules=rules), period(identifier), PERIODS, today=TODAY)
 
 
@@ -155,4 +155,4 @@ def test_a_path_brings_format_and_options_as_text() -> None:
 def test_a_table_is_a_source_too() -> None:
     strategy = TableStrategy(type="table", datasource_id="warehouse", table="{table}_{year}")
     found = sources("2026-01", replace(rule(name="db"), strategy=strategy))
-    assert found == (Source("warehouse", "table", "transactions_2026", "db", "2026-01", holds_one_period=True),)
+    assert found == (ResolvedSource("warehouse", "table", "transactions_2026", "db", "2026-01", holds_one_period=True),)

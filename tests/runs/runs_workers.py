@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from clew.bus import Sink
+from clew.bus import EventBus
 from clew.bus.dispatcher import OutboxDispatcher
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import ArtifactRef, PlannedStep
@@ -103,7 +103,7 @@ class Site:
     retry: RetryPolicy = QUICK_RETRY
     lease: LeasePolicy = field(default_factory=lambda: LeasePolicy(poll_s=0.02))
     delivery: DeliveryPolicy = field(default_factory=DeliveryPolicy)
-    sinks: Mapping[str, Sink] = field(default_factory=dict)
+    sinks: Mapping[str, EventBus] = field(default_factory=dict)
     clock: Clock = utc_now
     variables: dict[str, str] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.bus import FileSink, Sink, WebhookSink, signature
+from clew.bus import EventBus, FileBus, WebhookBus, signature
 from clew.bus.dispatcher import Deliveries
 from clew.diagnostics import TransientFailure
 from clew.events import AlertRaised
@@ -30,7 +30,7 @@ def clock() -> SetClock:
     return SetClock()
 
 
-def site_with(url: str, open_stores: OpenStores, clock: SetClock, sinks: dict[str, Sink], **policy: object) -> Site:
+def site_with(url: str, open_stores: OpenStores, clock: SetClock, sinks: dict[str, EventBus], **policy: object) -> Site:
     stores = open_stores(url, clock=clock, sinks=tuple(sinks))
     delivery = DeliveryPolicy(jitter=0.0, **policy)  # type: ignore[arg-type]
     return Site(stores, FakeExecutors(2), clock=clock, sinks=sinks, delivery=delivery)
@@ -50,7 +50,7 @@ class Broken:
 def test_a_webhook_gets_each_event_as_a_signed_cloud_event(
     url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
 ) -> None:
-    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url, secret=lambda: "s3cret")})
+    site = site_with(url, open_stores, clock, {"hook": WebhookBus("hook", receiver.url, secret=lambda: "s3cret")})
     site.submit()
     assert site.types() == ["RunQueued"]
     assert site.dispatcher.deliver_due() == Deliveries(delivered=1)
@@ -75,7 +75,7 @@ def test_all_events_of_a_run_arrive_in_order(
     sqlite_url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver, tmp_path: Path
 ) -> None:
     lines = tmp_path / "bus" / "events.jsonl"
-    sinks: dict[str, Sink] = {"hook": WebhookSink("hook", receiver.url), "log": FileSink("log", lines)}
+    sinks: dict[str, EventBus] = {"hook": WebhookBus("hook", receiver.url), "log": FileBus("log", lines)}
     site = site_with(sqlite_url, open_stores, clock, sinks)
     site.submit()
     site.drive()
@@ -90,7 +90,7 @@ def test_all_events_of_a_run_arrive_in_order(
 def test_a_dispatcher_that_is_told_to_stop_sends_what_is_left_as_long_as_it_is_taken(
     url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
 ) -> None:
-    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url)}, batch=2)
+    site = site_with(url, open_stores, clock, {"hook": WebhookBus("hook", receiver.url)}, batch=2)
     for number in range(6):
         site.submit(f"r-{number}")
     stopped = threading.Event()
@@ -109,7 +109,7 @@ def test_a_dispatcher_that_is_told_to_stop_sends_what_is_left_as_long_as_it_is_t
 def test_a_failed_delivery_waits_longer_each_time(
     url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
 ) -> None:
-    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url)}, first_delay_s=10)
+    site = site_with(url, open_stores, clock, {"hook": WebhookBus("hook", receiver.url)}, first_delay_s=10)
     receiver.answers = [503, 500, 204]
     site.submit()
     assert site.dispatcher.deliver_due() == Deliveries(postponed=1)
@@ -127,7 +127,7 @@ def test_a_failed_delivery_waits_longer_each_time(
 def test_after_enough_failures_an_event_is_a_dead_letter_with_an_alert_and_can_be_replayed(
     url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver
 ) -> None:
-    site = site_with(url, open_stores, clock, {"hook": WebhookSink("hook", receiver.url)}, attempts=3, first_delay_s=1)
+    site = site_with(url, open_stores, clock, {"hook": WebhookBus("hook", receiver.url)}, attempts=3, first_delay_s=1)
     receiver.answers = [410] * 6
     site.submit()
     for _ in range(6):
@@ -154,7 +154,7 @@ def test_a_sink_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
     sqlite_url: str, open_stores: OpenStores, clock: SetClock, tmp_path: Path
 ) -> None:
     broken, lines = Broken(), tmp_path / "events.jsonl"
-    sinks: dict[str, Sink] = {"hook": broken, "log": FileSink("log", lines)}
+    sinks: dict[str, EventBus] = {"hook": broken, "log": FileBus("log", lines)}
     site = site_with(sqlite_url, open_stores, clock, sinks)
     site.submit()
     assert site.drive() is RunStatus.COMPLETED
@@ -166,7 +166,7 @@ def test_a_sink_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
     assert site.stores.outbox.dead_letters() == ()
 
     with listening("/hooks/clew?team=gl") as receiver:
-        recovered = Site(site.stores, site.executors, clock=clock, sinks={"hook": WebhookSink("hook", receiver.url)})
+        recovered = Site(site.stores, site.executors, clock=clock, sinks={"hook": WebhookBus("hook", receiver.url)})
         clock.forward(1000)
         while recovered.dispatcher.deliver_due().attempted:
             pass
@@ -178,7 +178,7 @@ def test_a_sink_that_breaks_does_not_keep_events_from_the_others(
     sqlite_url: str, open_stores: OpenStores, clock: SetClock, tmp_path: Path
 ) -> None:
     lines = tmp_path / "events.jsonl"
-    site = site_with(sqlite_url, open_stores, clock, {"broken": Broken(), "log": FileSink("log", lines)})
+    site = site_with(sqlite_url, open_stores, clock, {"broken": Broken(), "log": FileBus("log", lines)})
     site.submit()
     assert site.dispatcher.deliver_due() == Deliveries(delivered=1, postponed=1)
 
@@ -188,14 +188,14 @@ def test_an_address_that_does_not_answer_is_a_failed_delivery(
 ) -> None:
     with listening("/hooks/clew?team=gl") as gone:
         address = gone.url
-    site = site_with(sqlite_url, open_stores, clock, {"hook": WebhookSink("hook", address, timeout_s=1)})
+    site = site_with(sqlite_url, open_stores, clock, {"hook": WebhookBus("hook", address, timeout_s=1)})
     site.submit()
     (entry,) = site.stores.outbox.take("hook", limit=1, hold_s=0)
     with pytest.raises(TransientFailure) as failed:
-        WebhookSink("hook", address, timeout_s=1).deliver(entry)
+        WebhookBus("hook", address, timeout_s=1).deliver(entry)
     assert failed.value.code == "DeliveryFailed"
     with pytest.raises(ValueError, match="not an http address"):
-        WebhookSink("hook", "ftp://example.com/x")
+        WebhookBus("hook", "ftp://example.com/x")
 
 
 def test_a_file_that_cannot_be_written_is_a_failed_delivery(
@@ -203,14 +203,14 @@ def test_a_file_that_cannot_be_written_is_a_failed_delivery(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    site = site_with(sqlite_url, open_stores, clock, {"log": FileSink("log", blocked / "events.jsonl")})
+    site = site_with(sqlite_url, open_stores, clock, {"log": FileBus("log", blocked / "events.jsonl")})
     site.submit()
     assert site.dispatcher.deliver_due() == Deliveries(postponed=1)
 
 
 def test_the_worker_delivers_while_runs_go_on(sqlite_url: str, open_stores: OpenStores, receiver: Receiver) -> None:
     stores: RunStores = open_stores(sqlite_url, sinks=("hook",))
-    site = Site(stores, FakeExecutors(), sinks={"hook": WebhookSink("hook", receiver.url)})
+    site = Site(stores, FakeExecutors(), sinks={"hook": WebhookBus("hook", receiver.url)})
     site.submit()
     stop = threading.Event()
     thread = threading.Thread(target=site.worker().run, args=(stop,))

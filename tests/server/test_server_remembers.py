@@ -4,7 +4,7 @@ import pytest
 
 from clew.plan import plan_from_json
 from clew.storage import plans
-from clew.trace.database import Database
+from clew.trace.database import TraceDatabase
 from tests.server.server_fixtures import Served
 
 
@@ -75,5 +75,5 @@ def test_a_value_from_a_file_is_explained_without_a_query(served: Served, monkey
     def refused(*_arguments: object) -> None:
         raise AssertionError("a value that was loaded from a file needs no query")
 
-    monkeypatch.setattr(Database, "query", refused)
+    monkeypatch.setattr(TraceDatabase, "query", refused)
     assert client.get(address, params=asked).json() == explained

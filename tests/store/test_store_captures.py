@@ -10,7 +10,7 @@ import pytest
 from clew.captures.fitting import Degradation, Fitting, InFlight, Reason
 from clew.captures.freezing import Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.records import CaptureLease, CaptureStatus, NewCapture, Outcome
+from clew.captures.records import CaptureLease, CaptureOutcome, CaptureStatus, NewCapture
 from clew.captures.requests import CaptureRequest, KeptColumn, Limits
 from clew.definitions import CaptureMode
 from clew.events import NewEvent, RunCompleted, RunStarted
@@ -175,7 +175,7 @@ def test_freezing_sees_what_is_under_way(store: SqlCaptureStore) -> None:
 
 def test_what_is_done_is_not_under_way_any_more(store: SqlCaptureStore) -> None:
     frozen(store)
-    store.finish(claimed(store), CaptureStatus.READY, Outcome(manifest=MANIFEST), MANIFEST.expires_at)
+    store.finish(claimed(store), CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST), MANIFEST.expires_at)
     [record] = store.enlist([new("capture:2")])
     seen = list[InFlight]()
     store.freeze(record.capture_id, TICKET, 1, lambda in_flight: (seen.append(in_flight), fits())[1])
@@ -191,7 +191,7 @@ def test_a_capture_is_claimed_by_one_worker_and_finished_by_it(store: SqlCapture
         1,
     )
     assert store.claim(owner="other", ttl_s=30) is None
-    assert store.finish(lease, CaptureStatus.READY, Outcome(manifest=MANIFEST), MANIFEST.expires_at)
+    assert store.finish(lease, CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST), MANIFEST.expires_at)
     done = store.find(capture_id)
     assert done is not None
     assert (done.status, done.outcome.manifest, done.expires_at) == (
@@ -210,13 +210,13 @@ def test_a_capture_whose_worker_is_gone_is_taken_over_and_a_late_end_is_refused(
     clock.forward(31)
     taken = claimed(store, "second")
     assert (taken.record.attempts, taken.token > lost.token) == (2, True)
-    assert not store.finish(lost, CaptureStatus.READY, Outcome(manifest=MANIFEST), MANIFEST.expires_at)
+    assert not store.finish(lost, CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST), MANIFEST.expires_at)
     assert not store.keep(lost, ttl_s=30)
-    assert not store.postpone(lost, Outcome(), delay_s=1)
+    assert not store.postpone(lost, CaptureOutcome(), delay_s=1)
     found = store.find(taken.record.capture_id)
     assert found is not None
     assert found.status is CaptureStatus.RUNNING
-    assert store.finish(taken, CaptureStatus.FAILED, Outcome())
+    assert store.finish(taken, CaptureStatus.FAILED, CaptureOutcome())
 
 
 def test_a_lease_that_is_kept_does_not_run_out(store: SqlCaptureStore, clock: Clock) -> None:
@@ -231,7 +231,7 @@ def test_a_lease_that_is_kept_does_not_run_out(store: SqlCaptureStore, clock: Cl
 def test_what_failed_for_now_is_tried_again_later(store: SqlCaptureStore, clock: Clock) -> None:
     frozen(store)
     failure = Failure("SparkUnavailable", "gone", FailureCategory.TRANSIENT, retryable=True)
-    assert store.postpone(claimed(store), Outcome(error=failure), delay_s=5)
+    assert store.postpone(claimed(store), CaptureOutcome(error=failure), delay_s=5)
     assert store.claim(owner="w", ttl_s=30) is None
     clock.forward(6)
     again = claimed(store)
@@ -279,18 +279,18 @@ def test_runs_that_are_gone_are_to_be_settled(store: SqlCaptureStore, database: 
     stores.writer.append("run", done, token=claim.lease.token)
     stores.intake.delete("run", deleted_by="somebody", reason="")
     assert store.unfrozen_runs() == ("run",)
-    store.drop(record.capture_id, Outcome(drop_reason="RUN_REMOVED"))
+    store.drop(record.capture_id, CaptureOutcome(drop_reason="RUN_REMOVED"))
     assert store.unfrozen_runs() == ()
 
 
 def test_what_was_dropped_waits_again_once_its_reason_is_gone(store: SqlCaptureStore) -> None:
     [record] = store.enlist([new()])
-    dropped = store.drop(record.capture_id, Outcome(drop_reason="NOT_REACHED"))
+    dropped = store.drop(record.capture_id, CaptureOutcome(drop_reason="NOT_REACHED"))
     assert (dropped.status, dropped.outcome.drop_reason) == (CaptureStatus.DROPPED, "NOT_REACHED")
     assert store.reopen("run", ["MAX_ROWS"]) == 0
     assert store.reopen("run", ["NOT_REACHED"]) == 1
     [again] = store.of_run("run")
-    assert (again.status, again.outcome, again.completed_at) == (CaptureStatus.QUEUED, Outcome(), None)
+    assert (again.status, again.outcome, again.completed_at) == (CaptureStatus.QUEUED, CaptureOutcome(), None)
 
 
 def test_a_capture_that_a_job_made_is_published_once_for_its_slot(store: SqlCaptureStore) -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.store import StoreOptions
 from clew.store.tracelink import open_trace_link_stores
-from clew.tracelink import LeasedTraceIds, LeaseEnd, LeasePolicy, NodeHolder, NodeLeases, TraceLinkStores, decompose
+from clew.tracelink import LeasedTraceIds, LeaseEnd, NodeHolder, NodeLeasePolicy, NodeLeases, TraceLinkStores, decompose
 
 NOON = datetime(2026, 1, 9, 12, tzinfo=UTC)
 NOON_MS = int(NOON.timestamp() * 1000)
-POLICY = LeasePolicy(duration_ms=30_000, cooldown_ms=60_000)
+POLICY = NodeLeasePolicy(duration_ms=30_000, cooldown_ms=60_000)
 
 
 class Clock:

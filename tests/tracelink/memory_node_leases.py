@@ -1,11 +1,11 @@
 """Node leases in memory: the reference for what a store has to do."""
 
-from clew.tracelink import ClockMs, LeasePolicy, NodeHolder, NodeLease
+from clew.tracelink import ClockMs, NodeHolder, NodeLease, NodeLeasePolicy
 from clew.tracelink.node_leases import ConfiguredNode, choose_node_id, grant, lost, number_of, release, renew, revoke
 
 
 class MemoryNodeLeases:
-    def __init__(self, policy: LeasePolicy, clock_ms: ClockMs) -> None:
+    def __init__(self, policy: NodeLeasePolicy, clock_ms: ClockMs) -> None:
         self._policy = policy
         self._clock_ms = clock_ms
         self._granted: dict[tuple[int, int], NodeLease] = {}

@@ -10,8 +10,8 @@ from clew.tracelink import (
     ConfiguredNode,
     LeasedTraceIds,
     LeaseEnd,
-    LeasePolicy,
     NodeHolder,
+    NodeLeasePolicy,
     NodeLeases,
     decompose,
     this_process,
@@ -19,7 +19,7 @@ from clew.tracelink import (
 from tests.tracelink.memory_node_leases import MemoryNodeLeases
 
 NOON = 1_767_960_000_000
-POLICY = LeasePolicy(duration_ms=30_000, cooldown_ms=60_000)
+POLICY = NodeLeasePolicy(duration_ms=30_000, cooldown_ms=60_000)
 
 
 class Clock:

@@ -15,7 +15,7 @@ from clew.definitions import (
     Scenario,
     Update,
     Use,
-    Workspace,
+    WorkspaceDefinitions,
 )
 from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE
 from clew.definitions.shapes import Definition
@@ -67,7 +67,7 @@ class _Search:
     files: set[str] = field(default_factory=set)
 
     @property
-    def workspace(self) -> Workspace:
+    def workspace(self) -> WorkspaceDefinitions:
         return self.loaded.workspace
 
     def run(self, project: Project) -> Concern:

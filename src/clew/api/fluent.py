@@ -9,10 +9,10 @@ from clew.definitions import Project, project_from_data
 _STEP = 10
 """How far operations without a seq of their own stand apart."""
 
-Data = Mapping[str, object]
+OperationData = Mapping[str, object]
 
 
-def join(alias: str, dataset: str, *, on: str, version: int | None = None) -> Data:
+def join(alias: str, dataset: str, *, on: str, version: int | None = None) -> OperationData:
     """A dataset that an update looks up in, under an alias."""
     return {"alias": alias, "dataset_id": dataset, "dataset_version": version, "on": on}
 
@@ -20,7 +20,7 @@ def join(alias: str, dataset: str, *, on: str, version: int | None = None) -> Da
 def project(
     project_id: str | None = None,
     *,
-    input: str | Data,  # noqa: A002 - what it is called in English
+    input: str | OperationData,  # noqa: A002 - what it is called in English
     name: str | None = None,
     description: str | None = None,
     version: int | None = None,
@@ -45,8 +45,8 @@ def project(
 class ProjectBuilder:
     """A project as far as it is written. Every method gives another one and leaves this as it is."""
 
-    head: Data
-    operations: tuple[Data, ...] = field(default=())
+    head: OperationData
+    operations: tuple[OperationData, ...] = field(default=())
 
     def update(
         self,
@@ -54,7 +54,7 @@ class ProjectBuilder:
         assignments: Mapping[str, str],
         *,
         where: str | None = None,
-        joins: Sequence[Data] = (),
+        joins: Sequence[OperationData] = (),
         seq: int | None = None,
         description: str | None = None,
     ) -> "ProjectBuilder":
@@ -79,7 +79,7 @@ class ProjectBuilder:
     def append(
         self,
         name: str,
-        source: str | Data,
+        source: str | OperationData,
         *,
         source_where: str | None = None,
         group_by: Sequence[str] | None = None,
@@ -114,7 +114,7 @@ class ProjectBuilder:
         table: str | None = None,
         datasource: str | None = None,
         format: str | None = None,  # noqa: A002 - what it is called in project files
-        options: Data | None = None,
+        options: OperationData | None = None,
         mode: Literal["overwrite", "append"] | None = None,
         columns: Sequence[str] | None = None,
         include_deleted: bool | None = None,
@@ -124,7 +124,7 @@ class ProjectBuilder:
         description: str | None = None,
     ) -> "ProjectBuilder":
         """Write the rows that `where` selects: to a path or table of a datasource, or without one to a location."""
-        place: Data = {"path": path, "table": table, "format": format, "options": options}
+        place: OperationData = {"path": path, "table": table, "format": format, "options": options}
         destination = {"location": place} if datasource is None else {"datasource_id": datasource, **place}
         arguments = {
             "destination": destination,
@@ -144,7 +144,7 @@ class ProjectBuilder:
         """Make the point after the last operation a breakpoint."""
         return self._amended(assign=label)
 
-    def after_request(self, *jobs: Data) -> "ProjectBuilder":
+    def after_request(self, *jobs: OperationData) -> "ProjectBuilder":
         """Jobs that look at the rows after the last operation, with the keys that they have in project files."""
         return self._amended(after_request=list(jobs))
 
@@ -160,7 +160,7 @@ class ProjectBuilder:
         self,
         type_: str,
         name: str,
-        arguments: Data | None,
+        arguments: OperationData | None,
         *,
         where: str | None,
         seq: int | None,
@@ -187,5 +187,5 @@ class ProjectBuilder:
         return replace(self, operations=(*before, {**last, **changes}))
 
 
-def _columns(expressions: Mapping[str, str]) -> list[Data]:
+def _columns(expressions: Mapping[str, str]) -> list[OperationData]:
     return [{"column": column, "expression": expression} for column, expression in expressions.items()]

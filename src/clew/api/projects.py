@@ -40,7 +40,7 @@ class ProjectView:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProjectChoice:
     """The definition of a project that a run takes."""
 
     project: str
@@ -51,7 +51,7 @@ class Choice:
     """Whether the version is made by this run: the file says that it is active, and nobody has activated it yet."""
 
 
-def plan_to_run(workspace: Workspace, state: State, name: str) -> Choice:
+def plan_to_run(workspace: Workspace, state: State, name: str) -> ProjectChoice:
     """What a run takes: the active version, or the file as a draft.
 
     A project whose file says that it is active and that nobody has activated yet is activated by its first run.
@@ -62,22 +62,22 @@ def plan_to_run(workspace: Workspace, state: State, name: str) -> Choice:
     return choice
 
 
-def choose(workspace: Workspace, state: State, name: str) -> Choice:
+def choose(workspace: Workspace, state: State, name: str) -> ProjectChoice:
     """What a run would take. Changes nothing."""
     project = _project(workspace, name)
     active = state.projects.active(project.id)
     if active is not None:
-        return Choice(project.id, plan_from_json(json.loads(active.plan)), active.version)
+        return ProjectChoice(project.id, plan_from_json(json.loads(active.plan)), active.version)
     versions = state.projects.project_versions(project.id)
     if project.status is Status.INACTIVE or (versions and project.status is Status.ACTIVE):
         raise UserError(PROJECT_NOT_ACTIVE.at(project.place("status"), project=project.id))
     plan = workspace.plan(project.id)
     if project.status is Status.ACTIVE:
-        return Choice(project.id, plan, version=1, is_first_run=True)
-    return Choice(project.id, plan, None)
+        return ProjectChoice(project.id, plan, version=1, is_first_run=True)
+    return ProjectChoice(project.id, plan, None)
 
 
-def is_modified(workspace: Workspace, choice: Choice) -> bool:
+def is_modified(workspace: Workspace, choice: ProjectChoice) -> bool:
     """Whether the file says something else by now than the version that runs."""
     if choice.version is None or choice.is_first_run:
         return False

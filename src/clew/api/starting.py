@@ -16,7 +16,7 @@ from clew.api.state import State, queue_of
 from clew.api.trace_ids import ProcessTraceIds
 from clew.api.workspace import Workspace
 from clew.bus.dispatcher import OutboxDispatcher
-from clew.bus.opening import sinks_of
+from clew.bus.opening import buses_of
 from clew.captures.enlisting import EnlistingExecutors, capture_parameters, enlist
 from clew.definitions import CaptureWish
 from clew.diagnostics import ClewError, UserError
@@ -187,7 +187,7 @@ class RunStarter:
         dispatcher = OutboxDispatcher(
             stores.outbox,
             stores.writer,
-            sinks_of(self.environment, self.state.secrets),
+            buses_of(self.environment, self.state.secrets),
             redactor=self.state.secrets.redactor,
         )
         settings = WorkerSettings(

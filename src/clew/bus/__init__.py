@@ -1,7 +1,7 @@
 """The event bus: what is sent to receivers outside the state store, and how."""
 
-from clew.bus.file import FileSink
-from clew.bus.sink import Sink
-from clew.bus.webhook import WebhookSink, signature
+from clew.bus.event_bus import EventBus
+from clew.bus.file import FileBus
+from clew.bus.webhook import WebhookBus, signature
 
-__all__ = ["FileSink", "Sink", "WebhookSink", "signature"]
+__all__ = ["EventBus", "FileBus", "WebhookBus", "signature"]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clew.bus.sink import Sink
+from clew.bus.event_bus import EventBus
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.bodies import AlertRaised
 from clew.runs.alerts import Alert, RaisedAlert, raise_alert
@@ -40,7 +40,7 @@ class OutboxDispatcher:
         self,
         outbox: OutboxStore,
         writer: EventWriter,
-        sinks: Mapping[str, Sink],
+        sinks: Mapping[str, EventBus],
         *,
         policy: DeliveryPolicy | None = None,
         redactor: Redactor | None = None,
@@ -88,7 +88,7 @@ class OutboxDispatcher:
         except ClewError as away:
             _log.warning("the outbox cannot be read: %s", away)
 
-    def _deliver_while_taken(self, name: str, sink: Sink) -> bool:
+    def _deliver_while_taken(self, name: str, sink: EventBus) -> bool:
         """One batch up to the first event that the sink does not take; whether there may be more to send."""
         entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
         delivered: list[int] = []
@@ -103,7 +103,7 @@ class OutboxDispatcher:
             self._outbox.delivered(delivered)
         return bool(entries)
 
-    def _deliver(self, name: str, sink: Sink) -> Deliveries:
+    def _deliver(self, name: str, sink: EventBus) -> Deliveries:
         delivered: list[int] = []
         postponed = buried = 0
         entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
@@ -122,7 +122,7 @@ class OutboxDispatcher:
             self._outbox.delivered(delivered)
         return Deliveries(len(delivered), postponed, buried)
 
-    def _attempt(self, sink: Sink, entry: OutboxEntry) -> str | None:
+    def _attempt(self, sink: EventBus, entry: OutboxEntry) -> str | None:
         """None where the sink took the event, else why not."""
         try:
             sink.deliver(entry)

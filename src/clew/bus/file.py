@@ -35,7 +35,7 @@ def _write(descriptor: int, line: bytes) -> None:
         raise OSError("there is no room for the whole line")
 
 
-class FileSink:
+class FileBus:
     """Appends one line per event. Several processes may write to the same file."""
 
     def __init__(self, name: str, path: Path) -> None:

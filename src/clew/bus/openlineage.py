@@ -13,7 +13,7 @@ from clew.runs.request import RunRecord
 from clew.runs.stores import OutboxEntry
 
 
-class Target(Protocol):
+class LineageTarget(Protocol):
     """Where OpenLineage events go."""
 
     def send(self, document: bytes) -> None:
@@ -49,11 +49,11 @@ class FileTarget:
         append_line(self._path, document)
 
 
-class OpenLineageSink:
+class OpenLineageBus:
     """Sends what OpenLineage has a word for, and confirms the rest without sending it."""
 
     def __init__(
-        self, name: str, target: Target, *, namespace: str, plan_of: Callable[[RunRecord], Plan | None]
+        self, name: str, target: LineageTarget, *, namespace: str, plan_of: Callable[[RunRecord], Plan | None]
     ) -> None:
         self._name = name
         self._target = target

@@ -55,7 +55,7 @@ def signature(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-class WebhookSink:
+class WebhookBus:
     """Posts each event as a CloudEvent. Any answer of the 2xx kind confirms it; redirects are not followed."""
 
     def __init__(

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from clew.captures.policy import CapturePolicy, masks_of, stricter
-from clew.captures.requests import CaptureRequest, KeptColumn, LeftOut, Limits
+from clew.captures.requests import CaptureRequest, KeptColumn, Limits, OmittedColumn
 from clew.definitions import CaptureWish, Mask
 from clew.definitions.settings import PersonalColumns, SinkType
 from clew.diagnostics import Diagnostic, Span, UserError, did_you_mean
 from clew.diagnostics.codes.captures import CAPTURE_NOT_ALLOWED, NO_MATCHING_COLUMN, UNKNOWN_BREAKPOINT
-from clew.plan.datasets import Privacy
+from clew.plan.datasets import PrivacyName
 from clew.plan.names import SEPARATOR
 from clew.plan.plan import Breakpoint, Plan
 from clew.plan.privacy import LABELS, privacy_by_column
@@ -115,7 +115,7 @@ class _Columns:
 
     def __init__(self, plan: Plan, wish: CaptureWish, point: Breakpoint, policy: CapturePolicy) -> None:
         self.kept = list[KeptColumn]()
-        self.left_out = list[LeftOut]()
+        self.left_out = list[OmittedColumn]()
         self.named = list[str]()
         self.problems = list[Diagnostic]()
         self.shows_personal = False
@@ -139,12 +139,12 @@ class _Columns:
                         )
                     )
 
-    def _decide(self, name: str, privacy: Privacy | None, *, is_system: bool) -> None:
+    def _decide(self, name: str, privacy: PrivacyName | None, *, is_system: bool) -> None:
         wish = self._wish
         is_named = name in wish.include_columns
         included = is_system or any(fnmatchcase(name, pattern) for pattern in wish.include_columns)
         if not included or any(fnmatchcase(name, pattern) for pattern in wish.exclude_columns):
-            self.left_out.append(LeftOut(name, "EXCLUDED"))
+            self.left_out.append(OmittedColumn(name, "EXCLUDED"))
             return
         if is_named:
             self.named.append(name)
@@ -167,7 +167,7 @@ class _Columns:
         if self._policy.personal is PersonalColumns.MASK:
             self.kept.append(KeptColumn(name, stricter(self._masks[name], asked)))
             return
-        self.left_out.append(LeftOut(name, reason))
+        self.left_out.append(OmittedColumn(name, reason))
         if is_named:
             roles = ", ".join(self._policy.include_roles)
             hint = f"the roles {roles} may ask for personal columns" if roles and reason == "PERSONAL" else None

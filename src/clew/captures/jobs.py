@@ -15,8 +15,8 @@ from clew.captures.job_rows import JobRows, Payload, as_parquet
 from clew.captures.manifests import MANIFEST_FILE, Manifest
 from clew.captures.places import Places
 from clew.captures.policy import CapturePolicy, masks_of
-from clew.captures.records import CaptureRecord, CaptureStore, Emission, JobReport, NewCapture, Outcome, is_due
-from clew.captures.requests import LeftOut
+from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport, NewCapture, is_due
+from clew.captures.requests import OmittedColumn
 from clew.captures.spark_rows import EndedRun, in_view, interrupting
 from clew.captures.writing import digest_of_files
 from clew.definitions import CaptureMode, Mask
@@ -64,12 +64,12 @@ class JobRunner:
     _payload: Payload | None = None
     _hidden: dict[str, Mask | None] = field(default_factory=dict)
 
-    def run(self) -> Outcome:
+    def run(self) -> CaptureOutcome:
         """Do it, or say why not."""
         base = self.ended.rows_at(self.record.seq)
         with self._within_time() as check_time:
             if not is_due(self.job, self._facts(), in_view(base).count, self.ended.today):
-                return Outcome(job=self._report(), drop_reason=Reason.WHEN_NOT_TRUE.value)
+                return CaptureOutcome(job=self._report(), drop_reason=Reason.WHEN_NOT_TRUE.value)
             self._hidden = self._what_to_hide()
             name = f"{self.record.run_id}-{self.job.id}-{self.record.attempts}"
             staging = self.places.captures(None) / "staging" / name
@@ -93,7 +93,7 @@ class JobRunner:
                 check_time()
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
-        return Outcome(job=self._report())
+        return CaptureOutcome(job=self._report())
 
     def _do(self, task: PostludeTask, rows: JobRows) -> None:
         match task:
@@ -189,7 +189,7 @@ class JobRunner:
             mode=mode,
             asked=mode,
             columns=payload.columns,
-            left_out=tuple(LeftOut(name, privacy[name].upper()) for name in self._left_out()),
+            left_out=tuple(OmittedColumn(name, privacy[name].upper()) for name in self._left_out()),
             natural_key=self.ended.plan.input.natural_key,
             rows=payload.file.rows,
             size=payload.file.size,

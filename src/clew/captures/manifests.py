@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clew.captures.fitting import Degradation
-from clew.captures.requests import LeftOut
+from clew.captures.requests import OmittedColumn
 from clew.definitions import CaptureMode
 from clew.events.codec import decode, encode
 
@@ -52,7 +52,7 @@ class Manifest:
     """What was asked for."""
     degradations: tuple[Degradation, ...] = ()
     columns: tuple[CapturedColumn, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedColumn, ...] = ()
     natural_key: tuple[str, ...] = ()
     rows: int
     """Rows in the files; for statistics, the rows that they are of."""

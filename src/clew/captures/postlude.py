@@ -14,7 +14,14 @@ from clew.captures.freezing import Ticket, freeze, is_reached
 from clew.captures.jobs import JobRunner
 from clew.captures.places import Places
 from clew.captures.policy import CapturePolicy
-from clew.captures.records import CaptureLease, CaptureRecord, CaptureState, CaptureStatus, Outcome, wants_failed_runs
+from clew.captures.records import (
+    CaptureLease,
+    CaptureOutcome,
+    CaptureRecord,
+    CaptureState,
+    CaptureStatus,
+    wants_failed_runs,
+)
 from clew.captures.removal import clear_attempts, collect_expired, drop_waiting
 from clew.captures.spark_rows import EndedRun
 from clew.captures.writing import CaptureWriter
@@ -129,7 +136,7 @@ class Postlude:
             return
         reason = self._obstacle(record, view, view.plan)
         if reason is not None:
-            self.on_done(self.state.captures.drop(record.capture_id, Outcome(drop_reason=reason.value)))
+            self.on_done(self.state.captures.drop(record.capture_id, CaptureOutcome(drop_reason=reason.value)))
             return
         if record.seq not in tickets:
             parts = committed_parts(self.environment.storage_root, view.snapshot)
@@ -186,14 +193,14 @@ class Postlude:
             _log.warning("%s was taken over by another worker", lease.record.capture_id)
             clear_attempts(Places(self.environment), lease.record, lambda name: name == attempt)
 
-    def _tried(self, lease: CaptureLease) -> tuple[CaptureStatus, Outcome]:
+    def _tried(self, lease: CaptureLease) -> tuple[CaptureStatus, CaptureOutcome]:
         record = lease.record
         most = self.environment.retry_policy().engine_attempts
         last = record.outcome.error
         if record.attempts > most:
             because = f": {last.message}" if last is not None else ""
             error = UserError(CAPTURE_ABANDONED.anywhere(attempts=most, because=because))
-            return CaptureStatus.FAILED, Outcome(error=self._safe(failure_of(error)))
+            return CaptureStatus.FAILED, CaptureOutcome(error=self._safe(failure_of(error)))
         try:
             outcome = self._done(lease)
         except SPARK_ERRORS as error:
@@ -209,15 +216,15 @@ class Postlude:
             return (CaptureStatus.DROPPED if outcome.drop_reason else CaptureStatus.READY), outcome
         safe = self._safe(failure)
         _log.warning("%s failed: %s: %s", record.capture_id, safe.code, safe.message)
-        outcome = Outcome(error=safe)
+        outcome = CaptureOutcome(error=safe)
         return (CaptureStatus.QUEUED if failure.retryable else CaptureStatus.FAILED), outcome
 
-    def _done(self, lease: CaptureLease) -> Outcome:
+    def _done(self, lease: CaptureLease) -> CaptureOutcome:
         record = lease.record
         try:
             view = self._view(record.run_id)
         except UserError:
-            return Outcome(drop_reason=Reason.RUN_REMOVED.value)
+            return CaptureOutcome(drop_reason=Reason.RUN_REMOVED.value)
         assert view.plan is not None  # noqa: S101 - the run has run
         assert record.frozen is not None  # noqa: S101 - only frozen ones are claimed
         ended = self._ended(view, view.plan, record.frozen.ticket)
@@ -302,7 +309,7 @@ def job_of(plan: Plan, record: CaptureRecord) -> PostludeJob | None:
     return next((job for job in plan.extensions.postlude_jobs if job.id == record.slot), None)
 
 
-def _latest_expiry(outcome: Outcome) -> datetime | None:
+def _latest_expiry(outcome: CaptureOutcome) -> datetime | None:
     if outcome.job is None:
         return None
     return max((emission.expires_at for emission in outcome.job.emissions), default=None)

@@ -13,7 +13,7 @@ from clew.captures.captured_rows import CapturedRows
 from clew.captures.differences import CaptureDiff, diff_captures, statistics_of_rows
 from clew.captures.manifests import Manifest
 from clew.captures.places import Places
-from clew.captures.records import CaptureRecord, CaptureState, CaptureStatus, Outcome
+from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus
 from clew.captures.report import report_page
 from clew.captures.statistics import Statistics
 from clew.diagnostics import UserError
@@ -107,7 +107,7 @@ def job_json(job: PostludeJob, record: CaptureRecord | None) -> dict[str, object
     )
 
 
-def _how_it_went(outcome: Outcome) -> dict[str, object]:
+def _how_it_went(outcome: CaptureOutcome) -> dict[str, object]:
     steps = outcome.manifest.degradations if outcome.manifest is not None else outcome.steps
     return {
         "drop_reason": outcome.drop_reason,

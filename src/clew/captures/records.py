@@ -57,7 +57,7 @@ class JobReport:
     """Columns that were not sent since they are not for everybody."""
 
 
-Kind = Literal["capture", "job"]
+RecordKind = Literal["capture", "job"]
 
 
 class CaptureStatus(StrEnum):
@@ -86,7 +86,7 @@ class NewCapture:
     """A capture or a job that a run is asked for."""
 
     capture_id: str = field(default_factory=new_capture_id)
-    kind: Kind
+    kind: RecordKind
     slot: str
     """What it is for the run; the same slot of a run is never taken twice."""
     tenant_id: str
@@ -110,7 +110,7 @@ class Frozen:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaptureOutcome:
     """How a capture or a job ended."""
 
     manifest: Manifest | None = None
@@ -125,7 +125,7 @@ class CaptureRecord:
     """A capture or a job, with where it stands."""
 
     capture_id: str
-    kind: Kind
+    kind: RecordKind
     slot: str
     environment_id: str
     tenant_id: str
@@ -136,7 +136,7 @@ class CaptureRecord:
     status: CaptureStatus
     request: CaptureRequest | None
     frozen: Frozen | None
-    outcome: Outcome
+    outcome: CaptureOutcome
     attempts: int
     created_at: datetime
     started_at: datetime | None
@@ -189,7 +189,7 @@ class CaptureStore(Protocol):
         """Keep the ticket of one that waits, and what it comes down to. `decide` sees all others that are under way."""
         ...
 
-    def drop(self, capture_id: str, outcome: Outcome) -> CaptureRecord:
+    def drop(self, capture_id: str, outcome: CaptureOutcome) -> CaptureRecord:
         """End one that waits without doing it."""
         ...
 
@@ -209,12 +209,12 @@ class CaptureStore(Protocol):
         ...
 
     def finish(
-        self, lease: CaptureLease, status: CaptureStatus, outcome: Outcome, expires_at: datetime | None = None
+        self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome, expires_at: datetime | None = None
     ) -> bool:
         """End it, unless somebody else has taken it by now: then nothing is written, and the answer is False."""
         ...
 
-    def postpone(self, lease: CaptureLease, outcome: Outcome, *, delay_s: float) -> bool:
+    def postpone(self, lease: CaptureLease, outcome: CaptureOutcome, *, delay_s: float) -> bool:
         """Give it back, to be tried again after a while."""
         ...
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clew.captures.fitting import Reason
 from clew.captures.places import DRAFT, Places
-from clew.captures.records import CaptureRecord, CaptureState, CaptureStatus, CaptureStore, Outcome
+from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus, CaptureStore
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
@@ -30,7 +30,7 @@ def waiting_captures(state: CaptureState, run_id: str) -> list[CaptureRecord]:
 
 def drop_waiting(environment: RunEnvironment, state: CaptureState, run_id: str) -> list[CaptureRecord]:
     """Give up what waits for the rows of a run that is gone. One that a worker has taken is given up by that worker."""
-    gone = Outcome(drop_reason=Reason.RUN_REMOVED.value)
+    gone = CaptureOutcome(drop_reason=Reason.RUN_REMOVED.value)
     queued = [record for record in waiting_captures(state, run_id) if record.status is CaptureStatus.QUEUED]
     dropped = [state.captures.drop(record.capture_id, gone) for record in queued]
     for record in dropped:

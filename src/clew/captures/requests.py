@@ -28,7 +28,7 @@ class KeptColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedColumn:
     """A column that a capture does not keep, and why."""
 
     column: str
@@ -48,7 +48,7 @@ class CaptureRequest:
     sample_rows: int
     columns: tuple[KeptColumn, ...]
     """In the order of the plan, system columns among them."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedColumn, ...] = ()
     named: tuple[str, ...] = ()
     """Columns that were asked for by their very name, which nothing but privacy may leave out."""
     ttl_days: int

@@ -19,7 +19,7 @@ from clew.engine.executor import pinned_rows
 from clew.engine.names import row_id_sql
 from clew.engine.narrow import Expressing
 from clew.engine.sql import quoted
-from clew.engine.working import Progress, Storage, rebuild
+from clew.engine.working import StepsBehind, Storage, rebuild
 from clew.events.values import sha256_of_file
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
@@ -58,7 +58,7 @@ class EndedRun:
             return pinned_rows(self.spark, self.root, inputs[use.key], use)
 
         storage = Storage(self.spark, self.root, pinned)
-        progress = Progress(self.parts, self.skipped)
+        progress = StepsBehind(self.parts, self.skipped)
         return rebuild(self.plan, progress, self.period, storage, self.expressing, until=seq).rows
 
 

@@ -15,8 +15,8 @@ from clew.captures.fitting import Degradation, below, exceeded
 from clew.captures.manifests import MANIFEST_FILE, CapturedColumn, CapturedFile, Manifest
 from clew.captures.places import Places
 from clew.captures.policy import LARGE_COLUMN_BYTES
-from clew.captures.records import CaptureRecord, Frozen, Outcome
-from clew.captures.requests import CaptureRequest, KeptColumn, LeftOut
+from clew.captures.records import CaptureOutcome, CaptureRecord, Frozen
+from clew.captures.requests import CaptureRequest, KeptColumn, OmittedColumn
 from clew.captures.spark_rows import EndedRun, WrittenRows, raw_rows, sample_of, view_rows, write_rows
 from clew.captures.statistics import statistics_of
 from clew.definitions import CaptureMode
@@ -55,9 +55,9 @@ class CaptureWriter:
     wait_ms: int
     is_prod: bool
     steps: list[Degradation] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[OmittedColumn] = field(default_factory=list)
 
-    def write(self) -> Outcome:
+    def write(self) -> CaptureOutcome:
         """Write it into a folder of this attempt, and touch no other: the attempt may have been overtaken."""
         started = time.perf_counter()
         self.steps = list(self.frozen.steps)
@@ -68,14 +68,14 @@ class CaptureWriter:
         kept = self._fitting(staging)
         if kept is None:
             shutil.rmtree(staging, ignore_errors=True)
-            return Outcome(drop_reason=self.steps[-1].reason.value, steps=tuple(self.steps))
+            return CaptureOutcome(drop_reason=self.steps[-1].reason.value, steps=tuple(self.steps))
         manifest = self._manifest(kept, folder, int((time.perf_counter() - started) * 1000))
         staging.mkdir(parents=True, exist_ok=True)
         text = json.dumps(manifest.to_json(), indent=1, sort_keys=True)
         (staging / MANIFEST_FILE).write_text(text, encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         staging.rename(folder)
-        return Outcome(manifest=manifest, steps=tuple(self.steps))
+        return CaptureOutcome(manifest=manifest, steps=tuple(self.steps))
 
     def _fitting(self, staging: Path) -> _Kept | None:
         """Write in the mode that was decided on, and in lower ones while what was written is too large."""
@@ -89,7 +89,7 @@ class CaptureWriter:
                 self.steps.append(problem)
                 mode = below(mode)
             elif large:
-                self.left_out += [LeftOut(column.name, "LARGE") for column in large]
+                self.left_out += [OmittedColumn(column.name, "LARGE") for column in large]
                 columns = tuple(column for column in columns if column not in large)
             elif mode is CaptureMode.STATS:
                 found = self._statistics(staging, written, columns)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
-from clew.definitions.nodes import Entry, ListNode, MapNode, Node, ScalarNode, Source
+from clew.definitions.nodes import Entry, ListNode, MapNode, Node, ScalarNode, SourceText
 from clew.definitions.yaml_nodes import DEEPEST_NESTING
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.workspace import INVALID_VALUE
@@ -14,10 +14,10 @@ _PLAIN, _QUOTED = "", '"'
 
 def node_of(data: object, origin: str) -> Node:
     """The node of mappings, sequences and scalars. Keys with the value None count as absent."""
-    return _node(data, Source(origin, ""), 0)
+    return _node(data, SourceText(origin, ""), 0)
 
 
-def _node(data: object, source: Source, depth: int) -> Node:
+def _node(data: object, source: SourceText, depth: int) -> Node:
     if depth > DEEPEST_NESTING:
         problem = f"nested more than {DEEPEST_NESTING} levels deep"
         raise UserError(INVALID_VALUE.at(source.span(0, 0), problem=problem))
@@ -34,7 +34,7 @@ def _node(data: object, source: Source, depth: int) -> Node:
     return ScalarNode(source, 0, 0, text, style)
 
 
-def _scalar(data: object, source: Source) -> tuple[str, str]:
+def _scalar(data: object, source: SourceText) -> tuple[str, str]:
     match data:
         case str():
             return str(data), _QUOTED

@@ -65,7 +65,7 @@ class Privacy(StrEnum):
 
 
 @record("a column")
-class Column(Located):
+class ColumnDefinition(Located):
     """A column of a table."""
 
     name: str = key(NAME, "The name, as expressions use it.")
@@ -76,10 +76,10 @@ class Column(Located):
 
 
 _SYSTEM_COLUMNS = {
-    TemporalMode.PERIOD: (Column(name=PERIOD_COLUMN, type=STRING, nullable=False),),
+    TemporalMode.PERIOD: (ColumnDefinition(name=PERIOD_COLUMN, type=STRING, nullable=False),),
     TemporalMode.BITEMPORAL: (
-        Column(name=PERIOD_FROM_COLUMN, type=DATE, nullable=False),
-        Column(name=PERIOD_TO_COLUMN, type=DATE),
+        ColumnDefinition(name=PERIOD_FROM_COLUMN, type=DATE, nullable=False),
+        ColumnDefinition(name=PERIOD_TO_COLUMN, type=DATE),
     ),
     TemporalMode.NONE: (),
 }
@@ -91,23 +91,23 @@ _TYPES_OF_SYSTEM_COLUMNS = {
 
 
 @record("a table")
-class Table(Located):
+class TableDefinition(Located):
     """The table of a dataset."""
 
     name: str = key(NAME, "The name that expressions put before a column: `table.column`.")
     temporal_mode: TemporalMode = key(Choice(TemporalMode), "How rows belong to periods.", default=TemporalMode.NONE)
-    columns: tuple[Column, ...] = key(
-        ListOf(Record(Column), "columns", at_least=1),
+    columns: tuple[ColumnDefinition, ...] = key(
+        ListOf(Record(ColumnDefinition), "columns", at_least=1),
         "The columns. The ones that the temporal mode brings along need not be listed.",
     )
 
     @property
-    def all_columns(self) -> tuple[Column, ...]:
+    def all_columns(self) -> tuple[ColumnDefinition, ...]:
         """The declared columns and, behind them, those that the temporal mode brings along."""
         declared = {column.name.casefold() for column in self.columns}
         return (*self.columns, *(c for c in _SYSTEM_COLUMNS[self.temporal_mode] if c.name not in declared))
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> ColumnDefinition | None:
         """The column of this name, upper and lower case taken as equal."""
         folded = name.casefold()
         return next((column for column in self.all_columns if column.name.casefold() == folded), None)
@@ -122,7 +122,7 @@ class Table(Located):
             seen.add(folded)
             yield from self._reserved(column, folded)
 
-    def _reserved(self, column: Column, name: str) -> Iterator[Diagnostic]:
+    def _reserved(self, column: ColumnDefinition, name: str) -> Iterator[Diagnostic]:
         allowed_here = {system.name for system in _SYSTEM_COLUMNS[self.temporal_mode]}
         types = _TYPES_OF_SYSTEM_COLUMNS.get(name, ())
         if name in RESERVED_COLUMNS or (types and name not in allowed_here):
@@ -154,14 +154,14 @@ class Dataset(Definition):
     may_be_empty: bool = key(
         FLAG, "Whether a run that has the dataset as its input may find no rows for its period.", default=False
     )
-    main_table: Table = key(Record(Table), "The table.")
+    main_table: TableDefinition = key(Record(TableDefinition), "The table.")
 
     def check(self) -> Iterator[Diagnostic]:
         """The natural key names columns of the table."""
         return key_problems(self, self.natural_key, self.main_table)
 
 
-def key_problems(holder: Located, natural_key: tuple[str, ...], table: Table) -> Iterator[Diagnostic]:
+def key_problems(holder: Located, natural_key: tuple[str, ...], table: TableDefinition) -> Iterator[Diagnostic]:
     """What is wrong with the natural key of a dataset."""
     names = {column.name.casefold(): column.name for column in table.all_columns}
     seen: set[str] = set()

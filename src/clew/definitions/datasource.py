@@ -13,7 +13,7 @@ from clew.definitions.shapes import (
     SECRET,
     SLUG,
     TEXT,
-    Constant,
+    ConstantShape,
     Definition,
     Located,
     Record,
@@ -76,7 +76,7 @@ class FilesDatasource(Definition):
     id: str = key(SLUG, "The id, unique among datasources.")
     name: str = key(NAME, "The name; the id where left out.", same_as="id")
     description: str = key(TEXT, "What the datasource is.", default="")
-    type: Literal["files"] = key(Constant("files"), "The kind of datasource.")
+    type: Literal["files"] = key(ConstantShape("files"), "The kind of datasource.")
     credential_ref: str | None = key(SECRET, "The secret that opens it.", default=None)
     options: FilesOptions = key(Record(FilesOptions), "Where the files are.")
 
@@ -88,7 +88,7 @@ class DatabaseDatasource(Definition):
     id: str = key(SLUG, "The id, unique among datasources.")
     name: str = key(NAME, "The name; the id where left out.", same_as="id")
     description: str = key(TEXT, "What the datasource is.", default="")
-    type: Literal["database"] = key(Constant("database"), "The kind of datasource.")
+    type: Literal["database"] = key(ConstantShape("database"), "The kind of datasource.")
     credential_ref: str | None = key(SECRET, "The secret that opens it.", default=None)
     options: DatabaseOptions = key(Record(DatabaseOptions), "How the database is reached.")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from clew.definitions.calendar import Calendar
 from clew.definitions.dataset import Dataset
 from clew.definitions.datasource import DATASOURCE
-from clew.definitions.nodes import Source
+from clew.definitions.nodes import SourceText
 from clew.definitions.project import Fragment, Project
 from clew.definitions.resolver import Resolver
 from clew.definitions.scenario import Scenario
@@ -79,7 +79,7 @@ def is_definition_file(path: Path) -> bool:
     return path.suffix.lower() in _SUFFIXES
 
 
-def read_source(path: Path, root: Path) -> Source:
+def read_source(path: Path, root: Path) -> SourceText:
     """A file with its text. UserError where it cannot be read."""
     file = name_in_messages(path, root)
     try:
@@ -88,7 +88,7 @@ def read_source(path: Path, root: Path) -> Source:
             raise _unreadable(file, "it is not a regular file")
         if status.st_size > LARGEST_FILE:
             raise UserError(FILE_TOO_LARGE.at(Span(file, 1, 1), path=file, size=status.st_size, limit=LARGEST_FILE))
-        return Source(file, path.read_bytes().decode("utf-8-sig"))
+        return SourceText(file, path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise _unreadable(file, f"byte {error.start + 1} is not UTF-8") from None
     except OSError as error:

@@ -18,7 +18,7 @@ from clew.definitions.kinds import (
     name_in_messages,
     read_source,
 )
-from clew.definitions.nodes import MOST_PROBLEMS, MapNode, Node, ScalarNode, Source
+from clew.definitions.nodes import MOST_PROBLEMS, MapNode, Node, ScalarNode, SourceText
 from clew.definitions.project import Fragment, Project
 from clew.definitions.references import problems_between_files, problems_of_scenarios
 from clew.definitions.resolver import Resolver
@@ -26,7 +26,7 @@ from clew.definitions.salvage import Salvaged, salvage
 from clew.definitions.scenario import Scenario
 from clew.definitions.settings import Settings
 from clew.definitions.shapes import Definition, problems_in
-from clew.definitions.workspace import LoadedWorkspace, Workspace
+from clew.definitions.workspace import LoadedWorkspace, WorkspaceDefinitions
 from clew.definitions.yaml_nodes import read_yaml
 from clew.diagnostics import Diagnostic, Span, UserError, in_order
 from clew.diagnostics.codes.workspace import INVALID_VALUE, UNKNOWN_PROJECT, UNREADABLE_FILE, WORKSPACE_NOT_FOUND
@@ -121,11 +121,11 @@ class _Loader:
             self.salvaged.append(salvage(node, kind.name))
         return None
 
-    def workspace(self) -> Workspace:
+    def workspace(self) -> WorkspaceDefinitions:
         """Everything that was loaded."""
         settings = self._all(Settings)
         scenarios = self.scenarios()
-        return Workspace(
+        return WorkspaceDefinitions(
             root=self.root,
             settings=settings[0] if settings else Settings(name=self.root.name or "workspace"),
             calendars=self._all(Calendar),
@@ -171,7 +171,7 @@ class _Loader:
         return self._apart[file]
 
 
-def _content(source: Source, node: Node | None, kind: FileKind) -> Node:
+def _content(source: SourceText, node: Node | None, kind: FileKind) -> Node:
     """What a file holds, which must be something."""
     if node is None:
         problem = f"the file is empty; it should define a {kind.name}"

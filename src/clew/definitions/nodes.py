@@ -17,7 +17,7 @@ LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A file as read. Data that was built in Python has the text "", so that all of its places are line 1, column 1."""
 
     file: str
@@ -44,7 +44,7 @@ MOST_PROBLEMS = 200
 class ScalarNode:
     """A single value as text; what it means is decided where it is read."""
 
-    source: Source
+    source: SourceText
     start: int
     end: int
     text: str
@@ -67,7 +67,7 @@ class ScalarNode:
 class ListNode:
     """A list."""
 
-    source: Source
+    source: SourceText
     start: int
     end: int
     items: list["Node"] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 class MapNode:
     """A mapping. Its keys are text whatever they look like."""
 
-    source: Source
+    source: SourceText
     start: int
     end: int
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class MapNode:
 
 Node: TypeAlias = ScalarNode | ListNode | MapNode
 
-NOWHERE = MapNode(Source("<built>", ""), 0, 0)
+NOWHERE = MapNode(SourceText("<built>", ""), 0, 0)
 """The place of a value that no file has."""
 
 

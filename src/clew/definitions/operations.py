@@ -18,7 +18,7 @@ from clew.definitions.shapes import (
     TEXT,
     ByKey,
     Choice,
-    Constant,
+    ConstantShape,
     ListOf,
     Located,
     MapOf,
@@ -58,7 +58,7 @@ class RuntimeJoin(Located):
 
 
 @record("an assignment")
-class Assignment(Located):
+class AssignmentDefinition(Located):
     """A column and the value that it gets."""
 
     column: str = key(NAME, "The column, which may be new.")
@@ -78,8 +78,8 @@ class UpdateArguments(Located):
     """What an update sets, and what it looks up for that."""
 
     joins: tuple[RuntimeJoin, ...] = key(ListOf(Record(RuntimeJoin), "joins"), "Datasets to look up in.", default=())
-    assignments: tuple[Assignment, ...] = key(
-        ListOf(Record(Assignment), "assignments", at_least=1), "The columns to set."
+    assignments: tuple[AssignmentDefinition, ...] = key(
+        ListOf(Record(AssignmentDefinition), "assignments", at_least=1), "The columns to set."
     )
 
 
@@ -247,7 +247,7 @@ class _Common(Located):
 class Update(_Common):
     """Sets columns of the selected rows."""
 
-    type: Literal["update"] = key(Constant("update"), "Sets columns of the selected rows.")
+    type: Literal["update"] = key(ConstantShape("update"), "Sets columns of the selected rows.")
     arguments: UpdateArguments = key(Record(UpdateArguments), "What to set.")
 
 
@@ -255,7 +255,7 @@ class Update(_Common):
 class Aggregate(_Common):
     """Sums the selected rows up and appends the summary rows."""
 
-    type: Literal["aggregate"] = key(Constant("aggregate"), "Sums rows up and appends the summary rows.")
+    type: Literal["aggregate"] = key(ConstantShape("aggregate"), "Sums rows up and appends the summary rows.")
     arguments: AggregateArguments = key(Record(AggregateArguments), "How to sum up.")
 
 
@@ -263,7 +263,7 @@ class Aggregate(_Common):
 class Append(_Common):
     """Appends rows of another dataset."""
 
-    type: Literal["append"] = key(Constant("append"), "Appends rows of another dataset.")
+    type: Literal["append"] = key(ConstantShape("append"), "Appends rows of another dataset.")
     arguments: AppendArguments = key(Record(AppendArguments), "Which rows to append.")
 
 
@@ -271,7 +271,7 @@ class Append(_Common):
 class Delete(_Common):
     """Marks the selected rows as deleted."""
 
-    type: Literal["delete"] = key(Constant("delete"), "Marks the selected rows as deleted.")
+    type: Literal["delete"] = key(ConstantShape("delete"), "Marks the selected rows as deleted.")
     arguments: DeleteArguments = key(Record(DeleteArguments), "Nothing.", default_factory=DeleteArguments)
 
 
@@ -279,7 +279,7 @@ class Delete(_Common):
 class Output(_Common):
     """Writes the selected rows."""
 
-    type: Literal["output"] = key(Constant("output"), "Writes the selected rows.")
+    type: Literal["output"] = key(ConstantShape("output"), "Writes the selected rows.")
     arguments: OutputArguments = key(Record(OutputArguments), "What to write, and where.")
 
 

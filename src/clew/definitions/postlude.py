@@ -43,7 +43,7 @@ class RowsetMode(StrEnum):
 
 
 @record("a filter task")
-class FilterTask(Located):
+class FilterTaskDefinition(Located):
     """Keeps the rows for which an expression is true."""
 
     name: ClassVar[str] = "filter"
@@ -51,7 +51,7 @@ class FilterTask(Located):
 
 
 @record("a take task")
-class TakeTask(Located):
+class TakeTaskDefinition(Located):
     """Keeps the first rows."""
 
     name: ClassVar[str] = "take"
@@ -59,7 +59,7 @@ class TakeTask(Located):
 
 
 @record("a sample task")
-class SampleTask(Located):
+class SampleTaskDefinition(Located):
     """Keeps a sample that is the same each time."""
 
     name: ClassVar[str] = "sample"
@@ -67,7 +67,7 @@ class SampleTask(Located):
 
 
 @record("a project task")
-class ProjectTask(Located):
+class ProjectTaskDefinition(Located):
     """Keeps some columns."""
 
     name: ClassVar[str] = "project"
@@ -75,7 +75,7 @@ class ProjectTask(Located):
 
 
 @record("a describe task")
-class DescribeTask(Located):
+class DescribeTaskDefinition(Located):
     """Counts, extremes and means of columns."""
 
     name: ClassVar[str] = "describe"
@@ -83,7 +83,7 @@ class DescribeTask(Located):
 
 
 @record("a histogram task")
-class HistogramTask(Located):
+class HistogramTaskDefinition(Located):
     """How the values of a column are spread."""
 
     name: ClassVar[str] = "histogram"
@@ -92,7 +92,7 @@ class HistogramTask(Located):
 
 
 @record("a topk task")
-class TopKTask(Located):
+class TopKTaskDefinition(Located):
     """The most frequent values of a column."""
 
     name: ClassVar[str] = "topk"
@@ -101,7 +101,7 @@ class TopKTask(Located):
 
 
 @record("a serialize_rowset task")
-class SerializeTask(Located):
+class SerializeTaskDefinition(Located):
     """Writes the rows in a form that can be kept."""
 
     name: ClassVar[str] = "serialize_rowset"
@@ -110,7 +110,7 @@ class SerializeTask(Located):
 
 
 @record("an emit_training_log task")
-class EmitTrainingLogTask(Located):
+class EmitTrainingLogTaskDefinition(Located):
     """Sends the rows to a training log."""
 
     name: ClassVar[str] = "emit_training_log"
@@ -121,7 +121,7 @@ class EmitTrainingLogTask(Located):
 
 
 @record("an emit_capture_store task")
-class EmitCaptureStoreTask(Located):
+class EmitCaptureStoreTaskDefinition(Located):
     """Keeps the rows as a capture."""
 
     name: ClassVar[str] = "emit_capture_store"
@@ -140,30 +140,30 @@ class OtherTask(Located):
 
 
 Task: TypeAlias = (
-    FilterTask
-    | TakeTask
-    | SampleTask
-    | ProjectTask
-    | DescribeTask
-    | HistogramTask
-    | TopKTask
-    | SerializeTask
-    | EmitTrainingLogTask
-    | EmitCaptureStoreTask
+    FilterTaskDefinition
+    | TakeTaskDefinition
+    | SampleTaskDefinition
+    | ProjectTaskDefinition
+    | DescribeTaskDefinition
+    | HistogramTaskDefinition
+    | TopKTaskDefinition
+    | SerializeTaskDefinition
+    | EmitTrainingLogTaskDefinition
+    | EmitCaptureStoreTaskDefinition
     | OtherTask
 )
 
 _TASKS: Mapping[str, Record[Task]] = {
-    "filter": Record(FilterTask),
-    "take": Record(TakeTask),
-    "sample": Record(SampleTask),
-    "project": Record(ProjectTask),
-    "describe": Record(DescribeTask),
-    "histogram": Record(HistogramTask),
-    "topk": Record(TopKTask),
-    "serialize_rowset": Record(SerializeTask),
-    "emit_training_log": Record(EmitTrainingLogTask),
-    "emit_capture_store": Record(EmitCaptureStoreTask),
+    "filter": Record(FilterTaskDefinition),
+    "take": Record(TakeTaskDefinition),
+    "sample": Record(SampleTaskDefinition),
+    "project": Record(ProjectTaskDefinition),
+    "describe": Record(DescribeTaskDefinition),
+    "histogram": Record(HistogramTaskDefinition),
+    "topk": Record(TopKTaskDefinition),
+    "serialize_rowset": Record(SerializeTaskDefinition),
+    "emit_training_log": Record(EmitTrainingLogTaskDefinition),
+    "emit_capture_store": Record(EmitCaptureStoreTaskDefinition),
 }
 
 _BARE_ARGUMENTS = {"filter": "expression", "take": "rows", "project": "columns"}
@@ -205,7 +205,7 @@ TASK = _TaskShape()
 
 
 @record("a budget")
-class Budget(Located):
+class BudgetDefinition(Located):
     """How much a postlude job may use."""
 
     timeout_seconds: int = key(Whole(1), "Seconds until the job is stopped.", default=60)
@@ -221,7 +221,9 @@ class Job(Located):
     when: ExpressionText | None = key(
         EXPRESSION, "When the job is done: an expression over facts of the run. Always where left out.", default=None
     )
-    budget: Budget = key(Record(Budget), "How much the job may use.", default_factory=Budget)
+    budget: BudgetDefinition = key(
+        Record(BudgetDefinition), "How much the job may use.", default_factory=BudgetDefinition
+    )
     tasks: tuple[Task, ...] = key(ListOf(TASK, "tasks", at_least=1), "The tasks, in their order.")
 
 

@@ -25,7 +25,7 @@ from clew.definitions.operations import (
 from clew.definitions.project import Fragment, Project
 from clew.definitions.resolver import ANY_LEVEL, Resolver, TableStrategy
 from clew.definitions.scenario import Scenario
-from clew.definitions.workspace import Workspace
+from clew.definitions.workspace import WorkspaceDefinitions
 from clew.diagnostics import Diagnostic, Span, did_you_mean
 from clew.diagnostics.codes.workspace import (
     DUPLICATE_ID,
@@ -44,7 +44,7 @@ NO_URL = "outputs go to folders of this machine, or to such as are mounted there
 
 
 def problems_of_output_place(
-    workspace: Workspace, destination: PathDestination | LocationDestination
+    workspace: WorkspaceDefinitions, destination: PathDestination | LocationDestination
 ) -> Iterator[Diagnostic]:
     """What is wrong with the path of a destination, as far as it shows before placeholders are filled in."""
     written: PathDestination | Location
@@ -73,7 +73,7 @@ def problems_of_output_place(
         yield INVALID_VALUE.at(place, problem=problem, hint="choose a folder that nothing else is in")
 
 
-def written_over(workspace: Workspace, path: Path) -> str | None:
+def written_over(workspace: WorkspaceDefinitions, path: Path) -> str | None:
     """What of the workspace lies at a path, below it or above it: definitions, state, managed data."""
     roots = [environment.storage_root for environment in workspace.settings.environments.values()]
     folders = [kind.folder for kind in FILE_KINDS.values() if kind.folder is not None]
@@ -92,7 +92,7 @@ def is_url(path: str) -> bool:
 _Named: TypeAlias = Calendar | Datasource | Dataset | Resolver | Project | Fragment
 
 
-def problems_between_files(workspace: Workspace) -> Iterator[Diagnostic]:
+def problems_between_files(workspace: WorkspaceDefinitions) -> Iterator[Diagnostic]:
     """Everything that is wrong between definitions which are right by themselves, scenarios apart."""
     yield from _duplicate_ids("calendar", workspace.calendars)
     yield from _duplicate_ids("datasource", workspace.datasources)
@@ -120,7 +120,7 @@ def problems_between_files(workspace: Workspace) -> Iterator[Diagnostic]:
         yield from _problems_of_destinations(workspace, fragment.operations)
 
 
-def problems_of_scenarios(workspace: Workspace) -> Iterator[Diagnostic]:
+def problems_of_scenarios(workspace: WorkspaceDefinitions) -> Iterator[Diagnostic]:
     """Scenarios with one name, unknown periods and unknown projects."""
     first: dict[str, Scenario] = {}
     for scenario in workspace.scenarios:
@@ -147,7 +147,7 @@ def _duplicate_ids(kind: str, definitions: Sequence[_Named]) -> Iterator[Diagnos
                 yield DUPLICATE_ID.at(definition.place(key), kind=kind, id=name, first=first)
 
 
-def _periods_of_several_calendars(workspace: Workspace) -> Iterator[Diagnostic]:
+def _periods_of_several_calendars(workspace: WorkspaceDefinitions) -> Iterator[Diagnostic]:
     """A run names its period alone, so calendars must not share identifiers."""
     first: dict[str, Period] = {}
     reported: set[tuple[str, str]] = set()
@@ -167,7 +167,7 @@ def _several_defaults(resolvers: Iterable[Resolver]) -> Iterator[Diagnostic]:
         yield INVALID_VALUE.at(other.place("is_default"), problem=problem, hint=hint)
 
 
-def _problems_of_resolvers(workspace: Workspace) -> Iterator[Diagnostic]:
+def _problems_of_resolvers(workspace: WorkspaceDefinitions) -> Iterator[Diagnostic]:
     levels = {level for calendar in workspace.calendars for level in calendar.levels}
     knows_levels = bool(levels) and not any(kind == "calendar" for kind, _ in workspace.broken)
     for resolver in workspace.resolvers:
@@ -183,7 +183,9 @@ def _problems_of_resolvers(workspace: Workspace) -> Iterator[Diagnostic]:
                 yield INVALID_VALUE.at(rule.place("data_level"), problem=problem, hint=hint)
 
 
-def _problems_of_destinations(workspace: Workspace, operations: Iterable[Operation | Use]) -> Iterator[Diagnostic]:
+def _problems_of_destinations(
+    workspace: WorkspaceDefinitions, operations: Iterable[Operation | Use]
+) -> Iterator[Diagnostic]:
     for operation in operations:
         if not isinstance(operation, Output):
             continue
@@ -199,13 +201,15 @@ def _problems_of_destinations(workspace: Workspace, operations: Iterable[Operati
             yield from problems_of_output_place(workspace, operation.arguments.destination)
 
 
-def _unknown_datasource(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:
+def _unknown_datasource(workspace: WorkspaceDefinitions, name: str, place: Span) -> Iterator[Diagnostic]:
     if workspace.datasource(name) is None and ("datasource", name) not in workspace.broken:
         hint = did_you_mean(name, _names(workspace.datasources))
         yield UNKNOWN_DATASOURCE.at(place, name=name, hint=hint)
 
 
-def _other_kind(workspace: Workspace, name: str, place: Span, *, needs_database: bool) -> Iterator[Diagnostic]:
+def _other_kind(
+    workspace: WorkspaceDefinitions, name: str, place: Span, *, needs_database: bool
+) -> Iterator[Diagnostic]:
     """A table lies in a database, a path among files."""
     datasource = workspace.datasource(name)
     if needs_database and isinstance(datasource, FilesDatasource):
@@ -216,13 +220,13 @@ def _other_kind(workspace: Workspace, name: str, place: Span, *, needs_database:
         yield INVALID_VALUE.at(place, problem=problem, hint=hint)
 
 
-def _unknown_resolver(workspace: Workspace, name: str | None, place: Span) -> Iterator[Diagnostic]:
+def _unknown_resolver(workspace: WorkspaceDefinitions, name: str | None, place: Span) -> Iterator[Diagnostic]:
     if name is not None and workspace.resolver(name) is None and ("resolver", name) not in workspace.broken:
         hint = did_you_mean(name, _names(workspace.resolvers))
         yield UNKNOWN_RESOLVER.at(place, problem=f'no resolver "{name}"', hint=hint)
 
 
-def _inactive_resolver(workspace: Workspace, name: str | None, place: Span) -> Iterator[Diagnostic]:
+def _inactive_resolver(workspace: WorkspaceDefinitions, name: str | None, place: Span) -> Iterator[Diagnostic]:
     resolver = workspace.resolver(name) if name is not None else None
     if resolver is not None and resolver.status is not Status.ACTIVE:
         yield RESOLVER_INACTIVE.at(place, name=resolver.id, status=resolver.status.value)
@@ -237,13 +241,13 @@ def _inactive_default(resolvers: Iterable[Resolver]) -> Iterator[Diagnostic]:
             )
 
 
-def _unknown_project(workspace: Workspace, name: str, place: Span) -> Iterator[Diagnostic]:
+def _unknown_project(workspace: WorkspaceDefinitions, name: str, place: Span) -> Iterator[Diagnostic]:
     if workspace.project(name) is None and ("project", name) not in workspace.broken:
         hint = did_you_mean(name, _names(workspace.projects))
         yield UNKNOWN_PROJECT.at(place, name=name, hint=hint)
 
 
-def _problems_of_periods(workspace: Workspace, scenario: Scenario) -> Iterator[Diagnostic]:
+def _problems_of_periods(workspace: WorkspaceDefinitions, scenario: Scenario) -> Iterator[Diagnostic]:
     tree = PeriodTree(scenario.periods) if scenario.periods else workspace.periods
     known = [period.identifier for period in tree.periods]
     first: dict[str, Period] = {}

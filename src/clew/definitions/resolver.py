@@ -16,7 +16,7 @@ from clew.definitions.shapes import (
     TEMPLATE,
     TEXT,
     Choice,
-    Constant,
+    ConstantShape,
     Definition,
     ListOf,
     Located,
@@ -35,7 +35,7 @@ ANY_LEVEL = "any"
 class PathStrategy(Located):
     """The data lies in files."""
 
-    type: Literal["path"] = key(Constant("path"), "The data lies in files.")
+    type: Literal["path"] = key(ConstantShape("path"), "The data lies in files.")
     datasource_id: str = key(NAME, "The files datasource.")
     path: str = key(
         TEMPLATE,
@@ -62,7 +62,7 @@ class PathStrategy(Located):
 class TableStrategy(Located):
     """The data lies in a table of a database."""
 
-    type: Literal["table"] = key(Constant("table"), "The data lies in a table of a database.")
+    type: Literal["table"] = key(ConstantShape("table"), "The data lies in a table of a database.")
     datasource_id: str = key(NAME, "The database datasource.")
     table: str = key(TEMPLATE, "The table, with placeholders such as {period} and {table}.")
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from clew.definitions.calendar import Period
-from clew.definitions.dataset import Table, key_problems
+from clew.definitions.dataset import TableDefinition, key_problems
 from clew.definitions.project import INLINE_PROJECT, Project
 from clew.definitions.scalars import Scalar
 from clew.definitions.shapes import (
@@ -43,7 +43,7 @@ class Match(StrEnum):
     SUBSET = "subset"
 
 
-class ChangeType(StrEnum):
+class ExpectedChange(StrEnum):
     """What a step does to a row."""
 
     CREATED = "created"
@@ -57,8 +57,8 @@ class ScenarioDataset(Located):
 
     id: str = key(SLUG, "The id of the dataset.")
     name: str = key(NAME, "The name; the id where left out.", same_as="id")
-    main_table: Table | None = key(
-        Record(Table), "The table; that of the workspace's dataset where left out.", default=None
+    main_table: TableDefinition | None = key(
+        Record(TableDefinition), "The table; that of the workspace's dataset where left out.", default=None
     )
     natural_key: tuple[str, ...] = key(
         ListOf(NAME, "columns"), "The columns that together tell one row from another.", default=()
@@ -104,7 +104,7 @@ class ExpectedTrace(Located):
     """A change to a row that the trace has to have."""
 
     operation_seq: int = key(Whole(0), "The seq of the operation; 0 for loading.")
-    change_type: ChangeType = key(Choice(ChangeType), "What happened to the row.")
+    change_type: ExpectedChange = key(Choice(ExpectedChange), "What happened to the row.")
     row_match: Row = key(_ROW, "Values that the row has to have.", default_factory=dict)
     expected_diff: Mapping[str, ExpectedDiff] = key(
         MapOf(Record(ExpectedDiff), "changes by column"), "The changes of its values.", default_factory=dict

@@ -46,7 +46,7 @@ class Approval(StrEnum):
     NONE = "none"
 
 
-class QueuePolicy(StrEnum):
+class OverloadPolicy(StrEnum):
     """What happens to a run that is asked for while too many are running."""
 
     REJECT = "REJECT"
@@ -102,8 +102,8 @@ class SparkSettings(Located):
 class QueueSettings(Located):
     """How many runs go on at once, and what happens to one too many."""
 
-    policy: QueuePolicy = key(
-        Choice(QueuePolicy), "What happens to a run that finds no free place.", default=QueuePolicy.QUEUE
+    policy: OverloadPolicy = key(
+        Choice(OverloadPolicy), "What happens to a run that finds no free place.", default=OverloadPolicy.QUEUE
     )
     max_running: int = key(Whole(1), "How many runs may go on at once.", default=4)
     retry_after_seconds: int = key(Whole(0), "When a rejected caller is told to come back.", default=30)
@@ -120,7 +120,7 @@ class RetrySettings(Located):
 
 
 @record("the store limits")
-class StoreLimits(Located):
+class StoreLimitSettings(Located):
     """Bounds on the history of runs."""
 
     write_latency_budget_ms: int = key(
@@ -199,7 +199,7 @@ class Sink(Located):
 
 
 @record("an event bus")
-class Bus(Located):
+class BusSettings(Located):
     """Where events of runs are sent."""
 
     id: str = key(SLUG, "The id, unique within the environment.")
@@ -255,7 +255,9 @@ class Environment(Located):
     retry: RetrySettings = key(
         Record(RetrySettings), "How failing steps are tried again.", default_factory=RetrySettings
     )
-    store_limits: StoreLimits = key(Record(StoreLimits), "Bounds on the history of runs.", default_factory=StoreLimits)
+    store_limits: StoreLimitSettings = key(
+        Record(StoreLimitSettings), "Bounds on the history of runs.", default_factory=StoreLimitSettings
+    )
     retention: RetentionSettings = key(
         Record(RetentionSettings), "Which runs `clew gc` keeps.", default_factory=RetentionSettings
     )
@@ -266,7 +268,9 @@ class Environment(Located):
     sinks: Mapping[str, Sink] = key(
         MapOf(Record(Sink), "sinks by id"), "Where postlude jobs may emit to.", default_factory=dict
     )
-    bus: tuple[Bus, ...] = key(ListOf(Record(Bus), "event buses"), "Where events of runs are sent.", default=())
+    bus: tuple[BusSettings, ...] = key(
+        ListOf(Record(BusSettings), "event buses"), "Where events of runs are sent.", default=()
+    )
 
     def check(self) -> Iterator[Diagnostic]:
         """The state store is in a database that can hold it, and no password stands in its address."""

@@ -19,7 +19,7 @@ N = TypeVar("N", Calendar, Datasource, Dataset, Resolver, Project, Fragment)
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class WorkspaceDefinitions:
     """Everything that the files of a workspace define, in the order of the file names."""
 
     root: Path
@@ -86,7 +86,7 @@ class Workspace:
 class LoadedWorkspace:
     """A workspace, and everything that is wrong with its files."""
 
-    workspace: Workspace
+    workspace: WorkspaceDefinitions
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[str, str] = field(repr=False)
     """The text of each file that could be read."""

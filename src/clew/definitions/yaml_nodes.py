@@ -23,7 +23,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from clew.definitions.nodes import MOST_PROBLEMS, Entry, ListNode, MapNode, Node, ScalarNode, Source
+from clew.definitions.nodes import MOST_PROBLEMS, Entry, ListNode, MapNode, Node, ScalarNode, SourceText
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.workspace import DUPLICATE_KEY
@@ -62,7 +62,7 @@ _WORDINGS: Mapping[str, tuple[str, str]] = {
 """By a part of the parser's own words: the problem and what to do."""
 
 
-def control_character(source: Source) -> Diagnostic | None:
+def control_character(source: SourceText) -> Diagnostic | None:
     """The first character that no YAML file may have, if there is one."""
     match = _CONTROL_CHARACTER.search(source.text)
     if match is None:
@@ -71,7 +71,7 @@ def control_character(source: Source) -> Diagnostic | None:
     return SYNTAX_ERROR.at(source.span(match.start(), match.end()), problem=problem, hint="remove it")
 
 
-def unreadable_yaml(source: Source, error: yaml.YAMLError) -> Diagnostic:
+def unreadable_yaml(source: SourceText, error: yaml.YAMLError) -> Diagnostic:
     """The complaint of the parser as a diagnostic at the right place."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return SYNTAX_ERROR.at(source.span(0, 0), problem=f"this is not YAML: {error}".splitlines()[0])
@@ -101,12 +101,12 @@ def _in_other_words(complaint: str) -> tuple[str, str | None]:
     return f"this is not YAML: {complaint}", None
 
 
-def _starts_its_line(source: Source, index: int) -> bool:
+def _starts_its_line(source: SourceText, index: int) -> bool:
     column = source.span(index, index).column
     return not source.text[index - column + 1 : index].strip()
 
 
-def _unclosed(source: Source, begun: int, index: int) -> Diagnostic:
+def _unclosed(source: SourceText, begun: int, index: int) -> Diagnostic:
     opening = source.text[begun : begun + 1]
     closing = "]" if opening == "[" else "}"
     problem = f'"," or "{closing}" is missing before this place'
@@ -152,7 +152,7 @@ class YamlTree:
     """Whether the whole file was read. Duplicate keys do not stop that."""
 
 
-def read_yaml(source: Source) -> YamlTree:
+def read_yaml(source: SourceText) -> YamlTree:
     """The tree of a file with one document."""
     if (problem := control_character(source)) is not None:
         return YamlTree(None, (problem,), is_complete=False)
@@ -169,7 +169,7 @@ def read_yaml(source: Source) -> YamlTree:
     return YamlTree(builder.root, tuple(builder.diagnostics), is_complete)
 
 
-def _events(source: Source) -> Iterator[_Event]:
+def _events(source: SourceText) -> Iterator[_Event]:
     return cast(Iterator[_Event], yaml.parse(source.text, Loader=_LOADER))
 
 
@@ -185,7 +185,7 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Builder:
-    source: Source
+    source: SourceText
     root: Node | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _open: list[_Frame] = field(default_factory=list)

@@ -5,27 +5,27 @@ from collections.abc import Callable, Sequence
 from clew.diagnostics import ClewError
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group
-from clew.engine.working import Progress, rebuild
+from clew.engine.working import StepsBehind, rebuild
 from clew.plan.steps import Step
 from clew.storage.parts import Part
 
 
 def run_directly(
     run: EngineRun, inputs: Sequence[Part], on_done: Callable[[StepResult], None] = lambda _result: None
-) -> Progress:
+) -> StepsBehind:
     """Do all steps of a plan over pinned inputs, and give what they wrote. ClewError where a step fails."""
-    progress = Progress(tuple(inputs))
+    progress = StepsBehind(tuple(inputs))
     remaining = list(run.plan.steps)
     while remaining:
         group = next_group(run.plan, remaining)
         for result in _execute(run, group, progress):
-            progress = Progress((*progress.parts, *result.parts))
+            progress = StepsBehind((*progress.parts, *result.parts))
             on_done(result)
         remaining = remaining[len(group) :]
     return progress
 
 
-def _execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[StepResult, ...]:
+def _execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tuple[StepResult, ...]:
     try:
         return execute(run, group, progress)
     except SPARK_ERRORS as error:
@@ -34,12 +34,12 @@ def _execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple
     results = list[StepResult]()
     for step in group:
         results += _execute(
-            run, [step], Progress((*progress.parts, *(part for each in results for part in each.parts)))
+            run, [step], StepsBehind((*progress.parts, *(part for each in results for part in each.parts)))
         )
     return tuple(results)
 
 
-def _explained(run: EngineRun, error: Exception, step: Step, progress: Progress) -> ClewError:
+def _explained(run: EngineRun, error: Exception, step: Step, progress: StepsBehind) -> ClewError:
     if is_value_error(error):
         before = max((each.seq for each in run.plan.steps if each.seq < step.seq), default=0)
         working = rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=before)

@@ -25,7 +25,7 @@ from clew.engine.sql import spark_type
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group, next_ordinal
 from clew.engine.trace_ids import TraceLinking, carrying, read_traced
 from clew.engine.windows import ExpandedStep, expand
-from clew.engine.working import Progress, Storage, rebuild
+from clew.engine.working import StepsBehind, Storage, rebuild
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import ArtifactRef, PlannedStep, artifact_of_file
 from clew.plan.datasets import DatasetUse
@@ -201,10 +201,10 @@ class SparkExecutor:
 
     # What a run has committed
 
-    def progress(self, snapshot: RunSnapshot) -> Progress:
+    def progress(self, snapshot: RunSnapshot) -> StepsBehind:
         """What the run has behind it, from its history."""
         skipped = frozenset(step.seq for step in snapshot.steps if step.status is StepStatus.SKIPPED)
-        return Progress(tuple(self._committed(snapshot)), skipped)
+        return StepsBehind(tuple(self._committed(snapshot)), skipped)
 
     def _committed(self, snapshot: RunSnapshot) -> list[Part]:
         return [self._part(artifact) for artifact in snapshot.artifacts if artifact.kind == PART_KIND]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clew.definitions import Period, Status, Workspace
+from clew.definitions import Period, Status, WorkspaceDefinitions
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.project import DATASET_CONFLICT
@@ -15,7 +15,7 @@ from clew.engine.output.publishing import FilePublisher
 from clew.engine.output.registering import StorageRegistrar
 from clew.engine.output.tables import TableOutputs
 from clew.engine.parts import describe_part
-from clew.engine.trace_ids import TraceIds, TraceLinking
+from clew.engine.trace_ids import TraceIdSource, TraceLinking
 from clew.engine.types import SparkSession
 from clew.events.snapshot import RunSnapshot
 from clew.plan import Plan, require_capabilities
@@ -48,7 +48,7 @@ DRAFT = "draft"
 """The project version of a run that runs the file as it is, into the sandbox."""
 
 
-def period_of(workspace: Workspace, identifier: str) -> Period:
+def period_of(workspace: WorkspaceDefinitions, identifier: str) -> Period:
     """A period of the workspace's calendars. UserError with near names where there is none."""
     period = workspace.periods.period(identifier)
     if period is None:
@@ -61,14 +61,14 @@ def period_of(workspace: Workspace, identifier: str) -> Period:
 class SparkExecutors:
     """Executors for the runs of one environment, on one Spark session that starts with the first."""
 
-    workspace: Workspace
+    workspace: WorkspaceDefinitions
     environment: RunEnvironment
     datasets: DatasetRegistry
     secrets: SecretsResolver
     spark: Callable[[], SparkSession]
     tables: TableTransfer
     """Reads and writes tables without a driver for Spark."""
-    trace_ids: TraceIds | None = None
+    trace_ids: TraceIdSource | None = None
     """Where rows get their trace ids from; None where they need none."""
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> SparkExecutor:

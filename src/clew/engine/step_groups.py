@@ -26,7 +26,7 @@ from clew.engine.output.registering import Registrar
 from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
-from clew.engine.working import Progress, Storage, Working, created_rows, joined_for, rebuild
+from clew.engine.working import StepsBehind, Storage, Working, created_rows, joined_for, rebuild
 from clew.plan.plan import Plan
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
@@ -99,7 +99,7 @@ def _chain_before(plan: Plan, seq: int) -> int:
     return len(narrow) % LONGEST_CHAIN
 
 
-def execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[StepResult, ...]:
+def execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tuple[StepResult, ...]:
     """Do a group of steps and say what it did. Nothing counts until the caller commits it."""
     before = _before(run, group[0], progress)
     narrow = [step for step in group if isinstance(step, UpdateStep | DeleteStep)]
@@ -122,7 +122,7 @@ def execute(run: EngineRun, group: Sequence[Step], progress: Progress) -> tuple[
     return (*changes, *writing.result().publish())
 
 
-def _before(run: EngineRun, step: Step, progress: Progress) -> Working:
+def _before(run: EngineRun, step: Step, progress: StepsBehind) -> Working:
     until = max((each.seq for each in run.plan.steps if each.seq < step.seq), default=0)
     return rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=until)
 
@@ -135,7 +135,7 @@ class _Chain:
     steps look for it, one after the other.
     """
 
-    def __init__(self, run: EngineRun, progress: Progress, before: Working) -> None:
+    def __init__(self, run: EngineRun, progress: StepsBehind, before: Working) -> None:
         inputs = {part.name: part for part in progress.parts if part.kind == "input"}
         self._run = run
         self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing)
@@ -182,7 +182,7 @@ def _counted(working: Working, observation: Observation) -> Working:
     return replace(working, rows=working.rows.observe(observation, F.count(F.lit(1)).alias("rows")))
 
 
-def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: Progress) -> int | None:
+def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: StepsBehind) -> int | None:
     """How many rows the working dataset has; None where that is not known without reading them."""
     loaded = inputs[plan.input.key]
     if periods_of(loaded, plan.input) is not None:
@@ -191,7 +191,7 @@ def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: Progress) -> int 
     return sum(file.rows for part in (loaded, *created) for file in part.files)
 
 
-def _is_small(progress: Progress) -> bool:
+def _is_small(progress: StepsBehind) -> bool:
     """Whether no step can write many rows: none makes more of them than there are in all that was read and created."""
     return sum(file.rows for part in progress.parts if part.kind != "changes" for file in part.files) <= FEW_ROWS
 
@@ -294,7 +294,7 @@ class _Written:
 
 
 def _writer(
-    run: EngineRun, working: Working, steps: Sequence[AggregateStep | AppendStep | OutputStep], progress: Progress
+    run: EngineRun, working: Working, steps: Sequence[AggregateStep | AppendStep | OutputStep], progress: StepsBehind
 ) -> Callable[[], _Written]:
     match steps:
         case [OutputStep() as output]:
@@ -326,7 +326,7 @@ def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Fu
 
 
 def _write_created_and_output(
-    run: EngineRun, working: Working, step: AggregateStep | AppendStep, output: OutputStep, progress: Progress
+    run: EngineRun, working: Working, step: AggregateStep | AppendStep, output: OutputStep, progress: StepsBehind
 ) -> _Written:
     """Write the rows that a step creates, and the output behind it; sums from the written rows where these are many."""
     columns = run.plan.columns_after(step.seq)
@@ -346,18 +346,20 @@ def _write_created_and_output(
     return replace(written, publish=lambda: (*results, *written.publish()))
 
 
-def _reads_back(run: EngineRun, step: AggregateStep, output: OutputStep, progress: Progress) -> bool:
+def _reads_back(run: EngineRun, step: AggregateStep, output: OutputStep, progress: StepsBehind) -> bool:
     lineage, _ = lineage_of(run.linking, run.plan, step, progress.parts)
     is_written = shows_what_is_summed_up(step, output) and run.publisher.takes_further_rows(output)
     return lineage == "window" and is_written
 
 
-def _write_created(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: Progress) -> _Written:
+def _write_created(
+    run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: StepsBehind
+) -> _Written:
     result = _create(run, rows, step, progress)
     return _Written(lambda: (result,))
 
 
-def _create(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: Progress) -> StepResult:
+def _create(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: StepsBehind) -> StepResult:
     columns = run.plan.columns_after(step.seq)
     lineage, finished = lineage_of(run.linking, run.plan, step, progress.parts)
     with_links = lineage == "links"
@@ -380,7 +382,7 @@ def _create(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, p
     return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
 
 
-def next_ordinal(progress: Progress) -> int:
+def next_ordinal(progress: StepsBehind) -> int:
     """The first file ordinal that no part of the run uses."""
     used = [file.ordinal for part in progress.parts for file in part.files if file.ordinal is not None]
     return max(used, default=-1) + 1

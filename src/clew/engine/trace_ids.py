@@ -18,7 +18,7 @@ from clew.engine.names import with_sql
 from clew.engine.parts import read_part
 from clew.plan.plan import Plan
 from clew.plan.steps import AggregateStep, AppendStep
-from clew.storage.parts import CARRIED, ORDINAL, TRACE_ID, IdBlock, Lineage, Part, PartFile
+from clew.storage.parts import CARRIED, ORDINAL, TRACE_ID, IdBlock, Part, PartFile, PartLineage
 from clew.storage.row_identity import ROW_INDEX_BITS, RowIds, ordinal_of
 from clew.tracelink import PublishedBlock, TraceIdBlock
 from clew.tracelink.ids import STRIDE, TICKS_SHIFT
@@ -32,7 +32,7 @@ worked out when somebody asks, or by an expansion of the run.
 """
 
 
-class TraceIds(Protocol):
+class TraceIdSource(Protocol):
     """Where a run gets its trace ids from. Never raises: a run without ids is a run all the same."""
 
     def reserve(self, count: int) -> TraceIdBlock | None:
@@ -48,7 +48,7 @@ class TraceIds(Protocol):
 class TraceLinking:
     """How a run takes part in TraceLink."""
 
-    ids: TraceIds | None = None
+    ids: TraceIdSource | None = None
     """None for runs whose rows nobody will ask about, as those of scenarios."""
     links_up_to_rows: int = LINKS_UP_TO_ROWS
 
@@ -109,7 +109,7 @@ def _carried(path: Path) -> Literal["carried"] | None:
 
 def lineage_of(
     linking: TraceLinking, plan: Plan, step: AggregateStep | AppendStep, parts: Sequence[Part]
-) -> tuple[Lineage, Callable[[Part], Part]]:
+) -> tuple[PartLineage, Callable[[Part], Part]]:
     """How the rows that a step is about to create lead to those behind them, and what gives their part its ids."""
     inputs = {part.name: part for part in parts if part.kind == "input"}
     if isinstance(step, AggregateStep):

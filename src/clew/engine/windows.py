@@ -17,7 +17,7 @@ from clew.engine.parts import describe_part, described_part, write_part
 from clew.engine.sql import quoted, spark_type
 from clew.engine.step_groups import EngineRun
 from clew.engine.trace_ids import read_traced
-from clew.engine.working import Progress, rebuild
+from clew.engine.working import StepsBehind, rebuild
 from clew.plan.steps import AggregateStep, AppendStep
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part
@@ -28,7 +28,7 @@ from clew.trace.trace_ids import PARENT
 BATCH_ROWS = 100_000
 """How many summary rows one job works out."""
 
-Bounds = tuple[int, int]
+WindowBounds = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ExpandedStep:
     """How many were worked out; 0 where they had been before."""
 
 
-def expand(run: EngineRun, progress: Progress, batch_rows: int = BATCH_ROWS) -> Iterator[ExpandedStep]:
+def expand(run: EngineRun, progress: StepsBehind, batch_rows: int = BATCH_ROWS) -> Iterator[ExpandedStep]:
     """Work out all windows of a run, step by step."""
     for part in progress.parts:
         step = next((step for step in run.plan.steps if step.seq == part.seq), None)
@@ -50,7 +50,7 @@ def expand(run: EngineRun, progress: Progress, batch_rows: int = BATCH_ROWS) -> 
 
 
 def _expanded(
-    run: EngineRun, progress: Progress, step: AggregateStep | AppendStep, part: Part, batch_rows: int
+    run: EngineRun, progress: StepsBehind, step: AggregateStep | AppendStep, part: Part, batch_rows: int
 ) -> ExpandedStep:
     name = f"{run.folder}/links/{step.seq}"
     if described_part(run.storage.root, name) is not None:
@@ -70,7 +70,7 @@ def _expanded(
     return ExpandedStep(step.seq, sum(file.rows for file in files))
 
 
-def batches(part: Part, batch_rows: int) -> Iterator[Bounds]:
+def batches(part: Part, batch_rows: int) -> Iterator[WindowBounds]:
     """The ordinals of the rows of a part, from and to, so many at a time."""
     for file in part.files:
         for first in range(0, file.rows, batch_rows):
@@ -78,7 +78,7 @@ def batches(part: Part, batch_rows: int) -> Iterator[Bounds]:
             yield ordinal_of(file.ordinal or 0, first), ordinal_of(file.ordinal or 0, last)
 
 
-def _links(run: EngineRun, progress: Progress, step: AggregateStep | AppendStep, part: Part) -> DataFrame:
+def _links(run: EngineRun, progress: StepsBehind, step: AggregateStep | AppendStep, part: Part) -> DataFrame:
     """Every row that the step looked at, beside the summary that has its keys."""
     keys = group_keys(RunParts(run.plan, tuple(progress.parts)), TraceFiles(run.storage.root), step, part)
     columns = [(key.column, spark_type(key.value.type)) for key in keys]
@@ -90,7 +90,7 @@ def _links(run: EngineRun, progress: Progress, step: AggregateStep | AppendStep,
 
 
 def _members(
-    run: EngineRun, progress: Progress, step: AggregateStep | AppendStep, keys: Sequence[GroupKey]
+    run: EngineRun, progress: StepsBehind, step: AggregateStep | AppendStep, keys: Sequence[GroupKey]
 ) -> DataFrame:
     """The rows that a step looked at: their keys and their trace ids."""
     if isinstance(step, AggregateStep):

@@ -100,7 +100,7 @@ def state_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataF
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StepsBehind:
     """What a run has behind it."""
 
     parts: tuple[Part, ...]
@@ -110,7 +110,7 @@ class Progress:
 
 
 def rebuild(
-    plan: Plan, progress: Progress, period: str, storage: Storage, expressing: Expressing, *, until: int
+    plan: Plan, progress: StepsBehind, period: str, storage: Storage, expressing: Expressing, *, until: int
 ) -> Working:
     """The working dataset after the step `until`, from the parts that were committed up to it."""
     states = [part for part in progress.parts if part.kind == "changes" and part.columns and part.seq <= until]

@@ -50,11 +50,11 @@ def _digest(*parts: str | int) -> str:
     return hashlib.sha256(_SEPARATOR.join(str(part) for part in parts).encode()).hexdigest()
 
 
-Data = Mapping[str, Any]
-Upcaster = Callable[[Data], Data]
+EventData = Mapping[str, Any]
+Upcaster = Callable[[EventData], EventData]
 
 
-def _step_completed_with_counts(data: Data) -> Data:
+def _step_completed_with_counts(data: EventData) -> EventData:
     return {**data, "counts": {}}
 
 
@@ -66,7 +66,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
 _BY_NAME: Mapping[str, type[EventBody]] = {cls.NAME: cls for cls in EVENT_TYPES}
 
 
-def upcast(event_type: str, version: int, data: Data) -> Data:
+def upcast(event_type: str, version: int, data: EventData) -> EventData:
     """The data as the present version of its type has it."""
     target = _known(event_type, version).VERSION
     for step in range(version, target):
@@ -74,7 +74,7 @@ def upcast(event_type: str, version: int, data: Data) -> Data:
     return data
 
 
-def body_of(event_type: str, version: int, data: Data) -> EventBody:
+def body_of(event_type: str, version: int, data: EventData) -> EventBody:
     """The body of a stored event, whatever version wrote it."""
     return decode(_known(event_type, version), upcast(event_type, version, data))
 

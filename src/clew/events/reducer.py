@@ -50,7 +50,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProjectionProgress:
     """How far a projection came."""
 
     snapshot: RunSnapshot
@@ -74,7 +74,7 @@ def detect_gap(last_seq: int, next_seq: int) -> Gap | None:
     return Gap(last_seq + 1, next_seq) if next_seq > last_seq + 1 else None
 
 
-def advance(snapshot: RunSnapshot, events: Iterable[StoredEvent]) -> Progress:
+def advance(snapshot: RunSnapshot, events: Iterable[StoredEvent]) -> ProjectionProgress:
     """Apply events in order, whatever order and however often they come, and halt at a gap."""
     ordered = sorted({event.run_seq: event for event in events}.values(), key=lambda event: event.run_seq)
     reduction = _Reduction(snapshot)
@@ -85,9 +85,9 @@ def advance(snapshot: RunSnapshot, events: Iterable[StoredEvent]) -> Progress:
             continue
         gap = detect_gap(reduction.last_seq, event.run_seq)
         if gap is not None:
-            return Progress(reduction.result(), tuple(ordered[index:]), gap)
+            return ProjectionProgress(reduction.result(), tuple(ordered[index:]), gap)
         reduction.apply(event)
-    return Progress(reduction.result())
+    return ProjectionProgress(reduction.result())
 
 
 class _Reduction:

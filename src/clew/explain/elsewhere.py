@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from clew.definitions import Workspace
+from clew.definitions import WorkspaceDefinitions
 from clew.diagnostics import UserError
 from clew.explain.unread_files import UnreadFiles
 from clew.explain.why_not import Elsewhere, RuleOutcome, WhyNot, why_not
@@ -28,7 +28,7 @@ def why_not_in(
     *,
     environment: RunEnvironment,
     reader: RunFactsReader,
-    workspace: Workspace | None,
+    workspace: WorkspaceDefinitions | None,
 ) -> WhyNot:
     """Why rows are not in an output of a run, with all that is known beside the run.
 
@@ -42,7 +42,7 @@ def why_not_in(
 class OtherRuns:
     """Looks at the workspace as it is now, and at the newest run for each other period that read the same dataset."""
 
-    workspace: Workspace | None
+    workspace: WorkspaceDefinitions | None
     environment: RunEnvironment
     reader: RunFactsReader
     view: RunFacts

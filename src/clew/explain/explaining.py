@@ -32,7 +32,7 @@ from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, walk
 from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, PlannedExpression, Step, UpdateStep
 from clew.trace.reader import RunTrace
-from clew.trace.records import State, TraceEntry
+from clew.trace.records import RowValues, TraceEntry
 
 _DEPTH = 8
 _TOP = 5
@@ -353,7 +353,7 @@ class _Explainer:
         earlier = [entry for entry in entries if entry.operation_seq < step.seq][-1].full_state
         return {name: earlier.get(name) for name, _ in self.trace.run.columns(self.trace.run.before(step.seq))}
 
-    def _see(self, row_id: str, cells: State) -> Row:
+    def _see(self, row_id: str, cells: RowValues) -> Row:
         return Row({self.trace.plan.input.table: {**cells, "_row_id": row_id}}, self.trace.today)
 
 

@@ -15,7 +15,7 @@ from clew.lang.typed import Apply, Expression, Value, columns_of, walk
 from clew.plan.names import name_of, names_of_dataset
 from clew.plan.steps import AggregateStep, AppendStep
 from clew.trace.reader import RunTrace
-from clew.trace.records import Source, State
+from clew.trace.records import RowValues, Source
 from clew.trace.run_parts import GroupKey
 
 MOST_RECOMPUTED = 250_000
@@ -63,7 +63,7 @@ Keys = Mapping[GroupKey, Value]
 """The group that a summary row stands for."""
 
 
-def keys_of_group(trace: RunTrace, row_id: str, state: State) -> Keys:
+def keys_of_group(trace: RunTrace, row_id: str, state: RowValues) -> Keys:
     """The keys that the group of a summary row had, which may be finer than those that the row was created with."""
     ordinal = trace.row_ids.ordinal(row_id)
     place = None if ordinal is None else trace.run.place(ordinal)

@@ -145,7 +145,7 @@ _ENOUGH_TO_TELL = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PinnedMatch:
     """What a join found for a row."""
 
     told: JoinedRow
@@ -153,15 +153,15 @@ class Match:
     """None where nothing matched."""
 
 
-def joined(trace: RunTrace, step: UpdateStep, seen: Row) -> tuple[Row, dict[str, Match]]:
+def joined(trace: RunTrace, step: UpdateStep, seen: Row) -> tuple[Row, dict[str, PinnedMatch]]:
     """What the expressions of an update saw, and what its joins found, by alias."""
-    matches = dict[str, Match]()
+    matches = dict[str, PinnedMatch]()
     for join in step.joins:
         condition = with_values(join.on.tree, join.alias, seen)
         found = list(dataset_rows(trace, join.dataset, condition, join.alias, limit=_ENOUGH_TO_TELL))
         empty: Mapping[str, Value] = dict.fromkeys(column.name for column in join.dataset.columns)
         seen = Row({**seen.tables, join.alias: found[0].cells if found else empty}, trace.today)
-        matches[join.alias] = Match(_told(join, found), found[0] if found else None)
+        matches[join.alias] = PinnedMatch(_told(join, found), found[0] if found else None)
     return seen, matches
 
 

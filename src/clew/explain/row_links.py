@@ -25,7 +25,7 @@ _FEW_KEYS = 8
 _LOOKUP_IN_ROWS = 20_000
 """How many rows are looked at one by one in the time that it takes to look up those of one group."""
 
-Key = tuple[object, ...]
+KeyValues = tuple[object, ...]
 Values = tuple[Value, ...]
 SummaryStep = AggregateStep | AppendStep
 
@@ -53,7 +53,7 @@ class RowLinks:
 
     trace: RunTrace
     expanded: ExpandedLinks = field(default_factory=NoExpandedLinks)
-    _keys: dict[int, dict[Key, int]] = field(default_factory=dict)
+    _keys: dict[int, dict[KeyValues, int]] = field(default_factory=dict)
 
     def parents(self, trace_ids: Collection[int]) -> Iterator[Link]:
         """The links in which one of these is the trace of a summary row of this run."""
@@ -125,18 +125,18 @@ class RowLinks:
         summaries = self._by_key(step, part, dict.fromkeys(values for values, _ in members))
         yield from sorted({(summaries[_key(values)], row) for values, row in members if _key(values) in summaries})
 
-    def _by_key(self, step: SummaryStep, part: Part, wanted: Collection[Values]) -> dict[Key, int]:
+    def _by_key(self, step: SummaryStep, part: Part, wanted: Collection[Values]) -> dict[KeyValues, int]:
         """The trace ids of a step's summary rows, by their keys: of those with a few keys, or of all."""
         if len(wanted) > _FEW_KEYS and step.seq not in self._keys:
             self._keys[step.seq] = self._summaries_with(part, None)
         if step.seq in self._keys:
             return self._keys[step.seq]
-        found = dict[Key, int]()
+        found = dict[KeyValues, int]()
         for values in wanted:
             found |= self._summaries_with(part, values)
         return found
 
-    def _summaries_with(self, part: Part, values: Values | None) -> dict[Key, int]:
+    def _summaries_with(self, part: Part, values: Values | None) -> dict[KeyValues, int]:
         group_keys, table = self.trace.group_keys(part), self.trace.plan.input.table
         names = [key.column for key in group_keys]
         columns = [ColumnValue(table, key.column, key.value.type) for key in group_keys]
@@ -200,7 +200,7 @@ class _Group:
         narrowing = [equals(key.value, cells[key.column]) for key in chosen]
         return all_of([*narrowing, *self.filters])
 
-    def key(self, ordinal: int, cells: Cells) -> Key:
+    def key(self, ordinal: int, cells: Cells) -> KeyValues:
         return _key(self.values(ordinal, cells))
 
     def values(self, ordinal: int, cells: Cells) -> Values:
@@ -222,7 +222,7 @@ def _narrows(value: Value) -> bool:
     return not isinstance(value, float)
 
 
-def _key(values: Iterable[Value]) -> Key:
+def _key(values: Iterable[Value]) -> KeyValues:
     """Values as groups tell them apart: NULL is one, what is not a number is one, zero has no sign."""
     return tuple("not a number" if value != value else value + 0 if value == 0 else value for value in values)  # type: ignore[operator]  # noqa: PLR0124
 

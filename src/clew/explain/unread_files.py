@@ -16,7 +16,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from clew.definitions import FilesDatasource, Period, Resolver, Workspace
+from clew.definitions import FilesDatasource, Period, Resolver, WorkspaceDefinitions
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.diagnostics import ClewError, PlainText, UserError
 from clew.explain.why_not import Elsewhere
@@ -29,7 +29,7 @@ from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.local_files import SourceFile, local_files, local_folder
 from clew.plan.names import name_of, names_of_dataset
-from clew.plan.resolution import Source, resolve, rules_passed_over
+from clew.plan.resolution import ResolvedSource, resolve, rules_passed_over
 from clew.plan.row_periods import is_seen
 from clew.trace.records import Source as RowSource
 
@@ -55,7 +55,7 @@ class SourceRow:
         }
 
 
-def rows_of_file(path: Path, source: Source, use: DatasetUse) -> Iterator[SourceRow]:
+def rows_of_file(path: Path, source: ResolvedSource, use: DatasetUse) -> Iterator[SourceRow]:
     """The rows of a file. OSError, ValueError or csv.Error where it is not what its rule says."""
     match source.format:
         case "csv":
@@ -122,7 +122,7 @@ _OWN = frozenset({PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN})
 class _Place:
     """A source that may hold the row, and why the run has not loaded what is in it; None for one that it has read."""
 
-    source: Source
+    source: ResolvedSource
     reason: str | None
 
 
@@ -130,7 +130,7 @@ class _Place:
 class UnreadFiles:
     """The files behind a dataset, seen from a run that looked for a row and did not find it."""
 
-    definitions: Workspace
+    definitions: WorkspaceDefinitions
     root: Path
     """The folder of the workspace."""
     use: DatasetUse
@@ -178,7 +178,7 @@ class UnreadFiles:
                 reason = f'the rule "{source.rule}" reads this file for {period.identifier}'
                 yield _Place(source, f"{reason}, and the run is for {self.period.identifier}")
 
-    def _sources(self, period: Period) -> tuple[Source, ...]:
+    def _sources(self, period: Period) -> tuple[ResolvedSource, ...]:
         try:
             return resolve(self.use, self.resolver, period, self.definitions.periods, today=self.today)
         except UserError:
@@ -194,7 +194,7 @@ class UnreadFiles:
         )
         return others[:_MOST_PERIODS]
 
-    def _files(self, source: Source) -> list[SourceFile]:
+    def _files(self, source: ResolvedSource) -> list[SourceFile]:
         """The files of a source on this machine; none where they are elsewhere, or gone."""
         datasource = self.definitions.datasource(source.datasource_id)
         if source.kind != "path" or not isinstance(datasource, FilesDatasource):
@@ -205,7 +205,7 @@ class UnreadFiles:
         except UserError:
             return []
 
-    def _may_look_into(self, source: Source, file: SourceFile) -> bool:
+    def _may_look_into(self, source: ResolvedSource, file: SourceFile) -> bool:
         if file.path in self._seen:
             return False
         if source.format not in READABLE or len(self._seen) >= _MOST_FILES or self._bytes + file.size > _MOST_BYTES:

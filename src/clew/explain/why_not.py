@@ -17,7 +17,7 @@ from clew.plan.steps import DeleteStep, OutputStep
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
-from clew.trace.records import Source, State, TraceEntry
+from clew.trace.records import RowValues, Source, TraceEntry
 from clew.trace.results import FoundRows
 from clew.trace.run_parts import NotDone, periods_of
 
@@ -39,9 +39,9 @@ class LeftOut:
 class InOutput:
     """The row is in the output."""
 
-    state: State
+    state: RowValues
     """The columns that the output has, as it wrote them."""
-    not_written: State
+    not_written: RowValues
     """The columns that the row has and the output has not."""
 
 
@@ -263,5 +263,5 @@ def _deletion(trace: RunTrace, row_id: str, entries: list[TraceEntry]) -> Delete
     return deleted_by(step, _seen(trace, row_id, state))
 
 
-def _seen(trace: RunTrace, row_id: str, state: State) -> Row:
+def _seen(trace: RunTrace, row_id: str, state: RowValues) -> Row:
     return Row({trace.plan.input.table: {**state, "_row_id": row_id}}, trace.today)

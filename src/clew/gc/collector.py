@@ -69,7 +69,7 @@ class Garbage:
         }
 
 
-class Collector:
+class GarbageCollector:
     """Finds and removes what an environment does not need."""
 
     def __init__(

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_captures
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
-from clew.gc.collector import Collector
+from clew.gc.collector import GarbageCollector
 from clew.gc.pins import CollectedState, PlannedProjects, pinned_versions
 from clew.gc.survey import RUNS, size_of
 from clew.runs.clock import utc_now
@@ -96,7 +96,7 @@ class OldLineage:
 
 def collector_of(
     workspace: PlannedProjects, environment: RunEnvironment, state: CollectedState, keep_lineage_days: int | None = None
-) -> Collector:
+) -> GarbageCollector:
     """The collector that `clew gc` and `Workspace.gc` use. Things beside runs come in as `others`.
 
     Lineage that programs have sent is kept for so many days, else for those of the environment, else for ever.
@@ -105,4 +105,4 @@ def collector_of(
     days = environment.settings.retention.keep_lineage_days if keep_lineage_days is None else keep_lineage_days
     if days is not None:
         others.append(OldLineage(state.tracelink.pruner, utc_now() - timedelta(days=days)))
-    return Collector(workspace, environment, state, others=others)
+    return GarbageCollector(workspace, environment, state, others=others)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clew.definitions import Append, Dataset, DatasetRef, Output, Project, Status, Table, Update
+from clew.definitions import Append, Dataset, DatasetRef, Output, Project, Status, TableDefinition, Update
 from clew.diagnostics import Diagnostic, Span, did_you_mean
 from clew.diagnostics.codes.workspace import DATASET_INACTIVE, UNKNOWN_DATASET, UNKNOWN_RESOLVER
 from clew.lang.conversion import assignable
 from clew.lang.types import STRING
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetColumn, DatasetUse
-from clew.plan.expansion import Expansion, PlacedOperation
+from clew.plan.expansion import ExpandedProject, PlacedOperation
 from clew.plan.names import names_of_registered
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
@@ -107,7 +107,7 @@ class Catalogue:
         return (self.default_resolver, "default") if self.default_resolver is not None else None
 
 
-def use_of_table(dataset_id: str, name: str, table: Table, natural_key: tuple[str, ...]) -> DatasetUse:
+def use_of_table(dataset_id: str, name: str, table: TableDefinition, natural_key: tuple[str, ...]) -> DatasetUse:
     """A table of a file, as a plan describes it."""
     return DatasetUse(
         dataset_id=dataset_id,
@@ -123,7 +123,7 @@ def use_of_table(dataset_id: str, name: str, table: Table, natural_key: tuple[st
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class RegisteringOutput:
     """An output operation that makes a dataset."""
 
     project: Project
@@ -135,18 +135,18 @@ class Registration:
         return self.placed.operation.place("arguments", "register_as_dataset")
 
 
-def registrations(expansions: Iterable[tuple[Project, Expansion]]) -> dict[str, list[Registration]]:
+def registrations(expansions: Iterable[tuple[Project, ExpandedProject]]) -> dict[str, list[RegisteringOutput]]:
     """The outputs that make datasets, by the names of these."""
-    found = dict[str, list[Registration]]()
+    found = dict[str, list[RegisteringOutput]]()
     for project, expansion in expansions:
         for placed in expansion.operations:
             if isinstance(placed.operation, Output) and placed.operation.arguments.register_as_dataset:
                 name = placed.operation.arguments.register_as_dataset
-                found.setdefault(name, []).append(Registration(project, placed))
+                found.setdefault(name, []).append(RegisteringOutput(project, placed))
     return found
 
 
-def datasets_named_by(project: Project, expansion: Expansion) -> Iterator[str]:
+def datasets_named_by(project: Project, expansion: ExpandedProject) -> Iterator[str]:
     """The ids or names of all datasets that a project takes rows from."""
     yield project.input_dataset.dataset_id
     for placed in expansion.operations:

@@ -24,12 +24,12 @@ from clew.diagnostics.codes.workspace import DUPLICATE_ID
 from clew.plan.catalogue import Catalogue
 from clew.plan.columns import Schema
 from clew.plan.datasets import DatasetUse
-from clew.plan.expansion import MAIN, Expansion, FragmentLibrary, PlacedOperation, expand
+from clew.plan.expansion import MAIN, ExpandedProject, FragmentLibrary, PlacedOperation, expand
 from clew.plan.expressions import Expressions
 from clew.plan.json_form import digest_of
 from clew.plan.lineage import LineageState
 from clew.plan.names import is_label, qualified
-from clew.plan.operations import Context, State, plan_operation
+from clew.plan.operations import Context, PlanningState, plan_operation
 from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
 from clew.plan.postlude import PostludeJob
 from clew.plan.postlude_planning import Anchors, SinkKnowledge, plan_jobs
@@ -141,13 +141,13 @@ def compile_project(project: Project, surroundings: Surroundings, *, is_whole: b
 @dataclass(frozen=True, slots=True)
 class _Compiled:
     steps: tuple[Step, ...]
-    state: State
+    state: PlanningState
     breakpoints: tuple[Breakpoint, ...]
     jobs: tuple[PostludeJob, ...]
 
 
 def _compile(
-    name: str, source: DatasetUse | None, expansion: Expansion, surroundings: Surroundings, problems: Problems
+    name: str, source: DatasetUse | None, expansion: ExpandedProject, surroundings: Surroundings, problems: Problems
 ) -> _Compiled:
     for selectors in expansion.selectors.values():
         selectors.check_all()
@@ -171,7 +171,7 @@ def _compile(
     return _Compiled(flow.steps, flow.final, breakpoints, jobs)
 
 
-def _selectors_of(expansion: Expansion) -> tuple[NamedSelector, ...]:
+def _selectors_of(expansion: ExpandedProject) -> tuple[NamedSelector, ...]:
     found = [
         NamedSelector(name, text.value, path)
         for path, selectors in expansion.selectors.items()
@@ -219,14 +219,14 @@ def _operation_ids(placed: Sequence[PlacedOperation], plan: str, problems: Probl
 @dataclass(frozen=True, slots=True)
 class _Flow:
     steps: tuple[Step, ...]
-    states: Mapping[int, State]
-    final: State
+    states: Mapping[int, PlanningState]
+    final: PlanningState
 
 
 def _flow(
-    expansion: Expansion,
+    expansion: ExpandedProject,
     *,
-    state: State,
+    state: PlanningState,
     breakpoints: Sequence[Breakpoint],
     ids: Sequence[str],
     surroundings: Surroundings,
@@ -234,7 +234,7 @@ def _flow(
 ) -> _Flow:
     placed, missing_from = expansion.operations, expansion.missing_from
     points = {point.seq: point.name for point in breakpoints}
-    steps, states = list[Step](), dict[int, State]()
+    steps, states = list[Step](), dict[int, PlanningState]()
     for index, (each, identity) in enumerate(zip(placed, ids, strict=True)):
         if missing_from is not None and each.seq >= missing_from:
             state = replace(state, is_opaque=True)
@@ -257,12 +257,12 @@ def _flow(
     return _Flow(tuple(steps), states, state)
 
 
-def _loaded(source: DatasetUse | None) -> State:
+def _loaded(source: DatasetUse | None) -> PlanningState:
     """The working dataset before the first step; one that may have any column where the input is not known."""
     if source is None:
-        return State("", Schema(()), LineageState({}, ""), is_opaque=True)
+        return PlanningState("", Schema(()), LineageState({}, ""), is_opaque=True)
     lineage = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
-    return State(source.table, source.schema(), lineage)
+    return PlanningState(source.table, source.schema(), lineage)
 
 
 def _added_later(placed: Sequence[PlacedOperation], index: int, column: str) -> str | None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-TemporalMode = Literal["period", "bitemporal", "none"]
-Privacy = Literal["personal", "secret"]
+TemporalModeName = Literal["period", "bitemporal", "none"]
+PrivacyName = Literal["personal", "secret"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class DatasetColumn:
     name: str
     type: Type
     nullable: bool = True
-    privacy: Privacy | None = None
+    privacy: PrivacyName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class DatasetUse:
     dataset_id: str
     name: str
     table: str
-    temporal_mode: TemporalMode
+    temporal_mode: TemporalModeName
     columns: tuple[DatasetColumn, ...]
     natural_key: tuple[str, ...] = ()
     row_names: tuple[tuple[str, ...], ...] = ()

@@ -38,7 +38,7 @@ class PlacedOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class Expansion:
+class ExpandedProject:
     """The operations of a project in the order in which they run."""
 
     operations: tuple[PlacedOperation, ...]
@@ -59,7 +59,7 @@ class FragmentLibrary:
     broken: frozenset[str] = frozenset()
 
 
-def expand(project: Project, library: FragmentLibrary, problems: Problems, *, is_whole: bool = True) -> Expansion:
+def expand(project: Project, library: FragmentLibrary, problems: Problems, *, is_whole: bool = True) -> ExpandedProject:
     """Put fragments in the place of their uses. A project that is not whole lacks operations or selectors."""
     expander = _Expander(library, problems)
     selectors = Selectors(project.selectors, problems, is_whole=is_whole)
@@ -68,7 +68,7 @@ def expand(project: Project, library: FragmentLibrary, problems: Problems, *, is
     _report_duplicate_seqs(placed, problems)
     ordered = tuple(sorted(placed, key=lambda each: each.seq))
     missing_from = min(expander.gaps, default=None) if is_whole else 0
-    return Expansion(ordered, missing_from, expander.selectors, frozenset(expander.fragments))
+    return ExpandedProject(ordered, missing_from, expander.selectors, frozenset(expander.fragments))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from clew.definitions import FilesDatasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
 
@@ -40,7 +40,7 @@ def local_folder(datasource: FilesDatasource, workspace_root: Path) -> Path | No
     return workspace_root / Path(unquote(re.sub("^file:/+", "/", root)))
 
 
-def local_files(folder: Path, source: Source) -> Iterator[SourceFile]:
+def local_files(folder: Path, source: ResolvedSource) -> Iterator[SourceFile]:
     """The files of a source below the folder of its datasource, in no particular order."""
     resolved_root = folder.resolve()
     if not resolved_root.is_dir():

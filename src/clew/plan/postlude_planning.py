@@ -15,7 +15,7 @@ from clew.plan.expansion import PlacedOperation
 from clew.plan.expressions import Expressions
 from clew.plan.json_form import digest_of
 from clew.plan.names import STEP, qualified
-from clew.plan.operations.context import State
+from clew.plan.operations.context import PlanningState
 from clew.plan.plan import Breakpoint
 from clew.plan.problems import Problems
 
@@ -60,7 +60,7 @@ class Anchors:
 
 def plan_jobs(
     operations: Iterable[PlacedOperation],
-    states: Mapping[int, State],
+    states: Mapping[int, PlanningState],
     *,
     anchors: Anchors,
     sinks: SinkKnowledge | None,
@@ -88,8 +88,8 @@ class _View:
     """What a job sees: the rows at its anchor. Those behind its own operation may have more columns."""
 
     anchor: str
-    state: State
-    state_here: State
+    state: PlanningState
+    state_here: PlanningState
 
 
 class _JobBuilder:
@@ -134,28 +134,28 @@ class _JobBuilder:
 
     def _task(self, task: written.Task) -> planned.PostludeTask | None:
         match task:
-            case written.FilterTask():
+            case written.FilterTaskDefinition():
                 return self._filter(task)
-            case written.TakeTask():
+            case written.TakeTaskDefinition():
                 return planned.TakeTask(task.rows)
-            case written.SampleTask():
+            case written.SampleTaskDefinition():
                 return planned.SampleTask(task.rows)
-            case written.ProjectTask():
+            case written.ProjectTaskDefinition():
                 return self._project(task)
-            case written.DescribeTask():
+            case written.DescribeTaskDefinition():
                 return planned.DescribeTask(task.columns) if self._all_known(task) else None
-            case written.HistogramTask():
+            case written.HistogramTaskDefinition():
                 known = self._is_known(task.column, task.place("column"))
                 return planned.HistogramTask(task.column, task.bins) if known else None
-            case written.TopKTask():
+            case written.TopKTaskDefinition():
                 known = self._is_known(task.column, task.place("column"))
                 return planned.TopKTask(task.column, task.k) if known else None
-            case written.SerializeTask():
+            case written.SerializeTaskDefinition():
                 return planned.SerializeTask(task.format.value, task.mode.value)
-            case written.EmitTrainingLogTask():
+            case written.EmitTrainingLogTaskDefinition():
                 allowed = self._is_allowed("training_log", task.sink, task.ttl_days, task.place("sink"), task)
                 return planned.EmitTrainingLogTask(task.sink, task.ttl_days) if allowed else None
-            case written.EmitCaptureStoreTask():
+            case written.EmitCaptureStoreTaskDefinition():
                 allowed = self._is_allowed("capture_store", task.store, task.ttl_days, task.place("store"), task)
                 return planned.EmitCaptureStoreTask(task.store, task.ttl_days) if allowed else None
             case written.OtherTask():
@@ -163,12 +163,12 @@ class _JobBuilder:
                 self._problems.report(TASK_NOT_ALLOWED.at(task.span, task=task.name, hint=hint))
                 return None
 
-    def _filter(self, task: written.FilterTask) -> planned.FilterTask | None:
+    def _filter(self, task: written.FilterTaskDefinition) -> planned.FilterTask | None:
         scope = Scope((self._table,), column_elsewhere=self._behind_the_anchor)
         condition = self._expressions.condition(task.expression, scope, "in a filter")
         return planned.FilterTask(condition) if condition is not None else None
 
-    def _project(self, task: written.ProjectTask) -> planned.ProjectTask | None:
+    def _project(self, task: written.ProjectTaskDefinition) -> planned.ProjectTask | None:
         """Tasks after this one see the chosen columns only."""
         if not self._all_known(task):
             return None
@@ -176,7 +176,7 @@ class _JobBuilder:
         self._table = replace(self._table, columns={name: known.get(name, NULL) for name in task.columns})
         return planned.ProjectTask(task.columns)
 
-    def _all_known(self, task: written.ProjectTask | written.DescribeTask) -> bool:
+    def _all_known(self, task: written.ProjectTaskDefinition | written.DescribeTaskDefinition) -> bool:
         places = [(name, task.place("columns", index)) for index, name in enumerate(task.columns)]
         repeated = [place for index, place in enumerate(places) if place[0] in task.columns[:index]]
         for name, span in repeated:
@@ -217,9 +217,12 @@ class _JobBuilder:
         """An emission sends what was serialised before it."""
         serialised = False
         for task in job.tasks:
-            if isinstance(task, written.SerializeTask):
+            if isinstance(task, written.SerializeTaskDefinition):
                 serialised = True
-            elif isinstance(task, written.EmitTrainingLogTask | written.EmitCaptureStoreTask) and not serialised:
+            elif (
+                isinstance(task, written.EmitTrainingLogTaskDefinition | written.EmitCaptureStoreTaskDefinition)
+                and not serialised
+            ):
                 problem = f"{task.name} has nothing to send: no serialize_rowset stands before it"
                 hint = "add `- serialize_rowset: {format: parquet, mode: view}` before it"
                 self._problems.report(INVALID_VALUE.at(task.span, problem=problem, hint=hint))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from clew.lang.typed import ColumnValue, Expression
-from clew.plan.datasets import DatasetUse, Privacy
+from clew.plan.datasets import DatasetUse, PrivacyName
 from clew.plan.lineage import Origins, SourceColumn
 from clew.plan.plan import Plan, state_after
 from clew.plan.steps import AggregateStep, AppendStep, Step, UpdateStep
@@ -11,13 +11,13 @@ from clew.plan.steps import AggregateStep, AppendStep, Step, UpdateStep
 LABELS = "_labels"
 
 
-def privacy_by_column(plan: Plan) -> dict[str, Privacy]:
+def privacy_by_column(plan: Plan) -> dict[str, PrivacyName]:
     """Columns of the plan that derive from personal or secret ones, `_labels` among them; secret wins.
 
     What a column becomes in any step counts for all of them: nobody has to know at which step it turned personal.
     """
     sources = _marked_sources(plan)
-    marked = dict[str, Privacy]()
+    marked = dict[str, PrivacyName]()
     for column, derives_from in _derivations(plan):
         found = {sources.get((source.dataset, source.column)) for source in derives_from}
         if "secret" in found:
@@ -52,8 +52,8 @@ def _derivations(plan: Plan) -> Iterator[tuple[str, Iterable[SourceColumn]]]:
     yield LABELS, state_after(plan, end).working.get(LABELS, Origins()).derives_from
 
 
-def _marked_sources(plan: Plan) -> dict[tuple[str, str], Privacy]:
-    sources = dict[tuple[str, str], Privacy]()
+def _marked_sources(plan: Plan) -> dict[tuple[str, str], PrivacyName]:
+    sources = dict[tuple[str, str], PrivacyName]()
     for use in _datasets_of(plan):
         for column in use.columns:
             if column.privacy is not None:

@@ -21,7 +21,7 @@ _NOT_OF_THE_PERIOD = frozenset({"table", "dataset"})
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ResolvedSource:
     """One place to read data from."""
 
     datasource_id: str
@@ -39,7 +39,7 @@ class Source:
 
 def resolve(
     use: DatasetUse, resolver: Resolver, period: Period, periods: PeriodTree, *, today: date
-) -> tuple[Source, ...]:
+) -> tuple[ResolvedSource, ...]:
     """Where the data of a dataset for a period lies, by the first rule that applies."""
     reasons = list[str]()
     for rule in resolver.rules:
@@ -70,7 +70,7 @@ def rules_considered(
 
 def rules_passed_over(
     use: DatasetUse, resolver: Resolver, period: Period, periods: PeriodTree, *, today: date
-) -> Iterator[tuple[tuple[Source, ...], str]]:
+) -> Iterator[tuple[tuple[ResolvedSource, ...], str]]:
     """The places that the other rules name for a period, each with the reason why the rule did not count."""
     used = None
     for rule in resolver.rules:
@@ -95,7 +95,9 @@ def _each(resolver: Resolver, reasons: Sequence[str]) -> list[Diagnostic]:
     ]
 
 
-def _apply(rule: Rule, use: DatasetUse, period: Period, periods: PeriodTree, today: date) -> tuple[Source, ...] | str:
+def _apply(
+    rule: Rule, use: DatasetUse, period: Period, periods: PeriodTree, today: date
+) -> tuple[ResolvedSource, ...] | str:
     """The sources that a rule gives, or why it does not apply."""
     condition = None if rule.when is None else _condition(rule)
     if condition is not None:
@@ -150,7 +152,7 @@ def _expand(level: str, period: Period, periods: PeriodTree) -> tuple[Period, ..
     return f'its data is kept by {level}, and the period "{period.identifier}" has no {level} below it'
 
 
-def _source(rule: Rule, use: DatasetUse, period: Period, *, is_tied: bool) -> Source:
+def _source(rule: Rule, use: DatasetUse, period: Period, *, is_tied: bool) -> ResolvedSource:
     strategy = rule.strategy
     if isinstance(strategy, PathStrategy):
         template, format_ = strategy.path, strategy.file_format
@@ -158,7 +160,7 @@ def _source(rule: Rule, use: DatasetUse, period: Period, *, is_tied: bool) -> So
     else:
         template, format_, options = strategy.table, "", {}
     names_period = bool(set(_PLACEHOLDER.findall(template)) - _NOT_OF_THE_PERIOD)
-    return Source(
+    return ResolvedSource(
         datasource_id=strategy.datasource_id,
         kind=strategy.type,
         location=fill_template(template, use, period),
@@ -170,9 +172,9 @@ def _source(rule: Rule, use: DatasetUse, period: Period, *, is_tied: bool) -> So
     )
 
 
-def _merged(sources: Iterator[Source]) -> tuple[Source, ...]:
+def _merged(sources: Iterator[ResolvedSource]) -> tuple[ResolvedSource, ...]:
     """Each place once. A place that holds several periods is tied to none of them."""
-    by_location = dict[str, Source]()
+    by_location = dict[str, ResolvedSource]()
     for source in sources:
         known = by_location.get(source.location)
         by_location[source.location] = source if known is None else replace(known, holds_one_period=False)

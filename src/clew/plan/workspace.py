@@ -17,7 +17,7 @@ from clew.definitions import (
     Project,
     Resolver,
     Scenario,
-    Workspace,
+    WorkspaceDefinitions,
 )
 from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order, raise_if_any
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
@@ -38,7 +38,7 @@ from clew.plan.catalogue import (
 )
 from clew.plan.compiler import Compilation, Surroundings, compile_project
 from clew.plan.datasets import DatasetUse
-from clew.plan.expansion import Expansion, FragmentLibrary, expand
+from clew.plan.expansion import ExpandedProject, FragmentLibrary, expand
 from clew.plan.plan import Plan
 from clew.plan.postlude_planning import SinkKnowledge
 from clew.plan.problems import Problems
@@ -78,7 +78,7 @@ def _unknown_columns(scenario: Scenario, datasets: Mapping[str, DatasetUse]) -> 
 _HINT = "give each output a place of its own, or let the later one add to it with `mode: append`"
 
 
-def output_clashes(workspace: Workspace, plan: Plan) -> Iterator[Diagnostic]:
+def output_clashes(workspace: WorkspaceDefinitions, plan: Plan) -> Iterator[Diagnostic]:
     """Every output that replaces an earlier one: nobody could ever read what that has written.
 
     Placeholders are compared as they are written, since a run fills them in alike for all of its outputs.
@@ -102,7 +102,7 @@ def _clash(earlier: OutputStep, later: OutputStep) -> Diagnostic:
     return OUTPUT_CONFLICT.at(later.place, problem=problem, hint=_HINT)
 
 
-def _place(workspace: Workspace, destination: Destination) -> Path | None:
+def _place(workspace: WorkspaceDefinitions, destination: Destination) -> Path | None:
     """Where an output goes, as a path that is the same for the same place; None where that cannot be told."""
     name = destination.datasource_id
     datasource = workspace.datasource(name) if name is not None else None
@@ -136,7 +136,7 @@ class CompiledWorkspace:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_workspace(workspace: Workspace) -> CompiledWorkspace:
+def compile_workspace(workspace: WorkspaceDefinitions) -> CompiledWorkspace:
     """Compile everything."""
     compiler = WorkspaceCompiler(workspace)
     plans = dict[str, Plan]()
@@ -156,7 +156,7 @@ def compile_workspace(workspace: Workspace) -> CompiledWorkspace:
 class WorkspaceCompiler:
     """Compiles the projects of a workspace, each at most once, those first whose output others take as input."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: WorkspaceDefinitions) -> None:
         self._workspace = workspace
         by_name = {fragment.name: fragment for fragment in reversed(workspace.fragments)}
         by_id = {fragment.id: fragment for fragment in reversed(workspace.fragments)}
@@ -311,7 +311,7 @@ class WorkspaceCompiler:
                 found += [REGISTRATION_CONFLICT.at(first.span, problem=problem) for problem in mismatches]
         return found
 
-    def _expanded(self, project: Project) -> Expansion:
+    def _expanded(self, project: Project) -> ExpandedProject:
         """The operations of a project. What is wrong with them is reported when it is compiled."""
         return expand(project, self._fragments, Problems())
 
@@ -387,7 +387,7 @@ def _alone(fragment: Fragment) -> Project:
     )
 
 
-def _sinks_of(workspace: Workspace) -> SinkKnowledge | None:
+def _sinks_of(workspace: WorkspaceDefinitions) -> SinkKnowledge | None:
     if any(kind == "workspace" for kind, _ in workspace.broken):
         return None
     longest = dict[tuple[str, str], int]()

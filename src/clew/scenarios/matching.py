@@ -10,9 +10,9 @@ from decimal import Decimal
 
 from clew.definitions import ExpectedOutput, ExpectedTrace, Match, Scenario
 from clew.trace.reader import RunTrace
-from clew.trace.records import Diff, State, StepRecord
+from clew.trace.records import Diff, RowValues, StepRecord
 
-Row = Mapping[str, object]
+ScenarioRow = Mapping[str, object]
 
 _SYSTEM = frozenset({"_row_id", "_period", "_labels", "_deleted", "_trace_id"})
 
@@ -24,8 +24,8 @@ class Mismatch:
     kind: str
     """missing row, extra row, value mismatch, missing column, extra column, order, trace or error."""
     where: str
-    expected: Row | None = None
-    actual: Row | None = None
+    expected: ScenarioRow | None = None
+    actual: ScenarioRow | None = None
     columns: tuple[str, ...] = ()
     message: str | None = None
 
@@ -41,7 +41,9 @@ class Mismatch:
         }
 
 
-def compare(where: str, expected: ExpectedOutput, actual: Sequence[Row], columns: Sequence[str]) -> list[Mismatch]:
+def compare(
+    where: str, expected: ExpectedOutput, actual: Sequence[ScenarioRow], columns: Sequence[str]
+) -> list[Mismatch]:
     """What is different. Values compare by what they are, not by how they are written: 15000.00 is 15000.
 
     System columns count only where an expected row names them.
@@ -67,7 +69,7 @@ def _column_problems(where: str, expected: ExpectedOutput, columns: Sequence[str
     return found
 
 
-def _in_order(where: str, expected: ExpectedOutput, actual: Sequence[Row]) -> list[Mismatch]:
+def _in_order(where: str, expected: ExpectedOutput, actual: Sequence[ScenarioRow]) -> list[Mismatch]:
     found = list[Mismatch]()
     for index, row in enumerate(expected.rows):
         if index >= len(actual):
@@ -81,10 +83,10 @@ def _in_order(where: str, expected: ExpectedOutput, actual: Sequence[Row]) -> li
     return found
 
 
-def _in_any_order(where: str, expected: ExpectedOutput, actual: Sequence[Row]) -> list[Mismatch]:
+def _in_any_order(where: str, expected: ExpectedOutput, actual: Sequence[ScenarioRow]) -> list[Mismatch]:
     """Equal rows are paired first; what is left over is paired with the nearest, to show the columns that differ."""
-    left: list[Row] = list(actual)
-    unmatched = list[Row]()
+    left: list[ScenarioRow] = list(actual)
+    unmatched = list[ScenarioRow]()
     for row in expected.rows:
         match = next((index for index, other in enumerate(left) if not _differing(row, other)), None)
         if match is None:
@@ -104,7 +106,7 @@ def _in_any_order(where: str, expected: ExpectedOutput, actual: Sequence[Row]) -
     return found
 
 
-def _differing(expected: Row, actual: Row) -> tuple[str, ...]:
+def _differing(expected: ScenarioRow, actual: ScenarioRow) -> tuple[str, ...]:
     return tuple(name for name, value in expected.items() if not same_value(value, actual.get(name)))
 
 
@@ -136,7 +138,7 @@ def _moment(value: object) -> datetime | None:
         return None
 
 
-def _plain(row: Row | None) -> dict[str, object] | None:
+def _plain(row: ScenarioRow | None) -> dict[str, object] | None:
     if row is None:
         return None
     return {
@@ -155,11 +157,11 @@ class _Change:
     """What a step did to one row."""
 
     change_type: str
-    before: State
-    after: State
+    before: RowValues
+    after: RowValues
     diff: Mapping[str, Diff]
 
-    def is_of(self, wanted: Row) -> bool:
+    def is_of(self, wanted: ScenarioRow) -> bool:
         """Whether the row has these values, as it is after the step or as it was before it."""
         return _has(self.after, wanted) or _has(self.before, wanted)
 
@@ -194,7 +196,7 @@ def _changes(trace: RunTrace, seq: int) -> list[_Change]:
     return [_change(record, states[record.row_id]) for record in records]
 
 
-def _change(record: StepRecord, after: State) -> _Change:
+def _change(record: StepRecord, after: RowValues) -> _Change:
     match record.change_type:
         case "created":
             return _Change("created", {}, after, _new(after))
@@ -206,7 +208,7 @@ def _change(record: StepRecord, after: State) -> _Change:
             return _Change("updated", {**after, **old}, after, diff)
 
 
-def _new(state: State) -> dict[str, Diff]:
+def _new(state: RowValues) -> dict[str, Diff]:
     return {name: Diff(None, value) for name, value in state.items()}
 
 
@@ -262,5 +264,5 @@ def _shown(value: object) -> str:
     return "NULL" if value is None else str(value)
 
 
-def _has(state: State, wanted: Row) -> bool:
+def _has(state: RowValues, wanted: ScenarioRow) -> bool:
     return bool(state) and all(name in state and same_value(value, state[name]) for name, value in wanted.items())

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from clew.definitions import Period, PeriodTree, Scenario, Workspace
+from clew.definitions import Period, PeriodTree, Scenario, WorkspaceDefinitions
 from clew.diagnostics import ClewError, Diagnostic, UserError, did_you_mean
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
@@ -31,13 +31,13 @@ from clew.plan import Plan, WorkspaceCompiler
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import OutputStep
 from clew.scenarios.inputs import InputWriter
-from clew.scenarios.matching import Mismatch, Row, compare, trace_mismatches
+from clew.scenarios.matching import Mismatch, ScenarioRow, compare, trace_mismatches
 from clew.storage.parts import Part
 from clew.trace.reader import RunTrace
 
 _AT_A_TIME = max(2, min(8, os.cpu_count() or 2))
 
-Status = Literal["pass", "fail", "error"]
+ScenarioStatus = Literal["pass", "fail", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ScenarioResult:
 
     name: str
     file: str
-    status: Status
+    status: ScenarioStatus
     seconds: float
     mismatches: tuple[Mismatch, ...] = ()
     error: Diagnostic | None = None
@@ -64,11 +64,11 @@ class ScenarioResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScenarioOutcome:
     """What a scenario's project did."""
 
     plan: Plan
-    outputs: Mapping[int, tuple[Sequence[str], Sequence[Row]]]
+    outputs: Mapping[int, tuple[Sequence[str], Sequence[ScenarioRow]]]
     """Columns and rows of each output, by seq."""
     parts: tuple[Part, ...]
     root: Path
@@ -81,7 +81,7 @@ class CollectingPublisher:
     """Keeps the rows of outputs in memory instead of writing them anywhere."""
 
     run_id: str
-    outputs: dict[int, tuple[Sequence[str], Sequence[Row]]] = field(default_factory=dict)
+    outputs: dict[int, tuple[Sequence[str], Sequence[ScenarioRow]]] = field(default_factory=dict)
 
     def takes_further_rows(self, step: OutputStep) -> bool:
         """Rows in memory are not read back."""
@@ -136,7 +136,7 @@ class SharedSession:
 class ScenarioRunner:
     """Runs the scenarios of a workspace in one Spark session and one temporary folder."""
 
-    def __init__(self, workspace: Workspace, spark: Callable[[], SparkSession]) -> None:
+    def __init__(self, workspace: WorkspaceDefinitions, spark: Callable[[], SparkSession]) -> None:
         self._workspace = workspace
         self._compiler = WorkspaceCompiler(workspace)
         self._compiling = threading.Lock()
@@ -173,11 +173,11 @@ class ScenarioRunner:
                 error = raised.diagnostic
         except Exception as broken:  # noqa: BLE001 - the scenarios behind this one still want to be run
             error = INTERNAL_ERROR.anywhere(problem=f"{type(broken).__name__}: {broken}")
-        status: Status = "error" if error else "fail" if mismatches else "pass"
+        status: ScenarioStatus = "error" if error else "fail" if mismatches else "pass"
         seconds = time.perf_counter() - started
         return ScenarioResult(scenario.name, scenario.file, status, seconds, tuple(mismatches), error)
 
-    def _do(self, scenario: Scenario, root: Path) -> Outcome:
+    def _do(self, scenario: Scenario, root: Path) -> ScenarioOutcome:
         periods = PeriodTree(scenario.periods) if scenario.periods else self._workspace.periods
         period = self._period(scenario, periods)
         plan = self._plan(scenario)
@@ -198,7 +198,7 @@ class ScenarioRunner:
             registrar=NoRegistration(),
         )
         progress = run_directly(run, parts)
-        return Outcome(plan, publisher.outputs, progress.parts, root, run_id, period.identifier)
+        return ScenarioOutcome(plan, publisher.outputs, progress.parts, root, run_id, period.identifier)
 
     def _period(self, scenario: Scenario, periods: PeriodTree) -> Period:
         period = periods.period(scenario.period)
@@ -233,7 +233,7 @@ class ScenarioRunner:
         return parts
 
 
-def _trace_mismatches(scenario: Scenario, outcome: Outcome) -> list[Mismatch]:
+def _trace_mismatches(scenario: Scenario, outcome: ScenarioOutcome) -> list[Mismatch]:
     if not scenario.expected_trace:
         return []
     trace = RunTrace(
@@ -245,7 +245,7 @@ def _trace_mismatches(scenario: Scenario, outcome: Outcome) -> list[Mismatch]:
         trace.close()
 
 
-def _output_mismatches(scenario: Scenario, outcome: Outcome) -> list[Mismatch]:
+def _output_mismatches(scenario: Scenario, outcome: ScenarioOutcome) -> list[Mismatch]:
     names = {str(step.seq): step.seq for step in outcome.plan.steps if isinstance(step, OutputStep)}
     names |= {step.name: step.seq for step in outcome.plan.steps if isinstance(step, OutputStep)}
     if scenario.expected_output is not None:

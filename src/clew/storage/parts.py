@@ -127,7 +127,7 @@ def change_columns(step: TracedStep) -> list[str]:
 
 PartKind = Literal["input", "created", "changes", "links"]
 
-Lineage = Literal["links", "window", "continues"]
+PartLineage = Literal["links", "window", "continues"]
 """How created rows lead to those behind them: by ids stored with them, by what their step and keys say, or not at all
 since they keep the ids of the rows that they were appended from."""
 LINEAGE = "lineage"

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from clew.captures.fitting import Fitting, InFlight
 from clew.captures.freezing import Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.records import CaptureLease, CaptureRecord, CaptureStatus, Frozen, NewCapture, Outcome
+from clew.captures.records import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus, Frozen, NewCapture
 from clew.captures.requests import CaptureRequest
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_NOT_FOUND
@@ -82,7 +82,7 @@ class SqlCaptureStore:
             now = self._now(connection)
             values = {
                 "status": _READY,
-                "result": encode(Outcome(manifest=replace(manifest, capture_id=known.capture_id))),
+                "result": encode(CaptureOutcome(manifest=replace(manifest, capture_id=known.capture_id))),
                 "completed_at": now,
                 "started_at": now,
                 "expires_at": manifest.expires_at,
@@ -144,12 +144,12 @@ class SqlCaptureStore:
             frozen = Frozen(ticket, freeze_us, fitting.mode, fitting.sample_rows, fitting.steps)
             values: dict[str, object] = {"ticket": encode(frozen), "reserved_bytes": fitting.reserved_bytes}
             if fitting.drop_reason is not None:
-                outcome = Outcome(drop_reason=fitting.drop_reason.value, steps=fitting.steps)
+                outcome = CaptureOutcome(drop_reason=fitting.drop_reason.value, steps=fitting.steps)
                 values |= self._ended(connection, CaptureStatus.DROPPED, outcome)
             self._set(connection, capture_id, values)
             return self._one(connection, capture_id)
 
-    def drop(self, capture_id: str, outcome: Outcome) -> CaptureRecord:
+    def drop(self, capture_id: str, outcome: CaptureOutcome) -> CaptureRecord:
         """End one that waits without doing it."""
         with self._database.write() as connection:
             values = self._ended(connection, CaptureStatus.DROPPED, outcome)
@@ -216,14 +216,14 @@ class SqlCaptureStore:
             return self._held(connection, lease, {"lease_expires_at": until})
 
     def finish(
-        self, lease: CaptureLease, status: CaptureStatus, outcome: Outcome, expires_at: datetime | None = None
+        self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome, expires_at: datetime | None = None
     ) -> bool:
         """End it, unless somebody else has taken it by now."""
         with self._database.write() as connection:
             values = self._ended(connection, status, outcome) | {"expires_at": expires_at}
             return self._held(connection, lease, values)
 
-    def postpone(self, lease: CaptureLease, outcome: Outcome, *, delay_s: float) -> bool:
+    def postpone(self, lease: CaptureLease, outcome: CaptureOutcome, *, delay_s: float) -> bool:
         """Give it back, to be tried again after a while."""
         with self._database.write() as connection:
             values = {
@@ -294,7 +294,7 @@ class SqlCaptureStore:
         size, count = connection.execute(statement).one()
         return InFlight(int(size), int(count))
 
-    def _ended(self, connection: sa.Connection, status: CaptureStatus, outcome: Outcome) -> dict[str, object]:
+    def _ended(self, connection: sa.Connection, status: CaptureStatus, outcome: CaptureOutcome) -> dict[str, object]:
         return {
             "status": status.value,
             "result": encode(outcome),
@@ -335,7 +335,7 @@ def _record(row: sa.Row[Any]) -> CaptureRecord:
         status=CaptureStatus(row.status),
         request=CaptureRequest.from_json(row.request) if row.request else None,
         frozen=decode(Frozen, row.ticket) if row.ticket else None,
-        outcome=decode(Outcome, row.result) if row.result else Outcome(),
+        outcome=decode(CaptureOutcome, row.result) if row.result else CaptureOutcome(),
         attempts=row.attempts,
         created_at=row.created_at,
         started_at=row.started_at,

@@ -38,7 +38,7 @@ class Moment(TypeDecorator[datetime]):
         return value.astimezone(UTC) if dialect.name == "postgresql" else moment_of(value)
 
 
-Document = sa.JSON(none_as_null=True)
+JsonText = sa.JSON(none_as_null=True)
 """JSON kept as the text that was given. PostgreSQL's `jsonb` would rewrite numbers and refuse some strings, and an
 event must come back exactly as it was hashed."""
 
@@ -61,7 +61,7 @@ runs = sa.Table(
     sa.Column("project_version", sa.String(255)),
     sa.Column("requested_by", sa.String(255)),
     sa.Column("retry_of", sa.String(255)),
-    sa.Column("parameters", Document, nullable=False),
+    sa.Column("parameters", JsonText, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("not_before", Moment, nullable=False),
     sa.Column("status", sa.String(16), nullable=False),
@@ -98,12 +98,12 @@ run_events = sa.Table(
     sa.Column("engine_attempt_id", sa.BigInteger),
     sa.Column("event_type", sa.String(64), nullable=False),
     sa.Column("event_version", sa.Integer, nullable=False),
-    sa.Column("event_data", Document, nullable=False),
+    sa.Column("event_data", JsonText, nullable=False),
     sa.Column("idempotency_key", sa.String(64), nullable=False),
     sa.Column("emitted_at", Moment, nullable=False),
     sa.Column("persisted_at", Moment, nullable=False),
     sa.Column("adapter_version", sa.String(40), nullable=False),
-    sa.Column("engine_run_ref", Document),
+    sa.Column("engine_run_ref", JsonText),
     sa.Column("caused_by_signal_id", sa.String(255)),
     sa.Column("parent_event_id", sa.String(36)),
     sa.Column("previous_hash", sa.String(64)),
@@ -117,7 +117,7 @@ snapshots = sa.Table(
     metadata,
     sa.Column("run_id", sa.String(255), primary_key=True),
     sa.Column("last_event_seq", sa.BigInteger, nullable=False),
-    sa.Column("document", Document, nullable=False),
+    sa.Column("document", JsonText, nullable=False),
 )
 
 outbox = sa.Table(
@@ -160,8 +160,8 @@ dataset_versions = sa.Table(
     sa.Column("dataset", sa.String(255), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True),
     sa.Column("table_name", sa.String(255), nullable=False),
-    sa.Column("columns", Document, nullable=False),
-    sa.Column("files", Document, nullable=False),
+    sa.Column("columns", JsonText, nullable=False),
+    sa.Column("files", JsonText, nullable=False),
     sa.Column("run_id", sa.String(255), nullable=False),
     sa.Column("seq", sa.Integer, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
@@ -240,9 +240,9 @@ captures = sa.Table(
     sa.Column("breakpoint", sa.String(1000), nullable=False),
     sa.Column("seq", sa.Integer, nullable=False),
     sa.Column("status", sa.String(16), nullable=False),
-    sa.Column("request", Document, nullable=False),
-    sa.Column("ticket", Document),
-    sa.Column("result", Document),
+    sa.Column("request", JsonText, nullable=False),
+    sa.Column("ticket", JsonText),
+    sa.Column("result", JsonText),
     sa.Column("reserved_bytes", sa.BigInteger, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("due_at", Moment, nullable=False),

@@ -32,7 +32,7 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 """Nothing is fetched from anywhere: what reading needs is built in."""
 
 
-class Database:
+class TraceDatabase:
     """Answers queries over files. May be used by several threads."""
 
     def __init__(self, files: TraceFiles) -> None:
@@ -83,4 +83,4 @@ class Reading:
     row_ids: RowIds
     period: str
     files: TraceFiles
-    database: Database
+    database: TraceDatabase

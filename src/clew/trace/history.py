@@ -20,7 +20,7 @@ from clew.storage.parts import (
     in_mask,
     mask_columns,
 )
-from clew.trace.records import ChangeType, Diff, Source, State, TraceEntry
+from clew.trace.records import ChangeType, Diff, RowValues, Source, TraceEntry
 from clew.trace.run_parts import RunParts, periods_of
 from clew.trace.values import values_of
 
@@ -73,7 +73,7 @@ class Histories:
         pinned = self._run.pinned(step.source) if isinstance(step, AppendStep) else part
         return source_of(pinned, _cell(row, SOURCE_FILE, STRING), _cell(row, SOURCE_LINE, INTEGER))
 
-    def _changed(self, ordinal: int, created: int, state: State, until: int) -> Iterator[TraceEntry]:
+    def _changed(self, ordinal: int, created: int, state: RowValues, until: int) -> Iterator[TraceEntry]:
         current = dict(state)
         rows = dict[str, "pa.Table | None"]()
         for part, traced in self._run.traced(created, until):

@@ -25,9 +25,9 @@ from clew.plan.plan import Plan
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import Part, PartFile
 from clew.storage.row_identity import RowIds, place_of
-from clew.trace.database import Database, Reading
+from clew.trace.database import Reading, TraceDatabase
 from clew.trace.history import Histories
-from clew.trace.records import RowState, State, StepSummary
+from clew.trace.records import RowState, RowValues, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
 from clew.trace.row_sets import Cells, Order, RowSet
 from clew.trace.run_parts import GroupKey, NotDone, RunParts
@@ -89,7 +89,7 @@ class RunTrace:
         row_ids = RowIds(self.run_id)
         object.__setattr__(self, "run", run)
         object.__setattr__(self, "row_ids", row_ids)
-        reading = Reading(run, row_ids, self.period, files, Database(files))
+        reading = Reading(run, row_ids, self.period, files, TraceDatabase(files))
         object.__setattr__(self, "_reading", reading)
         object.__setattr__(self, "ids", RowTraceIds(reading))
         object.__setattr__(self, "_histories", Histories(run, files, self.period))
@@ -209,7 +209,7 @@ class RunTrace:
         """What people call the rows."""
         return RowNames(self.run)
 
-    def name(self, row_id: str, state: State) -> str:
+    def name(self, row_id: str, state: RowValues) -> str:
         """What people call a row in a state; nothing where it has no name."""
         return self.names.name(self.row_ids.ordinal(row_id), state)
 

@@ -9,7 +9,7 @@ from clew.lang.typed import Value
 from clew.trace.values import json_state
 
 ChangeType = Literal["created", "updated", "deleted"]
-State = Mapping[str, Value]
+RowValues = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class TraceEntry:
     operation_seq: int
     step_name: str
     change_type: ChangeType
-    full_state: State
+    full_state: RowValues
     diff: Mapping[str, Diff]
     source: Source | None = None
     """For rows that were loaded or appended as they were: where they stood."""
@@ -52,9 +52,9 @@ class StepRecord:
     row_id: str
     operation_seq: int
     change_type: ChangeType
-    before: State | None
+    before: RowValues | None
     """Values before of the columns that changed; None for a row that was created."""
-    after: State | None
+    after: RowValues | None
     """Values after of the columns that changed, all of a row that was created; None for one that was deleted."""
 
 
@@ -64,7 +64,7 @@ class RowState:
 
     row_id: str
     at: int
-    state: State | None
+    state: RowValues | None
     diagnostic: Diagnostic | None = None
 
     def to_json(self) -> dict[str, object]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
 from clew.lang.types import Type
-from clew.trace.records import State, StepRecord, TraceEntry
+from clew.trace.records import RowValues, StepRecord, TraceEntry
 from clew.trace.values import JsonValue, json_state, json_value
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class FoundRow:
     """A row and its state."""
 
     row_id: str
-    state: State
+    state: RowValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class StepRecords:
         return html_table(caption, ["row_id", "change", "before", "after"], rows)
 
 
-def _of(record: StepRecord, side: str) -> State:
+def _of(record: StepRecord, side: str) -> RowValues:
     return (record.before if side == "before" else record.after) or {}
 
 
@@ -266,6 +266,6 @@ def _html_diff(entry: TraceEntry) -> Html:
     return Html("<br>".join(line(name, each.old, each.new) for name, each in entry.diff.items()))
 
 
-def _html_state(state: State | None) -> Html:
+def _html_state(state: RowValues | None) -> Html:
     pairs = [] if state is None else [f"{escape(name)} {escape(shown(value))}" for name, value in state.items()]
     return Html("<br>".join(pairs))

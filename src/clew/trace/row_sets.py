@@ -17,9 +17,9 @@ from clew.lang.typed import Expression, Value, columns_of
 from clew.lang.types import INTEGER, Type
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import ORDINAL, Part, PartFile, TracedStep, after_column
-from clew.trace.database import Database
+from clew.trace.database import TraceDatabase
 from clew.trace.prefilter import conjuncts, translated
-from clew.trace.row_sources import Bounds, FileRows, FileSource, RowSource, StateSource
+from clew.trace.row_sources import FileRows, FileSource, RowBounds, RowSource, StateSource
 from clew.trace.sql import Sql, is_set, joined, latest_value, layers_of, needed_columns, parquet, quoted, typed_column
 from clew.trace.values import arrow_type, table_of, values_of
 
@@ -50,7 +50,7 @@ class RowSet:
         self,
         *,
         files: TraceFiles,
-        database: Database,
+        database: TraceDatabase,
         types: Sequence[tuple[str, Type]],
         origins: Sequence[FileRows],
         state: Part | None = None,
@@ -183,7 +183,7 @@ class RowSet:
         sql = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read)
         return self._database.query(sql, _distinct(read), {_WANTED: wanted})
 
-    def _overlaid(self, rows: Sql, types: Mapping[str, Type], bounds: Bounds, read: list[PartFile]) -> Sql:
+    def _overlaid(self, rows: Sql, types: Mapping[str, Type], bounds: RowBounds, read: list[PartFile]) -> Sql:
         layers = layers_of(self._changes, types)
         tables = list[Sql]()
         for index, (part, steps) in enumerate(layers):
@@ -197,7 +197,7 @@ class RowSet:
         begin, end = f") SELECT {', '.join(selected)} FROM created", f" ORDER BY {ORDINAL}"
         return "WITH created AS (" + rows + begin + joined("", tables) + end
 
-    def _sources(self, bounds: Bounds) -> Iterator[RowSource]:
+    def _sources(self, bounds: RowBounds) -> Iterator[RowSource]:
         """Where rows with ordinals in a range are read from."""
         if self._state is not None and self._state.files:
             yield StateSource(self._files, self._state, bounds)

@@ -19,7 +19,7 @@ _POSITION = "file_row_number"
 _OWN_POSITION = "__file_row_number"
 """What a column of that name in a file is called meanwhile."""
 
-Bounds = tuple[int, int | None]
+RowBounds = tuple[int, int | None]
 """The least and the greatest ordinal that is asked for; None where there is no greatest."""
 
 
@@ -41,7 +41,7 @@ class StateSource:
 
     files: TraceFiles
     part: Part
-    bounds: Bounds
+    bounds: RowBounds
 
     @property
     def read(self) -> list[PartFile]:
@@ -70,7 +70,7 @@ class FileSource:
 
     files: TraceFiles
     origin: FileRows
-    bounds: Bounds
+    bounds: RowBounds
 
     @property
     def read(self) -> list[PartFile]:

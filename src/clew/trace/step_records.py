@@ -8,7 +8,7 @@ from clew.lang.types import Type
 from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.storage.parts import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_columns
 from clew.trace.database import Reading
-from clew.trace.records import State, StepRecord, StepSummary
+from clew.trace.records import RowValues, StepRecord, StepSummary
 from clew.trace.results import StepRecords
 from clew.trace.run_parts import RunParts
 from clew.trace.sql import Sql, is_set, is_touched, parquet, quoted, typed_column
@@ -89,7 +89,7 @@ def _changed(reading: Reading, step: UpdateStep | DeleteStep, page: Page) -> Ste
     return StepRecords(step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit)
 
 
-def _record(row_id: str, step: TracedStep, old: State, new: State) -> StepRecord:
+def _record(row_id: str, step: TracedStep, old: RowValues, new: RowValues) -> StepRecord:
     if step.kind == "delete":
         return StepRecord(row_id, step.seq, "deleted", old, None)
     return StepRecord(row_id, step.seq, "updated", old, new)
@@ -101,7 +101,7 @@ def _traced(run: RunParts, seq: int) -> tuple[Part | None, TracedStep | None]:
 
 def _values_after(
     reading: Reading, part: Part, step: TracedStep, types: Mapping[str, Type], page: Page
-) -> dict[int, State]:
+) -> dict[int, RowValues]:
     """The changed columns of the rows on a page, and one more row where there is one, by ordinal."""
     masks = mask_columns(step)
     values = [

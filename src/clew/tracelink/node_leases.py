@@ -38,7 +38,7 @@ from clew.tracelink.ids import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeasePolicy:
+class NodeLeasePolicy:
     """How long a lease lasts without a keepalive, and how long a node id rests after it."""
 
     duration_ms: int = 30_000
@@ -95,11 +95,11 @@ class NodeLease:
         """When the lease ended, or will if no keepalive comes."""
         return self.expires_at_ms if self.ended_at_ms is None else self.ended_at_ms
 
-    def free_from_ms(self, policy: LeasePolicy) -> int:
+    def free_from_ms(self, policy: NodeLeasePolicy) -> int:
         """When another process may get the node id."""
         return max(self.over_at_ms(), self.reserved_until_ms) + policy.cooldown_ms
 
-    def free_as_configured_from_ms(self, policy: LeasePolicy) -> int:
+    def free_as_configured_from_ms(self, policy: NodeLeasePolicy) -> int:
         """When a process that is configured with the node id may get it. Revoking it makes it rest all the same."""
         return self.free_from_ms(policy) if self.end is LeaseEnd.REVOKED else self.over_at_ms()
 
@@ -111,7 +111,7 @@ def grant(
     holder: NodeHolder,
     now_ms: int,
     reserve_until_ms: int,
-    policy: LeasePolicy,
+    policy: NodeLeasePolicy,
 ) -> NodeLease:
     """A new lease of a node id, whose last lease (if it ever had one) was `previous`."""
     number = number_of(node_id)
@@ -139,7 +139,7 @@ def number_of(node_id: int | ConfiguredNode) -> int:
     return node_id.node_id if isinstance(node_id, ConfiguredNode) else node_id
 
 
-def renew(lease: NodeLease, *, now_ms: int, reserve_until_ms: int, policy: LeasePolicy) -> NodeLease:
+def renew(lease: NodeLease, *, now_ms: int, reserve_until_ms: int, policy: NodeLeasePolicy) -> NodeLease:
     """The lease after a keepalive. Neither its expiry nor its window moves back, even if a clock does."""
     _refuse_lost(lease, now_ms)
     return replace(
@@ -164,7 +164,7 @@ def revoke(lease: NodeLease, *, now_ms: int) -> NodeLease:
     return replace(lease, ended_at_ms=now_ms, end=LeaseEnd.REVOKED)
 
 
-def choose_node_id(latest: Iterable[NodeLease], *, now_ms: int, policy: LeasePolicy) -> int:
+def choose_node_id(latest: Iterable[NodeLease], *, now_ms: int, policy: NodeLeasePolicy) -> int:
     """The node id for a process that does not care which: one never used, else the one that is free the longest."""
     free_from = {lease.node_id: lease.free_from_ms(policy) for lease in latest}
     for node_id in range(MAX_NODE_ID + 1):
@@ -248,7 +248,7 @@ class LeasedTraceIds:
         self,
         leases: NodeLeases,
         *,
-        policy: LeasePolicy,
+        policy: NodeLeasePolicy,
         holder: NodeHolder | None = None,
         node_id: int | ConfiguredNode | None = None,
         clock_ms: ClockMs | None = None,

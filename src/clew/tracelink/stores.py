@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from clew.tracelink.ids import NODE_ID_BITS, SEQUENCE_BITS
 from clew.tracelink.lineage import LineageReader
-from clew.tracelink.node_leases import LeasePolicy, NodeLeases
+from clew.tracelink.node_leases import NodeLeasePolicy, NodeLeases
 from clew.tracelink.records import BlockRegister, TraceWriter
 
 
@@ -95,7 +95,7 @@ class TraceLinkStores:
     """Node ids, blocks, frames, links and windows, each through the interface that its users need."""
 
     node_leases: NodeLeases
-    lease_policy: LeasePolicy
+    lease_policy: NodeLeasePolicy
     blocks: BlockRegister
     writer: TraceWriter
     reader: LineageReader

@@ -52,15 +52,15 @@ def trace(
     if row is not None:
         _one_row(traced, row, at, session)
     elif step is not None:
-        _one_step(traced, step, Wanted(limit, after, where), session)
+        _one_step(traced, step, TraceQuestion(limit, after, where), session)
     elif where is not None or at is not None:
-        _many_rows(traced, at, Wanted(limit, after, where), session)
+        _many_rows(traced, at, TraceQuestion(limit, after, where), session)
     else:
         _counts(traced, session)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TraceQuestion:
     """Which rows, and how many of them."""
 
     limit: int
@@ -106,7 +106,7 @@ def _show_history(traced: "RunTrace", history: "RowHistory") -> None:
     show(history_page(history, name, traced.run.last))
 
 
-def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -> None:
+def _one_step(traced: "RunTrace", step: int, wanted: TraceQuestion, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import step_page
 
@@ -117,7 +117,7 @@ def _one_step(traced: "RunTrace", step: int, wanted: Wanted, session: Session) -
         show(step_page(records, traced.plan, traced.keys_of(records)))
 
 
-def _many_rows(traced: "RunTrace", at: int | None, wanted: Wanted, session: Session) -> None:
+def _many_rows(traced: "RunTrace", at: int | None, wanted: TraceQuestion, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import found_page
     from clew.lang.typed import columns_of

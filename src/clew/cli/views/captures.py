@@ -13,7 +13,7 @@ from clew.api.run_view import RunView
 from clew.captures.differences import CaptureDiff, ColumnPair, RowChange
 from clew.captures.fitting import Degradation, Reason
 from clew.captures.manifests import Manifest
-from clew.captures.records import CaptureRecord, CaptureStatus, Outcome
+from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.captures.report import cut, deleted_rows, shown, sparkline
 from clew.captures.statistics import ColumnStatistics, Statistics
 from clew.cli.formatting import duration, local_minute, size
@@ -111,7 +111,7 @@ def _name_in(view: RunView, record: CaptureRecord) -> str:
 
 
 def _job_row(view: RunView, record: CaptureRecord) -> list[RenderableType]:
-    outcome: Outcome = record.outcome
+    outcome: CaptureOutcome = record.outcome
     report = outcome.job
     waited = duration(timedelta(milliseconds=report.wait_ms)) if report is not None else ""
     took = duration(timedelta(milliseconds=report.run_ms)) if report is not None else ""

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from clew.cli.colour import bad, error_text, has_colours
 from clew.cli.output import say
 from clew.cli.views.page import plain
-from clew.scenarios.matching import Mismatch, Row
+from clew.scenarios.matching import Mismatch, ScenarioRow
 from clew.scenarios.running import ScenarioResult
 
 _MOST_SHOWN = 10
@@ -59,7 +59,7 @@ def _difference(mismatch: Mismatch) -> Iterator[str]:
         yield f"    + {name:<{width}}  {_value(actual.get(name))}"
 
 
-def _row(row: Row) -> str:
+def _row(row: ScenarioRow) -> str:
     return ", ".join(f"{name} {_value(value)}" for name, value in row.items())
 
 

@@ -46,7 +46,7 @@ def _text(node: Node, expected: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text(Single[str]):
+class TextShape(Single[str]):
     """Text, perhaps of a certain form."""
 
     expected: str = "text"
@@ -187,7 +187,7 @@ class Choice(Single[E_co], Generic[E_co]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant(Single[S_co], Generic[S_co]):
+class ConstantShape(Single[S_co], Generic[S_co]):
     """One word, by which a record is told from its siblings."""
 
     value: S_co
@@ -204,7 +204,7 @@ class Constant(Single[S_co], Generic[S_co]):
         return {"const": self.value}
 
 
-class Expression(Single[ExpressionText]):
+class ExpressionShape(Single[ExpressionText]):
     """An expression of the language, which is parsed elsewhere. Without quotes, `0` and `true` are expressions too."""
 
     def read(self, node: Node) -> ExpressionText:
@@ -281,19 +281,19 @@ def _either(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-TEXT = Text()
-NAME = Text("a name", r"\S(?:[^\n]*\S)?", "a name without spaces around it")
-SLUG = Text(
+TEXT = TextShape()
+NAME = TextShape("a name", r"\S(?:[^\n]*\S)?", "a name without spaces around it")
+SLUG = TextShape(
     "an id",
     r"[A-Za-z0-9][A-Za-z0-9._-]*",
     "an id of letters, digits, '.', '_' and '-' that starts with a letter or digit",
 )
-SECRET = Text('a reference to a secret such as "secret://env/NAME"', r"secret://\S+")
+SECRET = TextShape('a reference to a secret such as "secret://env/NAME"', r"secret://\S+")
 PATH = PathText(is_template=False)
 TEMPLATE = PathText(is_template=True)
 FLAG = Flag()
 DAY = Day()
-EXPRESSION = Expression()
+EXPRESSION = ExpressionShape()
 COLUMN_TYPE = ColumnTypeName()
 ANY_SCALAR = AnyScalar()
 ANY_VALUE = AnyValue()

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from clew.definitions import Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.diagnostics import UserError
-from clew.engine.loading.conversions import BROKEN, Cell, RawRows, TextCell
+from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell
 from clew.engine.loading.periods import first_day_of_text, is_no_time, period_condition
 from clew.engine.loading.sources import NO_JSON_OBJECT, NOT_UTF8, mismatch, place, shown
 from clew.engine.names import named
@@ -137,7 +137,7 @@ class Checking:
             named(self._first(names), _FIRST),
         )
 
-    def _value(self, column: DatasetColumn, cell: Cell, names: dict[str, str]) -> str:
+    def _value(self, column: DatasetColumn, cell: RawCell, names: dict[str, str]) -> str:
         raw = names[column.name]
         if isinstance(cell, TextCell) and column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and column.type == DATE:
             return first_day_of_text(raw, self._periods.periods)

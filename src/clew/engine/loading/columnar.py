@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.engine.blame import SPARK_ERRORS
-from clew.engine.loading.conversions import BROKEN, Cell, RawRows, TextCell, TypedCell, serves
+from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell, TypedCell, serves
 from clew.engine.loading.files import METADATA_PATH, SourceFile, metadata_path, reason_of
 from clew.engine.loading.sources import Origin, mismatch, positions_of, unavailable
 from clew.engine.loading.text_rows import FoundFile
@@ -104,10 +104,10 @@ def frame_rows(use: DatasetUse, rows: DataFrame, fields: Fields, origin: Origin)
     )
 
 
-def cells_of(use: DatasetUse, fields: Fields, origin: Origin) -> tuple[Fields, dict[str, Cell]]:
+def cells_of(use: DatasetUse, fields: Fields, origin: Origin) -> tuple[Fields, dict[str, RawCell]]:
     """The columns to read and what they are for, after checking that their types serve the dataset's."""
     positions = positions_of(use, [name for name, _ in fields], origin)
-    cells = dict[str, Cell]()
+    cells = dict[str, RawCell]()
     for column in use.columns:
         if column.name not in positions:
             continue

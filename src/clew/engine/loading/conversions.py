@@ -167,7 +167,7 @@ class TypedCell:
         return value_of_typed(raw, self.type, target)
 
 
-Cell = TextCell | TypedCell
+RawCell = TextCell | TypedCell
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class RawRows:
     """Rows with `__source_file`, `__source_line`, `BROKEN`, and the columns that the cells read."""
 
     rows: DataFrame
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, RawCell]
     """By column of the dataset."""
     expected: LineTotals | None = None
     """What a first pass over the lines counted."""

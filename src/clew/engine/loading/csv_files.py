@@ -15,7 +15,7 @@ from clew.engine.loading.files import SourceFile
 from clew.engine.loading.lines import LINE
 from clew.engine.loading.sources import NOT_UTF8, unavailable
 from clew.engine.sql.literals import text_literal
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 
 FIELDS = "__fields"
 
@@ -42,7 +42,7 @@ class CsvOptions:
     """Options that Spark's parser knows."""
 
     @classmethod
-    def of(cls, source: Source) -> "CsvOptions":
+    def of(cls, source: ResolvedSource) -> "CsvOptions":
         """The options of a source."""
         given = source.options
         quote = given.get("quote", '"')
@@ -132,7 +132,7 @@ def _split(text: str, options: CsvOptions) -> list[str]:
     return next(csv.reader([text], delimiter=options.delimiter, quotechar=options.quote))
 
 
-def decoded(options: CsvOptions, source: Source) -> str:
+def decoded(options: CsvOptions, source: ResolvedSource) -> str:
     """SQL for a line as text. Spark reads bytes; those of a one-byte encoding are turned into their characters."""
     if options.encoding in {"utf-8", "ascii"}:
         return LINE

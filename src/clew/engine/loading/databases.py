@@ -13,7 +13,7 @@ from clew.definitions import DatabaseDatasource
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.columnar import fields_of_schema, frame_rows
-from clew.engine.loading.conversions import BROKEN, Cell, RawRows, TextCell
+from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell
 from clew.engine.loading.files import reason_of
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.sources import Origin, PinRequest, positions_of, unavailable
@@ -85,7 +85,7 @@ def transferred_rows(
         periods = names[positions[PERIOD_COLUMN]], periods_read(request.period, request.periods)
     _store(request.tables.read(address, columns, periods), columns, folder)
     rows = spark.read.schema(", ".join(f"{quoted(name)} STRING" for name in columns)).parquet(str(folder))
-    cells: dict[str, Cell] = {name: TextCell(quoted(names[position])) for name, position in positions.items()}
+    cells: dict[str, RawCell] = {name: TextCell(quoted(names[position])) for name, position in positions.items()}
     if request.use.temporal_mode == "period" and PERIOD_COLUMN not in cells and origin.period is not None:
         cells[PERIOD_COLUMN] = TextCell(text_literal(origin.period))
     placed = rows.select(

@@ -11,7 +11,7 @@ from clew.definitions import FilesDatasource
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.sources import unavailable
 from clew.plan.local_files import SourceFile, local_files, local_folder
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 
 __all__ = [
     "METADATA_PATH",
@@ -33,7 +33,7 @@ METADATA_PATH = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 
 
 def find_files(
-    spark: SparkSession, datasource: FilesDatasource, workspace_root: Path, source: Source
+    spark: SparkSession, datasource: FilesDatasource, workspace_root: Path, source: ResolvedSource
 ) -> list[SourceFile]:
     """The files of a source, sorted by name; there is at least one."""
     folder = local_folder(datasource, workspace_root)
@@ -47,7 +47,7 @@ def find_files(
     return found
 
 
-def _remote_files(spark: SparkSession, root: str, source: Source) -> list[SourceFile]:
+def _remote_files(spark: SparkSession, root: str, source: ResolvedSource) -> list[SourceFile]:
     """Listed by Spark, which knows the file system and its credentials."""
     try:
         rows = spark.read.format("binaryFile").load(f"{root}/{source.location}").select("path", "length").collect()

@@ -32,7 +32,7 @@ from clew.engine.parts import write_part
 from clew.engine.session import tuned_for_few_rows
 from clew.engine.sql import quoted, spark_type
 from clew.plan.datasets import DatasetUse
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
 
 _SMALL = 1024 * 1024
@@ -155,7 +155,7 @@ def _reading(
             return _Reading([_other_rows(spark, request, each) for each in request.sources], "row")
 
 
-def _datasource(request: PinRequest, source: Source) -> Datasource:
+def _datasource(request: PinRequest, source: ResolvedSource) -> Datasource:
     datasource = request.datasources.get(source.datasource_id)
     if datasource is None:
         raise unavailable(
@@ -181,7 +181,7 @@ def _found_files(spark: SparkSession, request: PinRequest) -> list[FoundFile]:
     return list(by_path.values())
 
 
-def _other_rows(spark: SparkSession, request: PinRequest, source: Source) -> RawRows:
+def _other_rows(spark: SparkSession, request: PinRequest, source: ResolvedSource) -> RawRows:
     datasource = _datasource(request, source)
     assert isinstance(datasource, FilesDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
     folder = local_folder(datasource, request.workspace_root)
@@ -193,13 +193,13 @@ def _other_rows(spark: SparkSession, request: PinRequest, source: Source) -> Raw
     return format_rows(spark, request.use, source.format, source.options, path, _origin(source))
 
 
-def _origin(source: Source) -> Origin:
+def _origin(source: ResolvedSource) -> Origin:
     is_table = source.kind == "table"
     shown = f"table {source.location} of {source.datasource_id}" if is_table else source.location
     return Origin(shown, source.period if source.holds_one_period else None)
 
 
-def _table_rows(spark: SparkSession, request: PinRequest, folder: str, source: Source) -> RawRows:
+def _table_rows(spark: SparkSession, request: PinRequest, folder: str, source: ResolvedSource) -> RawRows:
     datasource = _database(request, source)
     password = _password(request, datasource)
     if datasource.options.url.startswith("jdbc:"):
@@ -208,7 +208,7 @@ def _table_rows(spark: SparkSession, request: PinRequest, folder: str, source: S
     return transferred_rows(spark, request, datasource, source.location, password, _origin(source), target)
 
 
-def _database(request: PinRequest, source: Source) -> DatabaseDatasource:
+def _database(request: PinRequest, source: ResolvedSource) -> DatabaseDatasource:
     datasource = _datasource(request, source)
     assert isinstance(datasource, DatabaseDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
     return datasource

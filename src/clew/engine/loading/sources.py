@@ -13,7 +13,7 @@ from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
 from clew.plan.datasets import DatasetUse, TableReader
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import Part
 
 NOT_UTF8 = "it is not UTF-8 text"
@@ -105,7 +105,7 @@ class PinRequest:
     """A dataset, where its data lies, and where it is pinned."""
 
     use: DatasetUse
-    sources: tuple[Source, ...]
+    sources: tuple[ResolvedSource, ...]
     datasources: Mapping[str, Datasource]
     workspace_root: Path
     storage_root: Path

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.loading import csv_files, json_files
-from clew.engine.loading.conversions import BROKEN, Cell, RawRows, TextCell
+from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell
 from clew.engine.loading.csv_files import FIELDS, CsvOptions, Heading
 from clew.engine.loading.files import SourceFile
 from clew.engine.loading.lines import LINE, NumberedLines
@@ -17,7 +17,7 @@ from clew.engine.loading.sources import Origin, mismatch, positions_of
 from clew.engine.sql import quoted
 from clew.engine.sql.literals import text_literal
 from clew.plan.datasets import DatasetUse
-from clew.plan.resolution import Source
+from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 ReadLines = Callable[[SparkSession, Sequence[SourceFile], Mapping[str, int]], NumberedLines]
@@ -39,7 +39,7 @@ class FoundFile:
 
 
 def csv_rows(
-    spark: SparkSession, use: DatasetUse, source: Source, found: Sequence[FoundFile], read_lines: ReadLines
+    spark: SparkSession, use: DatasetUse, source: ResolvedSource, found: Sequence[FoundFile], read_lines: ReadLines
 ) -> list[RawRows]:
     """The rows of CSV files; files with the same header are read together."""
     options = CsvOptions.of(source)
@@ -75,7 +75,7 @@ def _names_by_position(use: DatasetUse, heading: Heading, origin: Origin) -> tup
 def _csv_group(
     spark: SparkSession,
     use: DatasetUse,
-    source: Source,
+    source: ResolvedSource,
     options: CsvOptions,
     names: tuple[str, ...],
     members: Sequence[FoundFile],
@@ -141,9 +141,9 @@ def _json_group(
     )
 
 
-def _with_period(use: DatasetUse, cells: Mapping[str, str], period: str | None) -> dict[str, Cell]:
+def _with_period(use: DatasetUse, cells: Mapping[str, str], period: str | None) -> dict[str, RawCell]:
     """The cells, with the period of the place where the rows do not have one of their own."""
-    found: dict[str, Cell] = {name: TextCell(sql) for name, sql in cells.items()}
+    found: dict[str, RawCell] = {name: TextCell(sql) for name, sql in cells.items()}
     if use.temporal_mode == "period" and PERIOD_COLUMN not in found and period is not None:
         found[PERIOD_COLUMN] = TextCell(text_literal(period))
     return found

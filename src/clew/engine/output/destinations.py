@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clew.definitions import DatabaseDatasource, FilesDatasource, Period, Workspace
+from clew.definitions import DatabaseDatasource, FilesDatasource, Period, WorkspaceDefinitions
 from clew.definitions.references import NO_URL, is_url, written_over
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
-from clew.engine.output.publishing import Target
+from clew.engine.output.publishing import OutputTarget
 from clew.engine.output.tables import TableTarget
 from clew.lang.types import Type
 from clew.plan import Plan
@@ -25,7 +25,7 @@ _REPLACED = {"parquet", "csv", "json", "jsonl", "orc"}
 class Destinations:
     """The places of one run's outputs."""
 
-    workspace: Workspace
+    workspace: WorkspaceDefinitions
     period: Period
     run_id: str
     plan: Plan
@@ -34,18 +34,18 @@ class Destinations:
     secret: Callable[[str], str]
     """The secret behind a reference."""
 
-    def target_of(self, step: OutputStep) -> Target | None:
+    def target_of(self, step: OutputStep) -> OutputTarget | None:
         """The place of a step's files; None where they go to a table."""
         destination = step.destination
         if self.sandbox is not None:
             name = destination.path or f"{destination.table}"
             folder = self.sandbox / self.plan.name / self.run_id / str(step.seq)
             path = folder / Path(self._filled(name)).name
-            return Target(path, self._shown(path))
+            return OutputTarget(path, self._shown(path))
         if destination.table is not None:
             return None
         path = self._path(step)
-        return Target(path, self._shown(path))
+        return OutputTarget(path, self._shown(path))
 
     def table_of(self, step: OutputStep) -> TableTarget:
         """The table that a step writes to, with the password of its database."""

@@ -80,7 +80,7 @@ Further = Callable[[Sequence[Path]], tuple[DataFrame, bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class OutputFolder:
     """Where an output goes, and whose it is."""
 
     path: Path
@@ -104,7 +104,7 @@ class Destination:
         return UserError(OUTPUT_CONFLICT.at(self.step.place, problem=problem, hint=hint))
 
 
-def write_files(rows: DataFrame, destination: Destination, further: Further | None = None) -> Callable[[], None]:
+def write_files(rows: DataFrame, destination: OutputFolder, further: Further | None = None) -> Callable[[], None]:
     """Write rows to a staging place, and give what moves them to their destination.
 
     `further` gives rows that are worked out from the first ones, where the output is a folder of Parquet files.
@@ -119,12 +119,12 @@ def write_files(rows: DataFrame, destination: Destination, further: Further | No
     return publish
 
 
-def discard_files(destination: Destination) -> None:
+def discard_files(destination: OutputFolder) -> None:
     """Take away what was staged and not published."""
     shutil.rmtree(destination.staging, ignore_errors=True)
 
 
-def _staged(rows: DataFrame, destination: Destination) -> Callable[[], None]:
+def _staged(rows: DataFrame, destination: OutputFolder) -> Callable[[], None]:
     step = destination.step
     options = dict(step.destination.options)
     format_ = step.destination.format or "parquet"
@@ -147,7 +147,7 @@ def _staged(rows: DataFrame, destination: Destination) -> Callable[[], None]:
     return lambda: _publish_folder(destination)
 
 
-def _stage_further(further: Further, destination: Destination) -> None:
+def _stage_further(further: Further, destination: OutputFolder) -> None:
     """Add rows in files behind those that are there, also in the order of names, in which most readers take them."""
     first = _pieces(destination.staging)
     rows, is_small = further(first)
@@ -166,7 +166,7 @@ def _pieces(staging: Path) -> list[Path]:
     return sorted(path for path in staging.iterdir() if path.name.startswith("part-"))
 
 
-def _require_room(destination: Destination, spark_format: str) -> None:
+def _require_room(destination: OutputFolder, spark_format: str) -> None:
     """What is plainly in the way is said before anything is computed."""
     path = destination.path
     if destination.is_one_file and path.is_dir():
@@ -174,14 +174,14 @@ def _require_room(destination: Destination, spark_format: str) -> None:
     if not destination.is_one_file and path.exists() and not path.is_dir():
         raise destination.conflict(f"cannot write {destination.shown}: it is a file, and the output is a folder")
     adds = destination.is_one_file and destination.step.mode == "append"
-    if adds and spark_format not in _TEXTS.values() and Appended(path, destination.owner).has_others():
+    if adds and spark_format not in _TEXTS.values() and AppendedFiles(path, destination.owner).has_others():
         hint = "write to a folder, which takes further files"
         name = spark_format.capitalize()
         raise destination.conflict(f"cannot add to {destination.shown}: a {name} file cannot grow", hint)
 
 
 @contextmanager
-def _told_as_conflict(destination: Destination) -> Iterator[None]:
+def _told_as_conflict(destination: OutputFolder) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -192,12 +192,12 @@ def _told_as_conflict(destination: Destination) -> Iterator[None]:
 
 
 def _stage_file(
-    rows: DataFrame, spark_format: str, options: Mapping[str, str], destination: Destination
+    rows: DataFrame, spark_format: str, options: Mapping[str, str], destination: OutputFolder
 ) -> Callable[[], None]:
     """Texts are written in parallel and joined; what cannot be joined byte by byte has one writer."""
     names_columns = spark_format == "csv" and options.get("header", "true") == "true"
     is_plain = spark_format in _TEXTS.values() and not {"compression", "encoding"} & options.keys()
-    adds = destination.step.mode == "append" and Appended(destination.path, destination.owner).has_others()
+    adds = destination.step.mode == "append" and AppendedFiles(destination.path, destination.owner).has_others()
     written = {**options, "header": "false"} if names_columns and (is_plain or adds) else dict(options)
     pieces = rows if is_plain else rows.coalesce(1)
     pieces.write.format(spark_format).options(**written).save(str(destination.staging))
@@ -214,11 +214,11 @@ def _csv_cell(name: str, separator: str, escape: str) -> str:
     return '"' + name.replace('"', f'{escape}"') + '"' if separator in name or '"' in name else name
 
 
-def _publish_file(destination: Destination, header: bytes) -> None:
+def _publish_file(destination: OutputFolder, header: bytes) -> None:
     staging, target = destination.staging, destination.path
     with _told_as_conflict(destination):
         complete = staging / f"complete{target.suffix}"
-        appended = Appended(target, destination.owner)
+        appended = AppendedFiles(target, destination.owner)
         with complete.open("wb") as file:
             if destination.step.mode == "append":
                 appended.copy_others(file.write)
@@ -239,7 +239,7 @@ def _publish_file(destination: Destination, header: bytes) -> None:
     shutil.rmtree(staging, ignore_errors=True)
 
 
-class Appended:
+class AppendedFiles:
     """Which bytes of a file which run has added, kept in a file beside it, so that a retry takes its own away first."""
 
     def __init__(self, target: Path, owner: str) -> None:
@@ -296,7 +296,7 @@ def _copy(source: BinaryIO, write: Callable[[bytes], int], count: int) -> None:
 # A folder of files
 
 
-def _publish_folder(destination: Destination) -> None:
+def _publish_folder(destination: OutputFolder) -> None:
     with _told_as_conflict(destination):
         if destination.step.mode == "append":
             _add_to_folder(destination)
@@ -305,7 +305,7 @@ def _publish_folder(destination: Destination) -> None:
     shutil.rmtree(destination.staging, ignore_errors=True)
 
 
-def _replace_folder(destination: Destination) -> None:
+def _replace_folder(destination: OutputFolder) -> None:
     staging, target = destination.staging, destination.path
     old = target.with_name(f".{target.name}.{destination.owner}.old")
     shutil.rmtree(old, ignore_errors=True)
@@ -320,7 +320,7 @@ def _replace_folder(destination: Destination) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _add_to_folder(destination: Destination) -> None:
+def _add_to_folder(destination: OutputFolder) -> None:
     """Add files under names that only this step of this run uses, after removing those of an earlier attempt."""
     target = destination.path
     target.mkdir(parents=True, exist_ok=True)

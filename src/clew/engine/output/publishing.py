@@ -15,7 +15,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.names import named, row_id_sql
 from clew.engine.narrow import Expressing
-from clew.engine.output.files import Destination, Further, discard_files, write_files
+from clew.engine.output.files import Further, OutputFolder, discard_files, write_files
 from clew.engine.output.tables import TableOutputs
 from clew.engine.parts import row_count
 from clew.engine.sql import quoted
@@ -57,7 +57,7 @@ class Publisher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OutputTarget:
     """Where the files of an output go."""
 
     path: Path
@@ -70,7 +70,7 @@ class FilePublisher:
     """Publishes to files, and to tables through a writer."""
 
     run_id: str
-    target_of: Callable[[OutputStep], Target | None]
+    target_of: Callable[[OutputStep], OutputTarget | None]
     """The place of a step's files; None where it goes to a table."""
     tables: TableOutputs | None = None
 
@@ -98,10 +98,10 @@ class FilePublisher:
 
         return self._to_files(chosen(rows), step, target, added if further is not None else None)
 
-    def _destination(self, step: OutputStep, target: Target) -> Destination:
-        return Destination(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
+    def _destination(self, step: OutputStep, target: OutputTarget) -> OutputFolder:
+        return OutputFolder(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
 
-    def _to_files(self, rows: DataFrame, step: OutputStep, target: Target, further: Further | None) -> Pending:
+    def _to_files(self, rows: DataFrame, step: OutputStep, target: OutputTarget, further: Further | None) -> Pending:
         destination = self._destination(step, target)
         tells_rows = _is_parquet(step)
         observation = Observation()

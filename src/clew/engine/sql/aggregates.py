@@ -4,7 +4,7 @@ An argument may stand in several of Spark's functions, since aggregates do not s
 doubled once. A lambda, which would bind it, must not hold aggregates.
 """
 
-from clew.engine.sql.call import Call, Entries, calling, repeating
+from clew.engine.sql.call import Entries, SqlCall, calling, repeating
 from clew.engine.sql.literals import cast, spark_type
 from clew.engine.sql.operators import finite, of_type
 from clew.lang.types import INTEGER_AS_DECIMAL, Kind, quotient_of_decimals, total_of_decimals
@@ -15,7 +15,7 @@ _OWN_MEAN = 34
 """Up to so many digits Spark's own mean has the type that the language gives it."""
 
 
-def _sum(call: Call) -> str:
+def _sum(call: SqlCall) -> str:
     if call.type.kind is Kind.INTEGER:
         return _sum_of_integers(*call.arguments)
     if call.type.kind is Kind.DOUBLE:
@@ -33,7 +33,7 @@ def _sum_of_integers(x: str) -> str:
     return f"CAST({upper} * 4294967296BD + CAST({lower} AS DECIMAL(20,0)) AS BIGINT)"
 
 
-def _average(call: Call) -> str:
+def _average(call: SqlCall) -> str:
     number, type_ = call.arguments[0], call.types[0]
     if type_.kind is Kind.DOUBLE:
         return _finite("avg", number)

@@ -13,7 +13,7 @@ within each other would double the text at every level."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SqlCall:
     """A call of a function of the language, whose arguments are Spark SQL already."""
 
     apply: Apply
@@ -31,7 +31,7 @@ class Call:
         return tuple(argument.type for argument in self.apply.arguments)
 
 
-SqlOf = Callable[[Call], str]
+SqlOf = Callable[[SqlCall], str]
 """How a function is written in Spark SQL."""
 
 Entries = Mapping[str, SqlOf]

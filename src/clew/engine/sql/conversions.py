@@ -4,7 +4,7 @@ Spark reads texts more generously than the language does (`1e3`, digits of other
 text that the language refuses is replaced by one that Spark refuses too, with the reason in it.
 """
 
-from clew.engine.sql.call import Call, Entries, repeating
+from clew.engine.sql.call import Entries, SqlCall, repeating
 from clew.engine.sql.literals import cast, literal, text_literal
 from clew.lang.types import DATE, DOUBLE, INTEGER, STRING, Kind, Type
 
@@ -79,7 +79,7 @@ def _refused_unless(sql: str, pattern: str, problem: str) -> str:
     return f"regexp_replace({sql}, {whole}, {text_literal(f'{problem}: $0')})"
 
 
-def _conversion(call: Call) -> str:
+def _conversion(call: SqlCall) -> str:
     return converted(call.arguments[0], call.types[0], call.type)
 
 

@@ -3,7 +3,7 @@
 BETWEEN is not used: Spark calculates its operand ahead of the row's other expressions, also where AND or IN guard it.
 """
 
-from clew.engine.sql.call import Call, Entries, SqlOf, repeating, whole_constant
+from clew.engine.sql.call import Entries, SqlCall, SqlOf, repeating, whole_constant
 from clew.engine.sql.conversions import converted
 from clew.engine.sql.literals import literal
 from clew.lang.types import DATE, STRING, Kind, Type
@@ -17,7 +17,7 @@ def day(sql: str, type_: Type) -> str:
     return sql if type_.kind is Kind.DATE else converted(sql, type_, DATE)
 
 
-def _date(call: Call) -> str:
+def _date(call: SqlCall) -> str:
     if len(call.arguments) == 1:
         return converted(call.arguments[0], STRING, DATE)
     return repeating(_date_of_parts, *call.arguments)
@@ -36,12 +36,12 @@ def _part(function: str) -> SqlOf:
     return lambda call: f"CAST({function}({day(call.arguments[0], call.types[0])}) AS BIGINT)"
 
 
-def _difference(call: Call) -> str:
+def _difference(call: SqlCall) -> str:
     end, start = (day(sql, type_) for sql, type_ in zip(call.arguments, call.types, strict=True))
     return f"CAST(datediff({end}, {start}) AS BIGINT)"
 
 
-def _addition(call: Call) -> str:
+def _addition(call: SqlCall) -> str:
     start, days = day(call.arguments[0], call.types[0]), whole_constant(call.apply.arguments[1])
     count = str(days) if days is not None and abs(days) < 10**7 else _count_of_days(call.arguments[1])
     later = f"date_add({start}, {count})"

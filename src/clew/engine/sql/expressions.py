@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 
 from clew.engine.sql.aggregates import AGGREGATES
-from clew.engine.sql.call import Call, Entries
+from clew.engine.sql.call import Entries, SqlCall
 from clew.engine.sql.conversions import CONVERSIONS, converted
 from clew.engine.sql.dates import DATES
 from clew.engine.sql.literals import literal
@@ -42,4 +42,4 @@ def sql_of(expression: Expression, column: ColumnName, today: date) -> str:
             return literal(constant_value(expression), expression.type)
         case Apply(function, arguments):
             written = tuple(sql_of(argument, column, today) for argument in arguments)
-            return ENTRIES[function](Call(expression, written, today))
+            return ENTRIES[function](SqlCall(expression, written, today))

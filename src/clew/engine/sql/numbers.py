@@ -1,6 +1,6 @@
 """Functions on numbers in Spark SQL."""
 
-from clew.engine.sql.call import Call, Entries, SqlOf, repeating, whole_constant
+from clew.engine.sql.call import Entries, SqlCall, SqlOf, repeating, whole_constant
 from clew.engine.sql.literals import cast, zero
 from clew.engine.sql.operators import is_wide
 from clew.lang.typed import Constant
@@ -10,7 +10,7 @@ _ALL_WHOLE = "4503599627370496D"
 """Doubles from here on have no digits behind the point."""
 
 
-def _round(call: Call) -> str:
+def _round(call: SqlCall) -> str:
     digits = whole_constant(call.apply.arguments[1]) if len(call.arguments) > 1 else 0
     if call.type.kind is Kind.INTEGER and (digits or 0) >= 0:
         return call.arguments[0]
@@ -18,7 +18,7 @@ def _round(call: Call) -> str:
 
 
 def _whole(function: str) -> SqlOf:
-    def sql_of(call: Call) -> str:
+    def sql_of(call: SqlCall) -> str:
         number = call.arguments[0]
         match call.type.kind:
             case Kind.INTEGER:
@@ -36,14 +36,14 @@ def _whole_double(function: str, x: str) -> str:
     return f"IF(abs({x}) < {_ALL_WHOLE}, CAST({function}({x}) AS DOUBLE), {x})"
 
 
-def _mod(call: Call) -> str:
+def _mod(call: SqlCall) -> str:
     divisor = whole_constant(call.apply.arguments[1])
     if call.type.kind is Kind.INTEGER and divisor is not None and divisor > 0:
         return f"pmod({call.arguments[0]}, {call.arguments[1]})"
     return repeating(lambda a, b: _floor_remainder(call, a, b), *call.arguments)
 
 
-def _floor_remainder(call: Call, a: str, b: str) -> str:
+def _floor_remainder(call: SqlCall, a: str, b: str) -> str:
     """Spark's remainder has the sign of a; adding b once gives the one that has the sign of b."""
     (left, right), remainder = call.types, f"({a} % {b})"
     nothing = zero(_type_of_remainder(left, right))
@@ -62,7 +62,7 @@ def _type_of_remainder(left: Type, right: Type) -> Type:
     return decimal(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
 
 
-def _abs(call: Call) -> str:
+def _abs(call: SqlCall) -> str:
     number = call.arguments[0]
     return cast(f"replace({cast(number, STRING)}, '-', '')", call.type) if is_wide(call.type) else f"abs({number})"
 
@@ -70,7 +70,7 @@ def _abs(call: Call) -> str:
 def _extreme(function: str) -> SqlOf:
     """Spark's functions skip NULL, so they are asked only where there is none."""
 
-    def sql_of(call: Call) -> str:
+    def sql_of(call: SqlCall) -> str:
         if len(call.arguments) == 1:
             return call.arguments[0]
         can_be_null = [not isinstance(argument, Constant) for argument in call.apply.arguments]

@@ -6,7 +6,7 @@ Functions that decide, in Spark SQL.
 from collections.abc import Callable
 from math import inf
 
-from clew.engine.sql.call import Call, Entries, SqlOf, calling, repeating
+from clew.engine.sql.call import Entries, SqlCall, SqlOf, calling, repeating
 from clew.engine.sql.literals import cast, literal, zero
 from clew.lang.types import (
     DOUBLE,
@@ -42,7 +42,7 @@ def finite(result: str, *sizes: str) -> str:
 
 
 def _arithmetic(operator: str, on_decimals: Callable[[Type, Type], Type]) -> SqlOf:
-    def sql_of(call: Call) -> str:
+    def sql_of(call: SqlCall) -> str:
         a, b = call.arguments
         if call.type.kind is Kind.DOUBLE:
             return repeating(lambda a, b: finite(f"({a} {operator} {b})", f"abs({a})", f"abs({b})"), a, b)
@@ -52,7 +52,7 @@ def _arithmetic(operator: str, on_decimals: Callable[[Type, Type], Type]) -> Sql
     return sql_of
 
 
-def _quotient(call: Call) -> str:
+def _quotient(call: SqlCall) -> str:
     """NULL for a zero divisor. `try_divide` would hide a quotient that is too large; it is used where none can be."""
     a, b = call.arguments
     if call.type.kind is not Kind.DECIMAL:
@@ -71,7 +71,7 @@ def is_wide(type_: Type) -> bool:
     return type_.kind is Kind.DECIMAL and type_.precision > _DIGITS_OF_NEGATION
 
 
-def _negation(call: Call) -> str:
+def _negation(call: SqlCall) -> str:
     number = call.arguments[0]
     if not is_wide(call.type):
         return f"(-{number})"
@@ -119,7 +119,7 @@ def _joined(operator: str) -> SqlOf:
     return lambda call: "(" + f" {operator} ".join(call.arguments) + ")"
 
 
-def _in(call: Call) -> str:
+def _in(call: SqlCall) -> str:
     if not has_common_decimal(*call.types):
         return repeating(lambda *arguments: _equal_to_one(call, *arguments), *call.arguments)
     value, *candidates = call.arguments
@@ -128,7 +128,7 @@ def _in(call: Call) -> str:
     return f"({value} IN ({', '.join(candidates)}))"
 
 
-def _equal_to_one(call: Call, value: str, *candidates: str) -> str:
+def _equal_to_one(call: SqlCall, value: str, *candidates: str) -> str:
     type_, *types = call.types
     pairs = zip(candidates, types, strict=True)
     return "(" + " OR ".join(compared(value, "=", candidate, type_, other) for candidate, other in pairs) + ")"

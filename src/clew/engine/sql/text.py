@@ -1,15 +1,15 @@
 """Functions on texts in Spark SQL. Spark counts code points too, but with 32 bits and from the end where negative."""
 
-from clew.engine.sql.call import Call, Entries, calling, repeating, whole_constant
+from clew.engine.sql.call import Entries, SqlCall, calling, repeating, whole_constant
 
 _LONGEST = 2**31 - 1
 
 
-def _left(call: Call) -> str:
+def _left(call: SqlCall) -> str:
     return f"substring({call.arguments[0]}, 1, {_count(call, 1)})"
 
 
-def _right(call: Call) -> str:
+def _right(call: SqlCall) -> str:
     """A length as well as a start, so that a count of 0 gives no characters rather than all."""
     text, count = call.arguments[0], _count(call, 1)
     if count.isdigit():
@@ -17,7 +17,7 @@ def _right(call: Call) -> str:
     return repeating(lambda text, count: f"substring({text}, -{count}, {count})", text, count)
 
 
-def _substring(call: Call) -> str:
+def _substring(call: SqlCall) -> str:
     start, count = map(whole_constant, call.apply.arguments[1:])
     if start is not None and count is not None:
         position, length = min(max(start, 1), _LONGEST), count if start >= 1 else start - 1 + count
@@ -33,7 +33,7 @@ def _substring_of_any(text: str, start: str, count: str) -> str:
     return f"substring({text}, {position}, {length})"
 
 
-def _count(call: Call, index: int) -> str:
+def _count(call: SqlCall, index: int) -> str:
     constant = whole_constant(call.apply.arguments[index])
     return repeating(_clamped, call.arguments[index]) if constant is None else str(_bounded(constant))
 

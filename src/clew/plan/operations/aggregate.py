@@ -8,11 +8,11 @@ from clew.lang.types import NULL
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
 from clew.plan.lineage import Origins
-from clew.plan.operations.context import UNGROUPABLE, Context, Outcome, State, grouping_columns, reads
+from clew.plan.operations.context import UNGROUPABLE, Context, PlannedOperation, PlanningState, grouping_columns, reads
 from clew.plan.steps import AggregateStep, Assignment, PlannedExpression, Read
 
 
-def plan_aggregate(context: Context, operation: Aggregate) -> Outcome:
+def plan_aggregate(context: Context, operation: Aggregate) -> PlannedOperation:
     """The step of an aggregate."""
     arguments = operation.arguments
     scope = context.scope()
@@ -23,7 +23,7 @@ def plan_aggregate(context: Context, operation: Aggregate) -> Outcome:
     values = _values(context, operation, scope, group_by, usable)
     state = _state_after(context, selector, group_by, values)
     if (operation.selector and not selector) or None in values.values() or not has_all_keys:
-        return Outcome(None, state)
+        return PlannedOperation(None, state)
     step = AggregateStep(
         seq=context.placed.seq,
         id=context.id,
@@ -45,7 +45,7 @@ def plan_aggregate(context: Context, operation: Aggregate) -> Outcome:
             if value is not None
         ),
     )
-    return Outcome(step, state)
+    return PlannedOperation(step, state)
 
 
 def _values(
@@ -66,7 +66,7 @@ def _state_after(
     selector: PlannedExpression | None,
     group_by: tuple[str, ...],
     values: Mapping[str, PlannedExpression | None],
-) -> State:
+) -> PlanningState:
     before = context.state.lineage
     influence = before.of([selector.tree] if selector else []).as_influence() | before.deletions
     for name in group_by:

@@ -15,11 +15,18 @@ from clew.plan.columns import KEPT_COLUMNS, UNDERIVED_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import converted
 from clew.plan.lineage import LineageState
-from clew.plan.operations.context import Context, Outcome, State, dataset_table, grouping_columns, reads
+from clew.plan.operations.context import (
+    Context,
+    PlannedOperation,
+    PlanningState,
+    dataset_table,
+    grouping_columns,
+    reads,
+)
 from clew.plan.steps import AppendStep, Assignment, PlannedExpression, Read
 
 
-def plan_append(context: Context, operation: Append) -> Outcome:
+def plan_append(context: Context, operation: Append) -> PlannedOperation:
     """The step of an append."""
     arguments = operation.arguments
     if operation.selector is not None:
@@ -42,11 +49,11 @@ def plan_append(context: Context, operation: Append) -> Outcome:
         usable = frozenset(group_by if has_all_keys else table.columns)
         values = _aggregated(context, aggregation, scope, group_by, usable)
     if source is None:
-        return Outcome(None, context.state)
+        return PlannedOperation(None, context.state)
     state = _state_after(context, source, condition, group_by or (), values)
     is_wrong = operation.selector or (arguments.source_selector and not condition) or not has_all_keys
     if is_wrong or None in values.values():
-        return Outcome(None, state)
+        return PlannedOperation(None, state)
     step = AppendStep(
         seq=context.placed.seq,
         id=context.id,
@@ -68,7 +75,7 @@ def plan_append(context: Context, operation: Append) -> Outcome:
             Assignment(name, value, adds_column=False) for name, value in values.items() if value is not None
         ),
     )
-    return Outcome(step, state)
+    return PlannedOperation(step, state)
 
 
 def _only_the_source(context: Context, table: str) -> str | None:
@@ -146,7 +153,7 @@ def _state_after(
     condition: PlannedExpression | None,
     group_by: tuple[str, ...],
     values: Mapping[str, PlannedExpression | None],
-) -> State:
+) -> PlanningState:
     lineage = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
     chosen = lineage.of([condition.tree] if condition else []).as_influence()
     grouped = chosen

@@ -21,7 +21,7 @@ from clew.plan.steps import PlannedExpression, Read, Step
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PlanningState:
     """The working dataset between two steps."""
 
     table: str
@@ -30,18 +30,18 @@ class State:
     is_opaque: bool = False
     """There may be other columns too: the dataset or a fragment before could not be found, which was reported."""
 
-    def changed(self, columns: Iterable[Column], lineage: LineageState) -> "State":
+    def changed(self, columns: Iterable[Column], lineage: LineageState) -> "PlanningState":
         """The working dataset after a step that sets these columns, which may be there already."""
         data = (column for column in columns if column.name not in SYSTEM_COLUMNS)
         return replace(self, schema=self.schema.with_columns(data), lineage=lineage)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlannedOperation:
     """A step, None where something about it is wrong, and the working dataset after it as far as it can be told."""
 
     step: Step | None
-    state: State
+    state: PlanningState
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Context:
     placed: PlacedOperation
     id: str
     breakpoint: str | None
-    state: State
+    state: PlanningState
     catalogue: Catalogue
     expressions: Expressions
     problems: Problems
@@ -63,7 +63,7 @@ class Context:
         working = Table(self.state.table, self.state.schema.types, is_opaque=self.state.is_opaque)
         return Scope((working, *joined), self.column_elsewhere, self.table_elsewhere)
 
-    def added(self, after: State) -> tuple[Column, ...]:
+    def added(self, after: PlanningState) -> tuple[Column, ...]:
         """The columns that the step adds. New columns always stand behind those that exist."""
         return after.schema.columns[len(self.state.schema.columns) :]
 

@@ -1,15 +1,15 @@
 """Planning a delete."""
 
 from clew.definitions import Delete
-from clew.plan.operations.context import Context, Outcome, reads
+from clew.plan.operations.context import Context, PlannedOperation, reads
 from clew.plan.steps import DeleteStep
 
 
-def plan_delete(context: Context, operation: Delete) -> Outcome:
+def plan_delete(context: Context, operation: Delete) -> PlannedOperation:
     """The step of a delete. Without a selector it deletes every row."""
     selector = context.expressions.selector(operation.selector, context.scope()) if operation.selector else None
     if operation.selector and selector is None:
-        return Outcome(None, context.state)
+        return PlannedOperation(None, context.state)
     lineage = context.state.lineage.deleting([selector.tree] if selector else [])
     step = DeleteStep(
         seq=context.placed.seq,
@@ -23,4 +23,4 @@ def plan_delete(context: Context, operation: Delete) -> Outcome:
         reads=reads([("selector", selector)]),
         adds=(),
     )
-    return Outcome(step, context.state.changed((), lineage))
+    return PlannedOperation(step, context.state.changed((), lineage))

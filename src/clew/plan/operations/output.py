@@ -8,14 +8,14 @@ from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
 from clew.plan.names import is_label
-from clew.plan.operations.context import Context, Outcome, reads
+from clew.plan.operations.context import Context, PlannedOperation, reads
 from clew.plan.steps import Destination, OutputStep
 
 _WRITTEN_BY_DEFAULT = ("_period", "_labels", "_row_id")
 """System columns of an output that does not name its columns; `_deleted` joins them where it can be TRUE."""
 
 
-def plan_output(context: Context, operation: Output) -> Outcome:
+def plan_output(context: Context, operation: Output) -> PlannedOperation:
     """The step of an output. The working dataset stays as it is."""
     arguments = operation.arguments
     selector = context.expressions.selector(operation.selector, context.scope()) if operation.selector else None
@@ -26,7 +26,7 @@ def plan_output(context: Context, operation: Output) -> Outcome:
         span = arguments.place("register_as_dataset")
         context.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
     if (operation.selector and selector is None) or columns is None:
-        return Outcome(None, context.state)
+        return PlannedOperation(None, context.state)
     step = OutputStep(
         seq=context.placed.seq,
         id=context.id,
@@ -44,7 +44,7 @@ def plan_output(context: Context, operation: Output) -> Outcome:
         include_deleted=arguments.include_deleted,
         registers=registers,
     )
-    return Outcome(step, context.state)
+    return PlannedOperation(step, context.state)
 
 
 def _columns(context: Context, operation: Output) -> tuple[str, ...] | None:

@@ -11,11 +11,11 @@ from clew.lang import Scope, Table
 from clew.lang.types import NULL
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
-from clew.plan.operations.context import Context, Outcome, State, dataset_table, reads
+from clew.plan.operations.context import Context, PlannedOperation, PlanningState, dataset_table, reads
 from clew.plan.steps import Assignment, Join, PlannedExpression, UpdateStep
 
 
-def plan_update(context: Context, operation: Update) -> Outcome:
+def plan_update(context: Context, operation: Update) -> PlannedOperation:
     """The step of an update."""
     joins, scope = _joins(context, operation)
     selector = context.expressions.selector(operation.selector, scope) if operation.selector else None
@@ -23,7 +23,7 @@ def plan_update(context: Context, operation: Update) -> Outcome:
     state = _state_after(context, selector, joins, values)
     is_wrong = (operation.selector and not selector) or None in values.values()
     if is_wrong or len(joins) < len(operation.arguments.joins):
-        return Outcome(None, state)
+        return PlannedOperation(None, state)
     step = UpdateStep(
         seq=context.placed.seq,
         id=context.id,
@@ -48,7 +48,7 @@ def plan_update(context: Context, operation: Update) -> Outcome:
             if value is not None
         ),
     )
-    return Outcome(step, state)
+    return PlannedOperation(step, state)
 
 
 def _joins(context: Context, operation: Update) -> tuple[tuple[Join, ...], Scope]:
@@ -124,7 +124,7 @@ def _state_after(
     selector: PlannedExpression | None,
     joins: tuple[Join, ...],
     values: Mapping[str, PlannedExpression | None],
-) -> State:
+) -> PlanningState:
     before = context.state.lineage.joining({join.alias: join.dataset.dataset_id for join in joins})
     deciding = [join.on.tree for join in joins] + ([selector.tree] if selector else [])
     influence = before.of(deciding).as_influence()

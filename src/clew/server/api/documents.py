@@ -7,13 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field
 Json = dict[str, Any]
 
 
-class Document(BaseModel):
+class ApiDocument(BaseModel):
     """A JSON object. Later versions may add keys."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Problem(Document):
+class Problem(ApiDocument):
     """What is wrong. Programs match on the code."""
 
     code: str
@@ -24,13 +24,13 @@ class Problem(Document):
     hint: str | None
 
 
-class ErrorDocument(Document):
+class ErrorDocument(ApiDocument):
     """The shape of every answer that reports an error."""
 
     error: Problem
 
 
-class Listed(Document):
+class Listed(ApiDocument):
     """A run as lists show it."""
 
     run_id: str
@@ -47,7 +47,7 @@ class Listed(Document):
     completed_at: str | None
 
 
-class RunPage(Document):
+class RunListDocument(ApiDocument):
     """Runs, the newest first. `next_cursor` given as `cursor` leads to the next page."""
 
     runs: list[Listed]
@@ -55,7 +55,7 @@ class RunPage(Document):
     next_cursor: str | None
 
 
-class RunDocument(Document):
+class RunDocument(ApiDocument):
     """A run with its steps and outputs, as `clew show --json` gives it."""
 
     run_id: str
@@ -83,14 +83,14 @@ class RunWish(BaseModel):
     )
 
 
-class GapDocument(Document):
+class GapDocument(ApiDocument):
     """Events that are missing: from the one that was expected to the one before the first that is there."""
 
     expected_seq: int
     found_seq: int
 
 
-class SnapshotDocument(Document):
+class SnapshotDocument(ApiDocument):
     """Where a run stands. A stale one may say less than what has happened."""
 
     run_id: str
@@ -101,7 +101,7 @@ class SnapshotDocument(Document):
     gap: GapDocument | None
 
 
-class EventsDocument(Document):
+class EventsDocument(ApiDocument):
     """A page of the history of a run, up to the first event that is missing."""
 
     run_id: str
@@ -112,7 +112,7 @@ class EventsDocument(Document):
     events: list[Json]
 
 
-class VerificationDocument(Document):
+class VerificationDocument(ApiDocument):
     """Whether the history is what was stored."""
 
     run_id: str
@@ -133,7 +133,7 @@ class SignalWish(BaseModel):
     signal_id: str | None = Field(default=None, min_length=1, max_length=200)
 
 
-class SignalDocument(Document):
+class SignalDocument(ApiDocument):
     """What became of a signal."""
 
     run_id: str
@@ -145,21 +145,21 @@ class SignalDocument(Document):
     status: str
 
 
-class TraceDocument(Document):
+class TraceDocument(ApiDocument):
     """What each step did, in numbers."""
 
     run_id: str
     steps: list[Json]
 
 
-class HistoryDocument(Document):
+class HistoryDocument(ApiDocument):
     """What happened to a row, step by step."""
 
     row_id: str
     history: list[Json]
 
 
-class StateDocument(Document):
+class StateDocument(ApiDocument):
     """A row as it was after a step."""
 
     row_id: str
@@ -167,7 +167,7 @@ class StateDocument(Document):
     row_at_step: Json | None
 
 
-class RowsDocument(Document):
+class RowsDocument(ApiDocument):
     """Rows after a step. The last row id given as `after` leads to the next page."""
 
     at: int
@@ -175,7 +175,7 @@ class RowsDocument(Document):
     has_more: bool
 
 
-class StepRowsDocument(Document):
+class StepRowsDocument(ApiDocument):
     """What a step did to each row. The last row id given as `after` leads to the next page."""
 
     operation_seq: int
@@ -183,7 +183,7 @@ class StepRowsDocument(Document):
     has_more: bool
 
 
-class ExplanationDocument(Document):
+class ExplanationDocument(ApiDocument):
     """Why a value is what it is: a tree."""
 
     run_id: str
@@ -191,7 +191,7 @@ class ExplanationDocument(Document):
     column: str
 
 
-class WhyNotDocument(Document):
+class WhyNotDocument(ApiDocument):
     """What became of loaded rows."""
 
     run_id: str
@@ -201,7 +201,7 @@ class WhyNotDocument(Document):
     never_loaded: Json | None = None
 
 
-class LineageDocument(Document):
+class LineageDocument(ApiDocument):
     """A graph of traces."""
 
     trace_id: int
@@ -211,13 +211,13 @@ class LineageDocument(Document):
     links: list[Json]
 
 
-class CapturesDocument(Document):
+class CapturesDocument(ApiDocument):
     """Captures, the newest first."""
 
     captures: list[Json]
 
 
-class CaptureDocument(Document):
+class CaptureDocument(ApiDocument):
     """A capture; with manifest and statistics once it is over."""
 
     capture_id: str
@@ -226,7 +226,7 @@ class CaptureDocument(Document):
     run_id: str
 
 
-class CaptureRowsDocument(Document):
+class CaptureRowsDocument(ApiDocument):
     """Rows of a capture."""
 
     capture_id: str
@@ -234,17 +234,17 @@ class CaptureRowsDocument(Document):
     rows: list[Json]
 
 
-class CaptureDiffDocument(Document):
+class CaptureDiffDocument(ApiDocument):
     """In what two captures differ."""
 
 
-class ProjectsDocument(Document):
+class ProjectsDocument(ApiDocument):
     """All projects."""
 
     projects: list[Json]
 
 
-class ProjectDocument(Document):
+class ProjectDocument(ApiDocument):
     """A project with its versions, the newest first."""
 
     project: str
@@ -253,7 +253,7 @@ class ProjectDocument(Document):
     versions: list[Json]
 
 
-class ProjectVersionDocument(Document):
+class ProjectVersionDocument(ApiDocument):
     """A version of a project, and who made it what it is."""
 
     project: str
@@ -266,7 +266,7 @@ class ProjectVersionDocument(Document):
     deactivated_by: str | None
 
 
-class VersionDocument(Document):
+class VersionDocument(ApiDocument):
     """A frozen definition of a project."""
 
     project: str
@@ -276,13 +276,13 @@ class VersionDocument(Document):
     plan: Json
 
 
-class DatasetsDocument(Document):
+class DatasetsDocument(ApiDocument):
     """All datasets."""
 
     datasets: list[Json]
 
 
-class DatasetDocument(Document):
+class DatasetDocument(ApiDocument):
     """A dataset with its columns and versions."""
 
     dataset: str
@@ -291,19 +291,19 @@ class DatasetDocument(Document):
     versions: list[Json]
 
 
-class DeadLettersDocument(Document):
+class DeadLettersDocument(ApiDocument):
     """Events that an event bus did not take."""
 
     dead_letters: list[Json]
 
 
-class ReplayedDocument(Document):
+class ReplayedDocument(ApiDocument):
     """How many events will be sent again."""
 
     replayed: int
 
 
-class AccessDocument(Document):
+class AccessDocument(ApiDocument):
     """Who has read the values of rows or changed what runs, the newest first.
 
     The last id given as `before` leads to the next page.
@@ -313,7 +313,7 @@ class AccessDocument(Document):
     has_more: bool
 
 
-class CallerDocument(Document):
+class CallerDocument(ApiDocument):
     """Who the server takes the caller for."""
 
     name: str
@@ -323,7 +323,7 @@ class CallerDocument(Document):
     permissions: list[str]
 
 
-class StatusDocument(Document):
+class StatusDocument(ApiDocument):
     """A word."""
 
     status: str

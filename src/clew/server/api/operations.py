@@ -11,7 +11,7 @@ from clew.server.api.documents import AccessDocument, CallerDocument, DeadLetter
 
 router = APIRouter(tags=["operations"])
 
-Sink = Annotated[str | None, Query(max_length=255, description="Only those of this event bus.")]
+BusQuery = Annotated[str | None, Query(max_length=255, description="Only those of this event bus.")]
 
 
 @router.get("/me", summary="Who calls", responses={200: {"model": CallerDocument}})
@@ -50,14 +50,16 @@ def audit(
 @router.get(
     "/dead-letters", summary="Events that an event bus did not take", responses={200: {"model": DeadLettersDocument}}
 )
-def dead_letters(visit: RunVisit, sink: Sink = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> JSONResponse:
+def dead_letters(
+    visit: RunVisit, sink: BusQuery = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> JSONResponse:
     """They were sent several times, later and later, and then put aside."""
     letters = visit.site.state.stores.outbox.dead_letters(sink=sink, tenant_id=visit.caller.tenant_id, limit=limit)
     return JSONResponse({"dead_letters": [letter.to_json() for letter in letters]})
 
 
 @router.post("/dead-letters/replay", summary="Send dead letters again", responses={200: {"model": ReplayedDocument}})
-def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: Sink = None) -> JSONResponse:
+def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: BusQuery = None) -> JSONResponse:
     """A worker delivers them."""
     replayed = visit.site.state.stores.outbox.replay(sink=sink, tenant_id=visit.caller.tenant_id)
     return JSONResponse({"replayed": replayed})

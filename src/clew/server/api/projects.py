@@ -16,9 +16,9 @@ from clew.plan import plan_to_json
 from clew.plan.json_form import breakpoints_to_json
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.documents import (
+    ApiDocument,
     DatasetDocument,
     DatasetsDocument,
-    Document,
     ProjectDocument,
     ProjectsDocument,
     ProjectVersionDocument,
@@ -95,7 +95,7 @@ def deactivate_project(project: str, visit: ProjectVisit) -> JSONResponse:
 @router.get(
     "/projects/{project}/plan",
     summary="What a run of the project's file would do",
-    responses={200: {"model": Document}},
+    responses={200: {"model": ApiDocument}},
 )
 def plan(project: str, visit: RunVisit) -> JSONResponse:
     """The plan of the file as it stands."""
@@ -105,14 +105,14 @@ def plan(project: str, visit: RunVisit) -> JSONResponse:
 @router.get(
     "/projects/{project}/breakpoints",
     summary="Where a run of the project can be captured",
-    responses={200: {"model": Document}},
+    responses={200: {"model": ApiDocument}},
 )
 def breakpoints(project: str, visit: RunVisit) -> JSONResponse:
     """The breakpoints of the file as it stands."""
     return JSONResponse(breakpoints_to_json(visit.workspace.plan(project)))
 
 
-@router.get("/plans/{digest}", summary="A plan by its digest", responses={200: {"model": Document}})
+@router.get("/plans/{digest}", summary="A plan by its digest", responses={200: {"model": ApiDocument}})
 def plan_by_digest(
     digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")], request: Request, visit: RunVisit
 ) -> Response:

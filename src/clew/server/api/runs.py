@@ -20,9 +20,9 @@ from clew.runs.view import record_to_json
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.cursors import cursor_of, item_of
 from clew.server.api.documents import (
-    Document,
+    ApiDocument,
     RunDocument,
-    RunPage,
+    RunListDocument,
     RunWish,
     SignalDocument,
     SignalWish,
@@ -35,7 +35,7 @@ router = APIRouter(tags=["runs"])
 _ACCEPTED, _REFUSED = 202, 409
 
 
-@router.get("/runs", summary="List runs, the newest first", responses={200: {"model": RunPage}})
+@router.get("/runs", summary="List runs, the newest first", responses={200: {"model": RunListDocument}})
 def list_runs(
     visit: RunVisit,
     project: Annotated[str | None, Query(max_length=255)] = None,
@@ -92,7 +92,7 @@ def snapshot(run: str, visit: RunVisit) -> JSONResponse:
     return JSONResponse({**projected.snapshot.to_json(), **gap})
 
 
-@router.get("/runs/{run}/plan", summary="The plan that a run executes", responses={200: {"model": Document}})
+@router.get("/runs/{run}/plan", summary="The plan that a run executes", responses={200: {"model": ApiDocument}})
 def plan_of_run(run: str, request: Request, visit: RunVisit) -> Response:
     """Frozen when the run was asked for."""
     view = visit.runs.view(run)

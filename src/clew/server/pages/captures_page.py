@@ -11,7 +11,7 @@ from clew.captures.statistics import Bin, ColumnStatistics, Statistics
 from clew.lang.typed import Value
 from clew.lang.types import Kind, parse_type
 from clew.server.pages import addresses, words
-from clew.server.pages.words import Cell
+from clew.server.pages.words import ValueCell
 from clew.trace.values import JsonValue
 
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
@@ -59,7 +59,7 @@ class PlotBar:
 class TopLine:
     """A frequent value, and the part of all rows that has it."""
 
-    cell: Cell
+    cell: ValueCell
     count: int
     length: float
 
@@ -72,8 +72,8 @@ class ColumnPlot:
     type: str
     filled: str
     distinct: str
-    low: Cell
-    high: Cell
+    low: ValueCell
+    high: ValueCell
     mean: str
     median: str
     bars: tuple[PlotBar, ...]
@@ -98,7 +98,7 @@ class CapturePage:
     counted: str
     """How many rows the numbers are about, where that is not all of the capture."""
     sample_head: tuple[SampleColumn, ...]
-    sample: tuple[tuple[Cell, ...], ...]
+    sample: tuple[tuple[ValueCell, ...], ...]
     others: tuple[CaptureLine, ...]
     """Captures that it can be compared with."""
     problem: str | None
@@ -120,7 +120,7 @@ class ChangedRow:
     """A row that differs, with its key."""
 
     key: str
-    columns: tuple[tuple[str, Cell, Cell], ...]
+    columns: tuple[tuple[str, ValueCell, ValueCell], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class OneSided:
     """Rows that only one of two captures has."""
 
     head: tuple[SampleColumn, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[ValueCell, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ def _top(column: ColumnStatistics) -> tuple[TopLine, ...]:
     )
 
 
-def _cell(value: JsonValue, *, is_number: bool) -> Cell:
+def _cell(value: JsonValue, *, is_number: bool) -> ValueCell:
     """A value of statistics, in which decimals are texts."""
     if is_number and isinstance(value, str):
         try:
@@ -307,7 +307,7 @@ def _cell(value: JsonValue, *, is_number: bool) -> Cell:
         except InvalidOperation:
             return words.cell(value)
     if isinstance(value, float):
-        return Cell(_rounded(value), "number")
+        return ValueCell(_rounded(value), "number")
     return words.cell(value)
 
 
@@ -335,7 +335,7 @@ def _one_sided(
 ) -> OneSided:
     head = tuple(dict.fromkeys(name for row in rows for name in row.columns))
 
-    def shown(row: RowChange, name: str) -> Cell:
+    def shown(row: RowChange, name: str) -> ValueCell:
         value = value_of(row.columns[name]) if name in row.columns else None
         return _cell(value, is_number=name in numbers)
 

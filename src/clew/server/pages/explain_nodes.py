@@ -10,7 +10,7 @@ from typing import Literal
 from clew.diagnostics import PlainText, UserError
 from clew.explain.tree import StepRef
 from clew.lang.lexer import Token, TokenKind, tokenize
-from clew.server.pages.words import Cell
+from clew.server.pages.words import ValueCell
 from clew.trace.records import Source
 
 _NAMES = frozenset({TokenKind.NAME, TokenKind.QUOTED_NAME})
@@ -98,7 +98,7 @@ class Joined:
     on: str
     label: str | None
     source: SourceLine | None
-    cells: tuple[tuple[str, Cell], ...]
+    cells: tuple[tuple[str, ValueCell], ...]
     is_missing: bool
     is_first_of_several: bool
 
@@ -124,12 +124,12 @@ class Rest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class TreeNode:
     """A value in the tree and what is below it."""
 
     name: str | None
     """The column; None for a row that is counted and brings in no value of its own."""
-    cell: Cell | None
+    cell: ValueCell | None
     how: str
     step: StepRef | None = None
     row: str | None = None
@@ -145,22 +145,22 @@ class Node:
     decisions: tuple[tuple[str, str, str], ...] = ()
     """Conditions, what they were, and the values that made them so."""
     in_run: InRun | None = None
-    children: tuple["Node", ...] = ()
-    parents: tuple["Node", ...] = ()
+    children: tuple["TreeNode", ...] = ()
+    parents: tuple["TreeNode", ...] = ()
     """The rows behind a summary, set as a list of their own with their shares."""
     rest: Rest | None = None
     is_source: bool = False
     """Whether the way ends here, in a source."""
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: TreeNode) -> Iterator[TreeNode]:
     """A node and all below it."""
     yield node
     for child in (*node.children, *node.parents):
         yield from walk(child)
 
 
-def unlinked(node: Node) -> Node:
+def unlinked(node: TreeNode) -> TreeNode:
     """The same tree without addresses, for where there is no server behind it."""
     return replace(
         node,

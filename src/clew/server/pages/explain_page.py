@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from clew.explain.tree import Explanation
 from clew.server.pages import addresses, words
-from clew.server.pages.explain_nodes import Node, unlinked, walk
+from clew.server.pages.explain_nodes import TreeNode, unlinked, walk
 from clew.server.pages.explain_tree import TitleOf, tree_of
 
 TOP = 5
@@ -23,7 +23,7 @@ class ExplainPage:
     label: str
     column: str
     at: int
-    root: Node
+    root: TreeNode
     row_address: str
     rows_address: str
     graph_address: str

@@ -21,8 +21,18 @@ from clew.explain.tree import (
 )
 from clew.lang.typed import Value
 from clew.server.pages import addresses, words
-from clew.server.pages.explain_nodes import Formula, InRun, Joined, Node, Piece, Rest, Share, source_line, with_values
-from clew.server.pages.words import Cell
+from clew.server.pages.explain_nodes import (
+    Formula,
+    InRun,
+    Joined,
+    Piece,
+    Rest,
+    Share,
+    TreeNode,
+    source_line,
+    with_values,
+)
+from clew.server.pages.words import ValueCell
 
 _MORE = (5, 50, 500)
 _BAR = 100
@@ -43,7 +53,7 @@ TitleOf = Callable[[str], RunTitle]
 """The title of a run by its id."""
 
 
-def tree_of(explanation: Explanation, title_of: TitleOf) -> Node:
+def tree_of(explanation: Explanation, title_of: TitleOf) -> TreeNode:
     """The tree of an explanation."""
     return _Tree(title_of, explanation).value(explanation)
 
@@ -55,7 +65,7 @@ class _Tree:
     title_of: TitleOf
     root: Explanation
 
-    def value(self, explanation: Explanation, name: str | None = None) -> Node:
+    def value(self, explanation: Explanation, name: str | None = None) -> TreeNode:
         """A value and what is below it."""
         cause = explanation.cause
         about = _About(
@@ -80,11 +90,11 @@ class _Tree:
             case Unset():
                 return about.node(how=cause.reason, is_source=True)
 
-    def _loaded(self, cause: Loaded, about: "_About") -> Node:
+    def _loaded(self, cause: Loaded, about: "_About") -> TreeNode:
         upstream = self._elsewhere(cause.upstream)
         return about.node(how="loaded", source=source_line(cause.source), children=upstream, is_source=not upstream)
 
-    def _updated(self, cause: Updated, about: "_About", value: Value) -> Node:
+    def _updated(self, cause: Updated, about: "_About", value: Value) -> TreeNode:
         used = {id(each.explanation) for each in cause.inputs}
         joins = (_join_node(join) for join in cause.joins if id(join) not in used)
         return about.node(
@@ -94,7 +104,7 @@ class _Tree:
             children=(*map(self._input, cause.inputs), *joins),
         )
 
-    def _appended(self, cause: Appended, about: "_About", value: Value) -> Node:
+    def _appended(self, cause: Appended, about: "_About", value: Value) -> TreeNode:
         return about.node(
             how="appended",
             step=cause.step,
@@ -103,7 +113,7 @@ class _Tree:
             children=(*map(self._input, cause.inputs), *self._elsewhere(cause.upstream)),
         )
 
-    def _summarised(self, cause: Summarised, about: "_About", explanation: Explanation) -> Node:
+    def _summarised(self, cause: Summarised, about: "_About", explanation: Explanation) -> TreeNode:
         largest = max((abs(each.share) for each in cause.parents.contributors if each.share is not None), default=None)
         rows = words.counted(cause.parents.count, "row")
         return about.node(
@@ -115,7 +125,7 @@ class _Tree:
             rest=self._rest(cause, explanation),
         )
 
-    def _contributor(self, each: Contributor, largest: Decimal | None) -> Node:
+    def _contributor(self, each: Contributor, largest: Decimal | None) -> TreeNode:
         address = addresses.row(self.root.run_id, each.row_id) if each.row_id else None
         share = _share(each.share, largest) if each.share is not None and largest else None
         inputs = each.inputs
@@ -126,7 +136,7 @@ class _Tree:
             address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
             return _with(inner, row=words.row_name(each.label), row_address=address, share=share)
         counted = each.value is None and each.share is None
-        return Node(
+        return TreeNode(
             name=None,
             cell=None if counted else words.cell(each.value),
             how="",
@@ -153,7 +163,7 @@ class _Tree:
         )
         return Rest(left, share, address, min(offered, cause.parents.count))
 
-    def _input(self, each: Input) -> Node:
+    def _input(self, each: Input) -> TreeNode:
         upstream = self._elsewhere(each.upstream)
         match each.explanation:
             case Explanation():
@@ -161,7 +171,7 @@ class _Tree:
             case JoinedRow():
                 joined = _joined(each.explanation)
                 how = "no row matched" if joined.is_missing else f"of the row that matched in {joined.dataset}"
-                return Node(
+                return TreeNode(
                     name=each.name,
                     cell=words.cell(each.value),
                     how=how,
@@ -171,9 +181,9 @@ class _Tree:
                     is_source=not upstream,
                 )
             case None:
-                return Node(name=each.name, cell=words.cell(each.value), how="", children=upstream)
+                return TreeNode(name=each.name, cell=words.cell(each.value), how="", children=upstream)
 
-    def _elsewhere(self, explanation: Explanation | None) -> tuple[Node, ...]:
+    def _elsewhere(self, explanation: Explanation | None) -> tuple[TreeNode, ...]:
         """A value that another run wrote."""
         if explanation is None:
             return ()
@@ -189,21 +199,21 @@ class _About:
     """What a node has whatever its cause."""
 
     name: str
-    cell: Cell
+    cell: ValueCell
     address: str
 
-    def node(self, **others: object) -> Node:
-        return Node(name=self.name, cell=self.cell, address=self.address, **others)  # type: ignore[arg-type]
+    def node(self, **others: object) -> TreeNode:
+        return TreeNode(name=self.name, cell=self.cell, address=self.address, **others)  # type: ignore[arg-type]
 
 
 def _with(
-    node: Node,
+    node: TreeNode,
     *,
     row: str,
     row_address: str | None,
     share: Share | None = None,
     in_run: InRun | None = None,
-) -> Node:
+) -> TreeNode:
     return replace(node, row=row, row_address=row_address, share=share, in_run=in_run)
 
 
@@ -215,10 +225,10 @@ def _formula(expression: str, inputs: tuple[Input, ...], value: Value, recompute
     return Formula(expression, pieces, recomputed.outcome, recomputed_text(recomputed))
 
 
-def _join_node(join: JoinedRow) -> Node:
+def _join_node(join: JoinedRow) -> TreeNode:
     joined = _joined(join)
     how = f"no row of {join.dataset} matched" if joined.is_missing else f"the row that matched in {join.dataset}"
-    return Node(name=join.alias, cell=None, how=how, joined=joined, source=joined.source, is_source=True)
+    return TreeNode(name=join.alias, cell=None, how=how, joined=joined, source=joined.source, is_source=True)
 
 
 def _joined(join: JoinedRow) -> Joined:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from clew.api.run_view import RunView
 from clew.server.pages import addresses, words
 from clew.server.pages.drawing.graph import Graph, GraphNode, Picture, drawn
-from clew.server.pages.explain_nodes import Node
+from clew.server.pages.explain_nodes import TreeNode
 from clew.storage.committed import sources_of
 from clew.storage.parts import Part
 from clew.tracelink import Lineage, TracePlace
@@ -51,11 +51,11 @@ def run_graph(found: Iterable[tuple[RunView, Sequence[Part]]]) -> Graph:
     return Graph(tuple(nodes.values()), tuple(dict.fromkeys(edges)))
 
 
-def value_graph(root: Node, run_id: str, title: str) -> Graph:
+def value_graph(root: TreeNode, run_id: str, title: str) -> Graph:
     """The values behind a value, down to the lines of files."""
     nodes, edges = dict[str, GraphNode](), list[tuple[str, str]]()
 
-    def add(node: Node, label: str, run: str, inherited: str) -> str:
+    def add(node: TreeNode, label: str, run: str, inherited: str) -> str:
         label = node.row or label
         run = node.in_run.title if node.in_run else run
         key = node.address or (f"{inherited} {node.name or node.row}" if not node.joined else _joined_key(node))
@@ -163,13 +163,13 @@ def _output_node(output: dict[str, object]) -> GraphNode:
     return GraphNode(key=f"output {place}", kind="place", title=place, subtitle=rows)
 
 
-def _joined_key(node: Node) -> str:
+def _joined_key(node: TreeNode) -> str:
     joined = node.joined
     place = f"{joined.source.file} {joined.source.line}" if joined and joined.source else ""
     return f"joined {joined.dataset if joined else ''} {joined.label if joined else ''} {place} {node.name}"
 
 
-def _about(node: Node, label: str, run: str, title: str) -> str:
+def _about(node: TreeNode, label: str, run: str, title: str) -> str:
     place = node.source
     if place is not None and place.file:
         line = f" line {place.line:,}" if place.line is not None else ""

@@ -167,7 +167,7 @@ class ProjectPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ComparableDefinition:
     """A definition that can be compared: a version, or the file."""
 
     name: str
@@ -183,7 +183,7 @@ def project_page(
     plan: Plan | None,
     problems: Sequence[Diagnostic],
     versions: Sequence[ProjectVersion],
-    compared: tuple[Definition, Definition] | None,
+    compared: tuple[ComparableDefinition, ComparableDefinition] | None,
     periods: Sequence[str] = (),
     changes: Sequence[VersionChange] = (),
 ) -> ProjectPage:
@@ -249,7 +249,7 @@ def _by(version: ProjectVersion) -> str:
     return version.activated_by + by_other
 
 
-def _comparison(old: Definition, new: Definition) -> Comparison:
+def _comparison(old: ComparableDefinition, new: ComparableDefinition) -> Comparison:
     lines = difflib.unified_diff(old.text.splitlines(), new.text.splitlines(), lineterm="", n=4)
     shown = tuple(DiffLine(line[0], line[1:]) for line in list(lines)[2:])
     return Comparison(old.name, new.name, shown, old.digest == new.digest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clew.diagnostics import Diagnostic
 from clew.explain.outline import source_text
 from clew.server.pages import addresses, words
-from clew.server.pages.words import Cell
+from clew.server.pages.words import ValueCell
 from clew.trace.reader import RunTrace
 from clew.trace.records import TraceEntry
 from clew.trace.results import RowHistory
@@ -54,14 +54,14 @@ class Change:
     """A value before and after a step."""
 
     column: str
-    old: Cell | None
+    old: ValueCell | None
     """None for a row that has just been created."""
-    new: Cell
+    new: ValueCell
     address: str
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ShownEntry:
     """What a step did to the row."""
 
     seq: int
@@ -78,12 +78,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnValue:
+class ShownValue:
     """A column of the row at the step that is looked at."""
 
     name: str
-    cell: Cell
-    old: Cell | None
+    cell: ValueCell
+    old: ValueCell | None
     """The value before, where this step changed it."""
     set_by: str
     """The step that set it last."""
@@ -105,10 +105,10 @@ class RowPage:
     address: str
     rows_address: str
     stepper: Stepper
-    entries: tuple[Entry, ...]
-    values: tuple[ColumnValue, ...]
+    entries: tuple[ShownEntry, ...]
+    values: tuple[ShownValue, ...]
     """Columns with a value, and those that have just lost theirs; none where the row does not exist at the step."""
-    nulls: tuple[ColumnValue, ...]
+    nulls: tuple[ShownValue, ...]
     """The other columns."""
     is_deleted: bool
     problem: Diagnostic | None
@@ -139,7 +139,7 @@ def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
     )
 
 
-def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> Entry:
+def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEntry:
     seq = entry.operation_seq
     is_created = entry.change_type == "created"
     changes = tuple(
@@ -152,7 +152,7 @@ def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> Entry:
         for column, diff in entry.diff.items()
         if entry.change_type == "updated" or (is_created and seq and diff.new not in {None, "", False})
     )
-    return Entry(
+    return ShownEntry(
         seq=seq,
         label=str(seq) if seq else "load",
         step=entry.step_name if seq else trace.plan.input.name,
@@ -164,17 +164,17 @@ def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> Entry:
     )
 
 
-def _values(trace: RunTrace, history: RowHistory, at: int) -> tuple[ColumnValue, ...]:
+def _values(trace: RunTrace, history: RowHistory, at: int) -> tuple[ShownValue, ...]:
     entries = [entry for entry in history.entries if entry.operation_seq <= at]
     if not entries:
         return ()
     state, last = entries[-1].full_state, entries[-1]
-    found = list[ColumnValue]()
+    found = list[ShownValue]()
     for name, _ in trace.run.columns(at):
         setter = next((entry for entry in reversed(entries) if name in entry.diff), None)
         is_now = setter is last and last.operation_seq == at and last.change_type == "updated"
         found.append(
-            ColumnValue(
+            ShownValue(
                 name=name,
                 cell=words.cell(state.get(name)),
                 old=words.cell(last.diff[name].old) if is_now else None,

@@ -9,9 +9,9 @@ from clew.lang.types import Kind
 from clew.plan.names import names_of_dataset
 from clew.server.pages import addresses, words
 from clew.server.pages.row_page import Stepper, stepper
-from clew.server.pages.words import Cell
+from clew.server.pages.words import ValueCell
 from clew.trace.reader import RunTrace
-from clew.trace.records import State
+from clew.trace.records import RowValues
 from clew.trace.results import FoundRow, FoundRows
 from clew.trace.row_sets import Order
 
@@ -51,8 +51,8 @@ class ShownColumn:
 class ShownCell:
     """A value, what it was before the step where the step changed it, and the way to its explanation."""
 
-    cell: Cell
-    old: Cell | None
+    cell: ValueCell
+    old: ValueCell | None
     address: str
 
 
@@ -137,7 +137,7 @@ def _shown(found: FoundRows, query: RowsQuery) -> list[str]:
     return chosen or [name for name in names if name not in _SYSTEM]
 
 
-def _before(trace: RunTrace, found: FoundRows, at: int) -> Mapping[str, State] | None:
+def _before(trace: RunTrace, found: FoundRows, at: int) -> Mapping[str, RowValues] | None:
     """The same rows before the step; None at loading, where there is no before."""
     if at == 0:
         return None
@@ -159,7 +159,9 @@ def _column(trace: RunTrace, name: str, found: FoundRows, query: RowsQuery) -> S
     return ShownColumn(name, str(type_), type_.kind in _NUMBERS, sorted_, address)  # type: ignore[arg-type]
 
 
-def _row(trace: RunTrace, row: FoundRow, shown: Sequence[str], before: Mapping[str, State] | None, at: int) -> ShownRow:
+def _row(
+    trace: RunTrace, row: FoundRow, shown: Sequence[str], before: Mapping[str, RowValues] | None, at: int
+) -> ShownRow:
     old = None if before is None else before.get(row.row_id)
     cells = tuple(
         ShownCell(
@@ -178,7 +180,7 @@ def _row(trace: RunTrace, row: FoundRow, shown: Sequence[str], before: Mapping[s
     )
 
 
-def _change(state: State, old: State | None) -> Literal["created", "updated", "deleted"] | None:
+def _change(state: RowValues, old: RowValues | None) -> Literal["created", "updated", "deleted"] | None:
     if old is None:
         return "created"
     if state.get("_deleted") and not old.get("_deleted"):

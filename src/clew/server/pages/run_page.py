@@ -149,7 +149,7 @@ class ReadDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class ShownOutput:
     """An output."""
 
     seq: int
@@ -160,7 +160,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ShownCapture:
     """A capture, or a job after the run."""
 
     what: str
@@ -206,8 +206,8 @@ class RunPage:
     buttons: tuple[SignalButton, ...]
     failed: Failed | None
     reads: tuple[ReadDataset, ...]
-    outputs: tuple[Published, ...]
-    kept: tuple[Kept, ...]
+    outputs: tuple[ShownOutput, ...]
+    kept: tuple[ShownCapture, ...]
     history: tuple[EventLine, ...]
     rows_address: str | None
     """None while the run goes on, since a trace can be read when it has ended, and for who may not see rows."""
@@ -289,12 +289,12 @@ def _job_names(view: RunView) -> dict[str, str]:
     return {job.id: job.name or job.id for job in jobs}
 
 
-def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> Kept:
+def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> ShownCapture:
     outcome = record.outcome
     rows = outcome.manifest.rows if outcome.manifest else outcome.job.rows if outcome.job else None
     note = outcome.drop_reason or (outcome.error.message if outcome.error else "")
     is_open = record.kind == "capture" and around.may_read_captures
-    return Kept(
+    return ShownCapture(
         what="capture" if record.kind == "capture" else f"job {jobs.get(record.slot, record.slot)}",
         place=record.breakpoint,
         status=record.status.value,
@@ -303,10 +303,10 @@ def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> Kep
     )
 
 
-def _published(output: dict[str, object]) -> Published:
+def _published(output: dict[str, object]) -> ShownOutput:
     place = output.get("path") or f"table {output.get('table')}"
     dataset = output.get("dataset")
-    return Published(
+    return ShownOutput(
         seq=int(str(output["seq"])),
         rows=int(str(output["rows"])),
         place=str(place),

@@ -29,7 +29,7 @@ class RunLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunListQuery:
     """What the list was asked for; empty texts do not restrict."""
 
     project: str = ""
@@ -47,7 +47,7 @@ class RunsPage:
     """A page of the list, newest first."""
 
     lines: tuple[RunLine, ...]
-    wanted: Wanted
+    wanted: RunListQuery
     projects: tuple[str, ...]
     statuses: tuple[str, ...]
     older: str | None
@@ -55,7 +55,7 @@ class RunsPage:
 
 
 def runs_page(
-    found: Sequence[tuple[RunRecord, RunSnapshot]], wanted: Wanted, projects: Sequence[str], *, has_more: bool
+    found: Sequence[tuple[RunRecord, RunSnapshot]], wanted: RunListQuery, projects: Sequence[str], *, has_more: bool
 ) -> RunsPage:
     """The list of runs with where each of them stands."""
     older = None

@@ -22,7 +22,7 @@ class WhyNotQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ShownReason:
     """A condition, what it was for the row, and the values that made it so."""
 
     condition: str
@@ -40,7 +40,7 @@ class Fate:
     verdict: str
     is_in: bool
     selector: str | None
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ShownReason, ...]
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _fate(trace: RunTrace, row: Whereabouts) -> Fate:
     )
 
 
-def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[Reason, ...]]:
+def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[ShownReason, ...]]:
     match row.verdict:
         case Deleted() as deleted:
             text = f"deleted in step {deleted.step.seq} “{deleted.step.name}”"
@@ -133,6 +133,6 @@ def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[Reason, ...]]:
             return "in the output", None, ()
 
 
-def _reason(each: Decision) -> Reason:
+def _reason(each: Decision) -> ShownReason:
     because = ", ".join(f"{name} = {shown(value)}" for name, value in each.values.items())
-    return Reason(each.condition, shown(each.value), because)
+    return ShownReason(each.condition, shown(each.value), because)

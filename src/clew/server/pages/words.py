@@ -17,31 +17,31 @@ _LONGEST_CELL = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ValueCell:
     """A value to be looked at: its text, and what it is, which decides how it is set."""
 
     text: str
     kind: CellKind
 
 
-def cell(value: Value) -> Cell:
+def cell(value: Value) -> ValueCell:
     """A value in a table. NULL and the empty text are not to be taken for one another, or for a blank."""
     match value:
         case None:
-            return Cell("NULL", "null")
+            return ValueCell("NULL", "null")
         case bool():
-            return Cell("TRUE" if value else "FALSE", "truth")
+            return ValueCell("TRUE" if value else "FALSE", "truth")
         case Decimal():
-            return Cell(f"{value:,f}", "number")
+            return ValueCell(f"{value:,f}", "number")
         case int() | float():
-            return Cell(to_text(value), "number")
+            return ValueCell(to_text(value), "number")
         case date():
-            return Cell(to_text(value), "moment")
+            return ValueCell(to_text(value), "moment")
         case "":
-            return Cell("empty text", "empty")
+            return ValueCell("empty text", "empty")
         case _:
             text = str(value)
-            return Cell(text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…", "text")
+            return ValueCell(text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…", "text")
 
 
 def counted(number: int, noun: str) -> str:

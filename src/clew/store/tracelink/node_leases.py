@@ -10,9 +10,9 @@ from clew.store.tracelink.tables import node_leases
 from clew.tracelink.node_leases import (
     ConfiguredNode,
     LeaseEnd,
-    LeasePolicy,
     NodeHolder,
     NodeLease,
+    NodeLeasePolicy,
     choose_node_id,
     grant,
     lost,
@@ -29,7 +29,7 @@ _LONGEST_HOST = 255
 class SqlNodeLeases:
     """The authority on the node ids of a deployment. Its clock is that of the database."""
 
-    def __init__(self, database: Database, policy: LeasePolicy) -> None:
+    def __init__(self, database: Database, policy: NodeLeasePolicy) -> None:
         self._database = database
         self._policy = policy
 

@@ -10,13 +10,13 @@ from clew.store.tracelink.node_leases import SqlNodeLeases
 from clew.store.tracelink.reading import SqlLineageReader
 from clew.store.tracelink.upkeep import SqlTracePruner, SqlWindowExpander
 from clew.store.tracelink.writing import SqlBlockRegister, SqlTraceWriter
-from clew.tracelink.node_leases import LeasePolicy
+from clew.tracelink.node_leases import NodeLeasePolicy
 from clew.tracelink.stores import TraceLinkStores
 
 
-def trace_link_stores(database: Database, policy: LeasePolicy | None = None) -> TraceLinkStores:
+def trace_link_stores(database: Database, policy: NodeLeasePolicy | None = None) -> TraceLinkStores:
     """What a deployment keeps for tracing, in a database whose schema is up to date."""
-    policy = policy or LeasePolicy()
+    policy = policy or NodeLeasePolicy()
     return TraceLinkStores(
         node_leases=SqlNodeLeases(database, policy),
         lease_policy=policy,
@@ -30,7 +30,7 @@ def trace_link_stores(database: Database, policy: LeasePolicy | None = None) -> 
 
 @contextmanager
 def open_trace_link_stores(
-    url: str, options: StoreOptions | None = None, policy: LeasePolicy | None = None
+    url: str, options: StoreOptions | None = None, policy: NodeLeasePolicy | None = None
 ) -> Iterator[TraceLinkStores]:
     """Open the state store at an address for tracing alone, and close it at the end."""
     database = open_database(url, options or StoreOptions())

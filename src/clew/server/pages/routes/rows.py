@@ -20,7 +20,7 @@ from clew.trace.values import json_state
 router = APIRouter()
 
 _MOST_PARENTS = 500
-Step = Annotated[int | None, Query(ge=0)]
+StepQuery = Annotated[int | None, Query(ge=0)]
 
 
 @router.get("/runs/{run}/rows")
@@ -29,7 +29,7 @@ def rows(
     run: str,
     visit: RowVisit,
     desk: AtDesk,
-    at: Step = None,
+    at: StepQuery = None,
     where: str = "",
     sort: str = "",
     direction: str = "",
@@ -53,7 +53,7 @@ def rows(
 
 @router.get("/runs/{run}/rows/{row}")
 @router.get("/runs/{run}/rows/{row}.json")
-def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: Step = None) -> Response:
+def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: StepQuery = None) -> Response:
     """The history of a row."""
     trace = visit.trace(run)
     visit.has_read(Subject.TRACE, trace.run_id, f"row {row}")
@@ -78,7 +78,7 @@ def explanation_file(
     column: str,
     visit: RowVisit,
     desk: AtDesk,
-    at: Step = None,
+    at: StepQuery = None,
     top: Annotated[int, Query(ge=1)] = TOP,
 ) -> Response:
     """The tree of the page as one file, to keep, to send or to print."""
@@ -97,7 +97,7 @@ def explanation(
     column: str,
     visit: RowVisit,
     desk: AtDesk,
-    at: Step = None,
+    at: StepQuery = None,
     top: Annotated[int, Query(ge=1)] = TOP,
 ) -> Response:
     """Why a value is what it is."""

@@ -14,7 +14,7 @@ from clew.runs.view import record_to_json
 from clew.server.access.visit import RunVisit, Visit
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
-from clew.server.pages.runs_page import RunsPage, Wanted, runs_page
+from clew.server.pages.runs_page import RunListQuery, RunsPage, runs_page
 
 router = APIRouter()
 
@@ -34,7 +34,7 @@ def runs(
     visit: RunVisit, desk: AtDesk, project: str = "", period: str = "", status: str = "", before: str = ""
 ) -> Response:
     """The list of runs."""
-    wanted = Wanted(project, period.strip(), status if status in set(RunStatus) else "")
+    wanted = RunListQuery(project, period.strip(), status if status in set(RunStatus) else "")
     which = RunFilter(
         environment_id=visit.site.environment.name,
         project_id=wanted.project or None,

@@ -22,7 +22,7 @@ from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.pages import addresses
 from clew.server.pages.project_page import (
     FILE,
-    Definition,
+    ComparableDefinition,
     VersionChange,
     can_run,
     project_page,
@@ -175,16 +175,16 @@ def _changes(
 
 def _compared(
     visit: Visit, workspace: Workspace, view: ProjectView, old: str, new: str
-) -> tuple[Definition, Definition]:
+) -> tuple[ComparableDefinition, ComparableDefinition]:
     return _definition(visit, workspace, view, old), _definition(visit, workspace, view, new)
 
 
-def _definition(visit: Visit, workspace: Workspace, view: ProjectView, name: str) -> Definition:
+def _definition(visit: Visit, workspace: Workspace, view: ProjectView, name: str) -> ComparableDefinition:
     if name == FILE:
         project = find_project(workspace.loaded, view.project)
         text = workspace.source_of(project.file) if project else None
-        return Definition("the file as it is", text or "", view.digest)
+        return ComparableDefinition("the file as it is", text or "", view.digest)
     if not name.isdecimal():
         raise UserError(INVALID_REQUEST.anywhere(problem=f'no version "{name}"'))
     found = project_version(visit.site.state, view.project, int(name))
-    return Definition(f"version {found.version}", found.definition, found.digest)
+    return ComparableDefinition(f"version {found.version}", found.definition, found.digest)

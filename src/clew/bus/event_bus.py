@@ -9,7 +9,7 @@ from typing import Protocol
 from clew.runs.stores import OutboxEntry
 
 
-class Sink(Protocol):
+class EventBus(Protocol):
     """A receiver of events. It may get an event more than once, and events of one run in another order."""
 
     def deliver(self, entry: OutboxEntry) -> None:
@@ -20,7 +20,7 @@ class Sink(Protocol):
 class ChosenEvents:
     """Hands on the events of the types that were chosen, and confirms the others without a word."""
 
-    def __init__(self, sink: Sink, event_types: Collection[str]) -> None:
+    def __init__(self, sink: EventBus, event_types: Collection[str]) -> None:
         self._sink = sink
         self._event_types = frozenset(event_types)
 
