@@ -20,8 +20,8 @@ from clew.api.run_view import RunReader
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.captures.freezing import freeze
-from clew.captures.postlude import Postlude
-from clew.captures.spark_rows import EndedRun
+from clew.captures.worker import CaptureWorker
+from clew.captures.writing import EndedRun
 from clew.definitions import CaptureWish, capture_wishes_of_data
 from clew.engine.types import DataFrame
 from clew.runs.environment import RunEnvironment
@@ -120,13 +120,13 @@ def _written(starter: RunStarter) -> list[Figure]:
     """A full capture, from its claim to its manifest, against Spark writing the same rows of the run as Parquet."""
     environment, state = starter.environment, starter.state
     wishes = capture_wishes_of_data({"breakpoint": "after_60", "mode": "full_raw"}, "captures")
-    postlude = Postlude(environment, state, starter.session)
+    worker = CaptureWorker(environment, state, starter.session)
     plain = environment.root / "plain"
     pairs = list[tuple[float, float]]()
     rows = 0
     for _ in range(ROUNDS):
         run_id = _run(starter, "pointed", wishes)
-        captured = _timed(lambda run_id=run_id: postlude.after_run(run_id))  # type: ignore[misc]
+        captured = _timed(lambda run_id=run_id: worker.after_run(run_id))  # type: ignore[misc]
         [record] = state.captures.of_run(run_id)
         assert record.outcome.manifest is not None
         assert record.outcome.manifest.mode.value == "full_raw"

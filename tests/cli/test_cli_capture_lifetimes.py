@@ -10,10 +10,10 @@ import clew as clew_package
 from clew.api.state import open_state
 from clew.auth.roles import AccessRole
 from clew.captures.manifests import Manifest
-from clew.captures.postlude import Postlude
+from clew.captures.queue import CaptureRecord, NewCapture
 from clew.captures.reading import CaptureReader
-from clew.captures.records import CaptureRecord, NewCapture
 from clew.captures.removal import collect_expired
+from clew.captures.worker import CaptureWorker
 from clew.definitions import CaptureMode
 from clew.diagnostics import UserError
 from clew.runs.clock import utc_now
@@ -79,7 +79,7 @@ def test_a_worker_with_nothing_to_do_takes_away_what_has_expired(clew: Callable,
     ready(sample, days=-1)
     environment = clew_package.open(sample).run_environment
     with open_state(environment) as state:
-        assert not Postlude(environment, state, lambda: None).work_once()  # type: ignore[arg-type, return-value]
+        assert not CaptureWorker(environment, state, lambda: None).work_once()  # type: ignore[arg-type, return-value]
     [gone] = clew("captures", "--json", cwd=sample).json["captures"]
     assert (gone["capture_id"], gone["status"]) == ("cap_x", "expired")
     assert not (sample / ".clew" / "storage" / "captures" / "cap_x").exists()

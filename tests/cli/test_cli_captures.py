@@ -10,8 +10,8 @@ import pytest
 import clew as clew_package
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
-from clew.captures.postlude import Postlude
-from clew.captures.records import CaptureRecord
+from clew.captures.queue import CaptureRecord
+from clew.captures.worker import CaptureWorker
 from clew.definitions import capture_wishes_of_data
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
@@ -125,10 +125,10 @@ def test_in_prod_captures_wait_for_a_worker(clew: Callable, sample: Path, engine
 
     environment = clew_package.open(sample, "prod").run_environment
     with open_state(environment) as state:
-        postlude = Postlude(environment, state, lambda: None)  # type: ignore[arg-type, return-value]
-        assert postlude.work_once()
-        assert postlude.work_once()
-        assert not postlude.work_once()
+        worker = CaptureWorker(environment, state, lambda: None)  # type: ignore[arg-type, return-value]
+        assert worker.work_once()
+        assert worker.work_once()
+        assert not worker.work_once()
     listed = clew("captures", "--env", "prod", "--json", cwd=sample).json["captures"]
     assert [each["status"] for each in listed] == ["failed"]
 
@@ -190,8 +190,8 @@ def test_a_worker_drops_captures_whose_run_is_gone(sample: Path, engine: FakeEng
     told = list[CaptureRecord]()
     with open_state(environment) as state:
         state.stores.intake.delete(run_id, deleted_by="somebody", reason="and was killed before the captures")
-        postlude = Postlude(environment, state, lambda: None, on_done=told.append)  # type: ignore[arg-type, return-value]
-        assert not postlude.work_once()
+        worker = CaptureWorker(environment, state, lambda: None, on_done=told.append)  # type: ignore[arg-type, return-value]
+        assert not worker.work_once()
         assert {record.outcome.drop_reason for record in state.captures.of_run(run_id)} == {"RUN_REMOVED"}
     assert {record.status.value for record in told} == {"dropped"}
 
@@ -305,11 +305,11 @@ def test_wrong_usage_is_told(clew: Callable, sample: Path, arguments: list[str])
 def test_a_secret_in_a_failure_is_not_kept(
     clew: Callable, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def leak(self: Postlude, lease: object) -> None:
+    def leak(self: CaptureWorker, lease: object) -> None:
         self.state.secrets.redactor.learn(["hunter2"])
         raise ValueError("password=hunter2")
 
-    monkeypatch.setattr(Postlude, "_done", leak)
+    monkeypatch.setattr(CaptureWorker, "_done", leak)
     answer = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample)
     assert "hunter2" not in json.dumps(answer.json)
     assert "[secret]" in answer.json["captures"][0]["error"]["message"]

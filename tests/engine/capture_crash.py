@@ -14,8 +14,8 @@ from typing import Any
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.api.workspace import Workspace
-from clew.captures.postlude import Postlude
-from clew.captures.records import CaptureLease, CaptureOutcome, CaptureStatus
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureStatus
+from clew.captures.worker import CaptureWorker
 from clew.captures.writing import CaptureWriter
 from clew.definitions import CaptureMode
 from clew.runs.limits import LeasePolicy
@@ -53,8 +53,8 @@ def main(root: str) -> None:
     workspace = Workspace(Path(root), "prod")
     with open_state(workspace.run_environment) as state:
         session = RunStarter(workspace, workspace.run_environment, state).session()
-        postlude = Postlude(workspace.run_environment, state, lambda: session, lease=LEASE)
-        workers = [threading.Thread(target=postlude.run, args=(threading.Event(),)) for _ in range(2)]
+        worker = CaptureWorker(workspace.run_environment, state, lambda: session, lease=LEASE)
+        workers = [threading.Thread(target=worker.run, args=(threading.Event(),)) for _ in range(2)]
         for worker in workers:
             worker.start()
         for worker in workers:

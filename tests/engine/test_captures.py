@@ -24,12 +24,11 @@ from clew.api.run import Run
 from clew.api.run_view import RunReader
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
-from clew.captures.fitting import sampled
-from clew.captures.postlude import Postlude
+from clew.captures.freezing import sampled
 from clew.captures.reading import Capture
 from clew.captures.requests import KeptColumn
-from clew.captures.spark_rows import EndedRun, raw_rows, sample_of, write_rows
-from clew.captures.writing import CaptureWriter
+from clew.captures.worker import CaptureWorker
+from clew.captures.writing import CaptureWriter, EndedRun, raw_rows, sample_of, write_rows
 from clew.definitions import CaptureMode, capture_wishes_of_data
 from clew.diagnostics import ClewError
 from clew.runs.limits import LeasePolicy
@@ -434,8 +433,8 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
         run = starter.submit("greet", "2026-01", captures=wishes)
         assert {record.status.value for record in state.captures.of_run(run.run_id)} == {"queued"}
         starter.drive(run.run_id, threading.Event())
-        postlude = Postlude(environment, state, starter.session)
-        postlude.after_run(run.run_id)
+        worker = CaptureWorker(environment, state, starter.session)
+        worker.after_run(run.run_id)
         waiting = [record for record in state.captures.of_run(run.run_id) if record.request is not None]
         assert [record.status.value for record in waiting] == ["queued"] * 3
         assert all(record.frozen is not None for record in waiting)
@@ -448,7 +447,7 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
         assert [[path.name for path in folder.iterdir()] for folder in folders] == [["1.staging"], ["1"]]
 
         while not all(record.status.is_over for record in state.captures.of_run(run.run_id)):
-            worked_or_waited(postlude)
+            worked_or_waited(worker)
         done = {record.capture_id: record for record in state.captures.of_run(run.run_id)}
         captures = [record for record in done.values() if record.request is not None]
         assert [record.status.value for record in captures] == ["ready"] * 3
@@ -487,13 +486,13 @@ def test_a_capture_that_always_loses_its_worker_is_given_up(
     assert capture.status in {"queued", "failed"}
     environment = workspace.run_environment
     with open_state(environment) as state:
-        postlude = Postlude(environment, state, lambda: RunStarter(workspace, environment, state).session())
+        worker = CaptureWorker(environment, state, lambda: RunStarter(workspace, environment, state).session())
         for _ in range(200):
             record = state.captures.find(capture.id)
             assert record is not None
             if record.status.is_over:
                 break
-            worked_or_waited(postlude)
+            worked_or_waited(worker)
         assert record.status.value == "failed"
         assert record.outcome.error is not None
         assert record.outcome.error.code == "CaptureAbandoned"
@@ -511,8 +510,8 @@ def test_a_worker_that_was_overtaken_takes_nothing_from_the_capture_that_is_read
         starter = RunStarter(workspace, environment, state)
         run = starter.submit("greet", "2026-01", captures=capture_wishes_of_data(["kept=sample_view"], "captures"))
         starter.drive(run.run_id, threading.Event())
-        slow = Postlude(environment, state, starter.session, lease=LeasePolicy(ttl_s=0.01))
-        quick = Postlude(environment, state, starter.session)
+        slow = CaptureWorker(environment, state, starter.session, lease=LeasePolicy(ttl_s=0.01))
+        quick = CaptureWorker(environment, state, starter.session)
         describe = CaptureWriter._manifest
 
         def overtaken(writer: CaptureWriter, kept: Any, folder: Path, write_ms: int) -> Any:
@@ -532,9 +531,9 @@ def test_a_worker_that_was_overtaken_takes_nothing_from_the_capture_that_is_read
     assert sorted(row["id"] for row in capture.to_arrow().to_pylist()) == [n for n in range(20) if n % 10]
 
 
-def worked_or_waited(postlude: Postlude) -> None:
+def worked_or_waited(worker: CaptureWorker) -> None:
     """Do what is due, or let what was put off become due."""
-    if not postlude.work_once():
+    if not worker.work_once():
         threading.Event().wait(0.05)
 
 
@@ -561,8 +560,8 @@ operations:
     environment = workspace.run_environment
     with open_state(environment) as state:
         starter = RunStarter(workspace, environment, state)
-        postlude = Postlude(environment, state, starter.session)
-        while postlude.work_once():
+        worker = CaptureWorker(environment, state, starter.session)
+        while worker.work_once():
             pass
     first, second = workspace.captures(run=run.id)
     assert "longer" not in first.to_arrow().column_names

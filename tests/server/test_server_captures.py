@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from clew.auth.roles import AccessRole, Permission
-from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest
-from clew.captures.places import Places
-from clew.captures.records import NewCapture
+from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest, Places
+from clew.captures.queue import NewCapture
 from clew.definitions.settings import CaptureMode
 from clew.runs.clock import utc_now
 from tests.server.server_fixtures import MONTH, OpenSite, Served

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clew.captures.fitting import Degradation, Fitting, InFlight, Reason
-from clew.captures.freezing import Ticket
+from clew.captures.freezing import Degradation, Fitting, InFlight, Reason, Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.records import CaptureLease, CaptureOutcome, CaptureStatus, NewCapture
-from clew.captures.requests import CaptureRequest, KeptColumn, Limits
+from clew.captures.policy import Limits
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureStatus, NewCapture
+from clew.captures.requests import CaptureRequest, KeptColumn
 from clew.definitions import CaptureMode
 from clew.events import NewEvent, RunCompleted, RunStarted
 from clew.events.values import Failure, FailureCategory

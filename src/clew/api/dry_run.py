@@ -10,7 +10,7 @@ from pathlib import Path
 from clew.api.projects import choose
 from clew.api.state import State, open_state
 from clew.api.workspace import Workspace
-from clew.captures.enlisting import capture_parameters
+from clew.captures.queue import capture_parameters
 from clew.definitions import CaptureWish, Environment
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE

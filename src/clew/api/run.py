@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from clew.api.run_view import RunReader, RunView
-from clew.captures.places import Places
+from clew.captures.manifests import Places
 from clew.diagnostics import Diagnostic, UserError
 from clew.runs.environment import RunEnvironment
 from clew.storage.committed import LOAD_STEP

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from clew.api.state import State
+from clew.captures.queue import CaptureRecord
 from clew.captures.reading import capture_json, job_json
-from clew.captures.records import CaptureRecord
 from clew.events.snapshot import StepSnapshot
 from clew.runs.environment import RunEnvironment
 from clew.runs.view import RunFacts, RunFactsReader, iso, operation_of

@@ -17,7 +17,7 @@ from clew.api.trace_ids import ProcessTraceIds
 from clew.api.workspace import Workspace
 from clew.bus.dispatcher import OutboxDispatcher
 from clew.bus.opening import buses_of
-from clew.captures.enlisting import EnlistingExecutors, capture_parameters, enlist
+from clew.captures.queue import EnlistingExecutors, capture_parameters, enlist
 from clew.definitions import CaptureWish
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from clew.auth.access_log import AccessLog
 from clew.auth.tokens import BrowserSessionStore, TokenStore
-from clew.captures.records import CaptureStore
+from clew.captures.queue import CaptureStore
 from clew.runs.environment import RunEnvironment
 from clew.runs.queue import RunQueue
 from clew.runs.registry import DatasetRegistry, ProjectRegistry

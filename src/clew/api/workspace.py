@@ -128,7 +128,7 @@ class Workspace:
         """
         from clew.api.starting import RunStarter, drive_in_foreground
         from clew.api.state import open_state
-        from clew.captures.postlude import Postlude
+        from clew.captures.worker import CaptureWorker
 
         environment = self.run_environment
         wishes = capture_wishes_of_data(captures, "captures")
@@ -141,7 +141,7 @@ class Workspace:
                 run_id = starter.submit_plan(plan, period, request_id=request_id, captures=wishes).run_id
             if not state.stores.catalog.run(run_id).status.is_terminal:
                 drive_in_foreground(starter, run_id, watch=lambda _event: None)
-            Postlude(environment, state, starter.session).after_run(run_id)
+            CaptureWorker(environment, state, starter.session).after_run(run_id)
         return self.get_run(run_id)
 
     def runs(
@@ -156,7 +156,7 @@ class Workspace:
         from clew.api.run import Run
         from clew.api.run_view import RunReader
         from clew.api.state import open_state
-        from clew.captures.places import Places
+        from clew.captures.manifests import Places
         from clew.events.snapshot import RunStatus
         from clew.runs.request import RunFilter
 
@@ -177,7 +177,7 @@ class Workspace:
         from clew.api.run import Run
         from clew.api.run_view import RunReader
         from clew.api.state import open_state
-        from clew.captures.places import Places
+        from clew.captures.manifests import Places
 
         environment = self.run_environment
         with open_state(environment) as state:

@@ -1,20 +1,17 @@
-"""The rows of a capture, read without Spark.
-
-Questions to DuckDB about files, in databases that are gone afterwards.
-"""
+"""The rows of a capture, read with DuckDB from its files."""
 
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.captures.manifests import CapturedFile, Manifest
+from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
@@ -110,15 +107,13 @@ class CapturedRows:
 
     def view(self) -> Sql:
         """SQL for the rows that are not deleted, with their ids, in no order."""
-        named = [(column.name, parse_type(column.type)) for column in self.manifest.columns]
-        columns = ", ".join(f"{typed_column(name, type_)} AS {quoted(name)}" for name, type_ in named)
+        columns = selected(self.manifest.columns)
         kept = f" WHERE NOT {quoted(DELETED)}" if self.manifest.is_raw else ""
         return f"SELECT {self._row_id()} AS {quoted(ROW_ID)}, {columns} FROM " + self._files() + kept
 
     def raw(self) -> Sql:
         """SQL for all rows that were kept, and whether they are deleted."""
-        named = [(column.name, parse_type(column.type)) for column in self.manifest.columns]
-        columns = ", ".join(f"{typed_column(name, type_)} AS {quoted(name)}" for name, type_ in named)
+        columns = selected(self.manifest.columns)
         deleted = quoted(DELETED) if self.manifest.is_raw else f"FALSE AS {quoted(DELETED)}"
         return f"SELECT {self._row_id()} AS {quoted(ROW_ID)}, {columns}, {deleted} FROM " + self._files()
 
@@ -160,6 +155,11 @@ class CapturedRows:
         if digest != file.sha256:
             problem = f"{file.path} is not what was written"
             raise UserError(CAPTURE_DAMAGED.anywhere(capture_id=self.manifest.capture_id, problem=problem))
+
+
+def selected(columns: Sequence[CapturedColumn]) -> str:
+    """The columns of a capture in a SELECT, each with its type."""
+    return ", ".join(f"{typed_column(each.name, parse_type(each.type))} AS {quoted(each.name)}" for each in columns)
 
 
 def _first(limit: int | None) -> str:

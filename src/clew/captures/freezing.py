@@ -1,13 +1,21 @@
-"""Freezing a point of a run.
+"""Freezing a point of a run, and fitting a capture of it into the limits.
 
-The rows at a point are files that nobody rewrites, with functions on top that the plan names. So a ticket names the
-run, the step, the plan and the parts that were committed by then; no row is touched until somebody writes them down.
+The rows at a point are files that never change, with functions on top that the plan names. So a ticket names the run,
+the step, the plan and the parts that were committed by then; no row is read until the capture is written.
+
+A capture that is too large steps down until it fits, always in the same way. The same run always gives the same
+sample, on any number of cores: the rows whose digests come first.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
+from clew.captures.policy import CapturePolicy
+from clew.captures.requests import CaptureRequest
+from clew.definitions import CaptureMode
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import ArtifactRef
 from clew.plan.plan import Plan
@@ -77,3 +85,169 @@ def _rows(plan: Plan, seq: int, parts: Sequence[Part]) -> int | None:
         return None
     created = [part for part in parts if part.kind == "created" and part.seq <= seq]
     return sum(file.rows for part in (loaded, *created) for file in part.files)
+
+
+class Reason(StrEnum):
+    """Why a capture keeps less than was asked for, or nothing."""
+
+    MAX_ROWS = "MAX_ROWS"
+    MAX_BYTES = "MAX_BYTES"
+    MAX_COLUMNS = "MAX_COLUMNS"
+    INFLIGHT_BYTES = "INFLIGHT_BYTES"
+    INFLIGHT_JOBS = "INFLIGHT_JOBS"
+    NOT_REACHED = "NOT_REACHED"
+    """The run ended before the breakpoint."""
+    RUN_NOT_COMPLETED = "RUN_NOT_COMPLETED"
+    WHEN_NOT_TRUE = "WHEN_NOT_TRUE"
+    """The `when` of a job is not true for the run."""
+    RUN_REMOVED = "RUN_REMOVED"
+
+
+@dataclass(frozen=True, slots=True)
+class Degradation:
+    """One step down."""
+
+    mode: CaptureMode | None
+    """What did not fit; None for a job."""
+    reason: Reason
+    limit: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """What is frozen and not yet done in an environment."""
+
+    bytes: int = 0
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """What a capture comes down to."""
+
+    mode: CaptureMode | None
+    """None where it is dropped."""
+    sample_rows: int
+    reserved_bytes: int
+    steps: tuple[Degradation, ...]
+
+    @property
+    def drop_reason(self) -> Reason | None:
+        """Why nothing is kept."""
+        return self.steps[-1].reason if self.mode is None and self.steps else None
+
+
+_LADDER = {
+    CaptureMode.FULL_RAW: CaptureMode.SAMPLE_RAW,
+    CaptureMode.FULL_VIEW: CaptureMode.SAMPLE_VIEW,
+    CaptureMode.SAMPLE_RAW: CaptureMode.STATS,
+    CaptureMode.SAMPLE_VIEW: CaptureMode.STATS,
+}
+FULL = frozenset({CaptureMode.FULL_RAW, CaptureMode.FULL_VIEW})
+SAMPLES = frozenset({CaptureMode.SAMPLE_RAW, CaptureMode.SAMPLE_VIEW})
+
+
+def below(mode: CaptureMode) -> CaptureMode | None:
+    """The next mode down; None below statistics."""
+    return _LADDER.get(mode)
+
+
+def fit(
+    request: CaptureRequest,
+    ticket: Ticket,
+    *,
+    all_columns: int,
+    policy: CapturePolicy,
+    in_flight: InFlight,
+    mode: CaptureMode | None = None,
+) -> Fitting:
+    """The highest mode, from the one asked for (or `mode`) downwards, that keeps all limits.
+
+    A function of its arguments alone. Sizes are estimates; what was really written is looked at again by `exceeded`.
+    """
+    sample_rows = min(request.sample_rows, request.limits.max_rows)
+    steps = list[Degradation]()
+    tried: CaptureMode | None = mode or request.mode
+    while tried is not None:
+        size = _estimate(tried, request, ticket, sample_rows, all_columns)
+        problem = _problem(tried, request, ticket, size, policy, in_flight)
+        if problem is None:
+            return Fitting(tried, sample_rows, size, tuple(steps))
+        steps.append(problem)
+        tried = below(tried)
+    return Fitting(None, sample_rows, 0, tuple(steps))
+
+
+def fit_job(size: int, policy: CapturePolicy, in_flight: InFlight) -> Fitting:
+    """Whether a job finds room: there is nothing that it could step down to."""
+    steps = list[Degradation]()
+    if in_flight.jobs >= policy.max_inflight_jobs:
+        steps.append(Degradation(None, Reason.INFLIGHT_JOBS, policy.max_inflight_jobs, in_flight.jobs))
+    elif in_flight.bytes + size > policy.max_inflight_bytes:
+        steps.append(Degradation(None, Reason.INFLIGHT_BYTES, policy.max_inflight_bytes, in_flight.bytes + size))
+    return Fitting(None, 0, 0 if steps else size, tuple(steps))
+
+
+def exceeded(mode: CaptureMode, request: CaptureRequest, *, rows: int, size: int) -> Degradation | None:
+    """The limit that what was written exceeds."""
+    limits = request.limits
+    if mode is not CaptureMode.STATS and rows > limits.max_rows:
+        return Degradation(mode, Reason.MAX_ROWS, limits.max_rows, rows)
+    if mode is not CaptureMode.STATS and size > limits.max_bytes:
+        return Degradation(mode, Reason.MAX_BYTES, limits.max_bytes, size)
+    return None
+
+
+def _estimate(mode: CaptureMode, request: CaptureRequest, ticket: Ticket, sample_rows: int, all_columns: int) -> int:
+    if mode is CaptureMode.STATS:
+        return 0
+    share = len(request.columns) / all_columns if all_columns else 1.0
+    size = ticket.estimated_bytes * min(1.0, share)
+    if mode in SAMPLES and ticket.rows:
+        size *= min(1.0, sample_rows / ticket.rows)
+    return int(size)
+
+
+def _problem(
+    mode: CaptureMode, request: CaptureRequest, ticket: Ticket, size: int, policy: CapturePolicy, in_flight: InFlight
+) -> Degradation | None:
+    limits = request.limits
+    if len(request.columns) > limits.max_columns:
+        return Degradation(mode, Reason.MAX_COLUMNS, limits.max_columns, len(request.columns))
+    if mode is CaptureMode.FULL_RAW and ticket.rows is not None and ticket.rows > limits.max_rows:
+        return Degradation(mode, Reason.MAX_ROWS, limits.max_rows, ticket.rows)
+    if size > limits.max_bytes:
+        return Degradation(mode, Reason.MAX_BYTES, limits.max_bytes, size)
+    if in_flight.jobs >= policy.max_inflight_jobs:
+        return Degradation(mode, Reason.INFLIGHT_JOBS, policy.max_inflight_jobs, in_flight.jobs)
+    if in_flight.bytes + size > policy.max_inflight_bytes:
+        return Degradation(mode, Reason.INFLIGHT_BYTES, policy.max_inflight_bytes, in_flight.bytes + size)
+    return None
+
+
+def rank_sql(run_id: str, ordinal: str) -> str:
+    """The rank of a row in SQL, the same in Spark and DuckDB. `run_id` is one of ours: letters, digits and dashes."""
+    quoted = run_id.replace("'", "''")
+    return f"md5(concat('{quoted}', ':', CAST({ordinal} AS STRING)))"
+
+
+def rank(run_id: str, ordinal: int) -> str:
+    """The rank of a row."""
+    return hashlib.md5(f"{run_id}:{ordinal}".encode(), usedforsecurity=False).hexdigest()
+
+
+def sampled(run_id: str, ordinals: Iterable[int], rows: int) -> list[int]:
+    """The rows of a sample, in their order; all of them where there are no more."""
+    return sorted(sorted(ordinals, key=lambda ordinal: (rank(run_id, ordinal), ordinal))[:rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A point that is frozen, with what the capture comes down to."""
+
+    ticket: Ticket
+    freeze_us: int
+    mode: CaptureMode | None = None
+    sample_rows: int = 0
+    steps: tuple[Degradation, ...] = ()

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from clew.captures.captured_rows import DELETED, ROW_ID, ask, row_id_of_ordinal
 from clew.captures.manifests import CapturedColumn, CapturedFile
 from clew.captures.requests import KeptColumn
-from clew.captures.spark_rows import EndedRun, WrittenRows, filtered, raw_rows, sample_of, taken, write_rows
 from clew.captures.statistics import Statistics, histogram, statistics_of, top_values
+from clew.captures.writing import EndedRun, WrittenRows, filtered, raw_rows, sample_of, taken, write_rows
 from clew.definitions import Mask
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import BUDGET_EXCEEDED

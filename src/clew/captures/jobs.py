@@ -1,4 +1,6 @@
-"""One postlude job: rows narrowed down, looked at, written to files, sent to sinks, all within its budget."""
+"""One postlude job, which the plan runs on the rows at a breakpoint after the run: narrow the rows down, look at them,
+write them to files, send these to sinks, all within a budget.
+"""
 
 import json
 import shutil
@@ -7,25 +9,24 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
-from clew.captures.fitting import Reason
+from clew.captures.freezing import Reason
 from clew.captures.job_rows import JobRows, Payload, as_parquet
-from clew.captures.manifests import MANIFEST_FILE, Manifest
-from clew.captures.places import Places
+from clew.captures.manifests import MANIFEST_FILE, Manifest, Places
 from clew.captures.policy import CapturePolicy, masks_of
-from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport, NewCapture, is_due
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport, NewCapture
 from clew.captures.requests import OmittedColumn
-from clew.captures.spark_rows import EndedRun, in_view, interrupting
-from clew.captures.writing import digest_of_files
+from clew.captures.writing import EndedRun, digest_of_files, in_view, interrupting
 from clew.definitions import CaptureMode, Mask
 from clew.definitions.settings import PersonalColumns
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import BUDGET_EXCEEDED
 from clew.diagnostics.codes.engine import ENGINE_FAILURE
 from clew.engine.blame import SPARK_ERRORS
-from clew.lang.typed import Value
+from clew.lang.evaluation import Row, evaluator
+from clew.lang.typed import Value, columns_of
 from clew.lang.types import STRING, Type
 from clew.plan.postlude import (
     DescribeTask,
@@ -44,6 +45,22 @@ from clew.plan.postlude import (
 from clew.plan.privacy import LABELS, privacy_by_column
 from clew.runs.clock import utc_now
 from clew.runs.view import RunFacts
+
+RUN = "run"
+
+
+def wants_failed_runs(job: PostludeJob) -> bool:
+    """Whether a job looks at the status of the run. Those that do not are only for runs that completed."""
+    return job.when is not None and (RUN, "status") in columns_of(job.when.tree)
+
+
+def is_due(job: PostludeJob, facts: dict[str, Value], count_rows: Callable[[], int], today: date) -> bool:
+    """Whether a job is to be done. Rows are counted only where the condition asks for them."""
+    if job.when is None:
+        return True
+    if (RUN, "rows") in columns_of(job.when.tree):
+        facts = {**facts, "rows": count_rows()}
+    return evaluator(job.when.tree)(Row({RUN: facts}, today)) is True
 
 
 @dataclass(slots=True)

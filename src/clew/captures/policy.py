@@ -1,13 +1,8 @@
-"""What an environment allows captures and postlude jobs to keep.
-
-How columns that are not for everybody are masked, where an environment masks them.
-The jobs of a plan held to the rules of the environment that is to run it.
-"""
+"""What an environment allows captures and postlude jobs to keep, and how it masks personal and secret columns."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clew.captures.requests import Limits
 from clew.definitions import CaptureMode, Environment, Mask, MaskKind
 from clew.definitions.settings import EnvironmentMode, PersonalColumns, Sink, SinkType
 from clew.diagnostics import Diagnostic, did_you_mean
@@ -34,6 +29,15 @@ _USUAL_MODES = {
     EnvironmentMode.PROD: (CaptureMode.SAMPLE_RAW, CaptureMode.STATS, CaptureMode.SAMPLE_VIEW),
 }
 """What a capture keeps that does not say, as far as it is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a capture may be."""
+
+    max_bytes: int
+    max_rows: int
+    max_columns: int
 
 
 @dataclass(frozen=True, slots=True)

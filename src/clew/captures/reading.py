@@ -1,8 +1,4 @@
-"""Who may read a capture.
-
-Captures and jobs in JSON, as commands, Python and pages give them.
-Captures to look at: found by their whole id, opened by those who may, read without Spark.
-"""
+"""Captures to look at: found by their id, opened by those who may read them, and their JSON."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from clew.auth.roles import AccessRole, Permission
 from clew.captures.captured_rows import CapturedRows
 from clew.captures.differences import CaptureDiff, diff_captures, statistics_of_rows
-from clew.captures.manifests import Manifest
-from clew.captures.places import Places
-from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus
+from clew.captures.manifests import Manifest, Places
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus
 from clew.captures.report import report_page
 from clew.captures.statistics import Statistics
 from clew.diagnostics import UserError

@@ -1,4 +1,4 @@
-"""Captures and emissions whose time is over, or that somebody does not want any more."""
+"""Captures and emissions that have expired, or that a user deletes."""
 
 import shutil
 from collections.abc import Callable, Collection, Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from clew.captures.fitting import Reason
-from clew.captures.places import DRAFT, Places
-from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus, CaptureStore
+from clew.captures.freezing import Reason
+from clew.captures.manifests import DRAFT, Places
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus, CaptureStore
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name

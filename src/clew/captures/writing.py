@@ -1,31 +1,193 @@
-"""One capture, from its ticket to files and a manifest, stepping down until it fits."""
+"""Writing one capture: the rows at a frozen point, with Spark, stepping down until they fit, and the manifest."""
 
 import hashlib
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
-from clew.captures.asking import SYSTEM
-from clew.captures.captured_rows import ROW_ID
-from clew.captures.fitting import Degradation, below, exceeded
-from clew.captures.manifests import MANIFEST_FILE, CapturedColumn, CapturedFile, Manifest
-from clew.captures.places import Places
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from clew.captures.captured_rows import DELETED, ROW_ID, selected
+from clew.captures.freezing import Degradation, Frozen, below, exceeded, rank_sql
+from clew.captures.manifests import MANIFEST_FILE, CapturedColumn, CapturedFile, Manifest, Places
 from clew.captures.policy import LARGE_COLUMN_BYTES
-from clew.captures.records import CaptureOutcome, CaptureRecord, Frozen
-from clew.captures.requests import CaptureRequest, KeptColumn, OmittedColumn
-from clew.captures.spark_rows import EndedRun, WrittenRows, raw_rows, sample_of, view_rows, write_rows
+from clew.captures.queue import CaptureOutcome, CaptureRecord
+from clew.captures.requests import SYSTEM, CaptureRequest, KeptColumn, OmittedColumn
 from clew.captures.statistics import statistics_of
-from clew.definitions import CaptureMode
-from clew.engine.types import DataFrame
+from clew.definitions import CaptureMode, Mask, MaskKind
+from clew.engine.executor import pinned_rows
+from clew.engine.names import row_id_sql
+from clew.engine.narrow import Expressing
+from clew.engine.sql import quoted
+from clew.engine.working import StepsBehind, Storage, rebuild
+from clew.events.values import sha256_of_file
 from clew.lang.types import parse_type
-from clew.plan import Plan
+from clew.plan.datasets import DatasetUse
+from clew.plan.plan import Plan
+from clew.plan.steps import PlannedExpression
 from clew.runs.clock import utc_now
 from clew.runs.request import RunRecord
-from clew.trace.sql import Sql, parquet, quoted, typed_column
+from clew.storage.parts import ORDINAL, Part
+from clew.trace.sql import Sql, parquet
+
+_WRITE_OPTIONS = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
+"""Captures are read as a whole and seldom by row, so that Spark's own row groups do."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that is over, whose points can be rebuilt at any time."""
+
+    spark: SparkSession
+    root: Path
+    run_id: str
+    plan: Plan
+    period: str
+    today: date
+    parts: tuple[Part, ...]
+    skipped: frozenset[int]
+
+    @property
+    def expressing(self) -> Expressing:
+        """What turns expressions of the plan into SQL, as it was in the run."""
+        return Expressing(self.run_id, self.plan.input.table, self.today)
+
+    def rows_at(self, seq: int) -> DataFrame:
+        """The working dataset after a step: nothing is computed here."""
+        inputs = {part.name: part for part in self.parts if part.kind == "input"}
+
+        def pinned(use: DatasetUse) -> DataFrame:
+            return pinned_rows(self.spark, self.root, inputs[use.key], use)
+
+        storage = Storage(self.spark, self.root, pinned)
+        progress = StepsBehind(self.parts, self.skipped)
+        return rebuild(self.plan, progress, self.period, storage, self.expressing, until=seq).rows
+
+
+def in_view(rows: DataFrame) -> DataFrame:
+    """The rows that are not deleted."""
+    return rows.where(f"NOT {quoted(DELETED)}")
+
+
+def sample_of(rows: DataFrame, run_id: str, count: int) -> DataFrame:
+    """A sample of the rows that are not deleted: those whose digest of run and ordinal come first, in their order."""
+    drawn = in_view(rows).orderBy(F.expr(rank_sql(run_id, ORDINAL)), F.col(ORDINAL)).limit(count)
+    return drawn.coalesce(1).sortWithinPartitions(ORDINAL)
+
+
+def filtered(rows: DataFrame, expressing: Expressing, condition: PlannedExpression) -> DataFrame:
+    """The rows for which a condition is true, deleted ones among them."""
+    return rows.where(expressing.sql(condition.tree))
+
+
+def taken(rows: DataFrame, count: int) -> DataFrame:
+    """The first rows that are not deleted."""
+    return in_view(rows).orderBy(ORDINAL).limit(count)
+
+
+def raw_rows(rows: DataFrame, columns: Sequence[KeptColumn], salt: str) -> DataFrame:
+    """Every row with its position, its values and whether it is deleted."""
+    return rows.select(ORDINAL, *_kept(columns, salt), quoted(DELETED))
+
+
+def view_rows(rows: DataFrame, columns: Sequence[KeptColumn], salt: str, run_id: str) -> DataFrame:
+    """The rows that are not deleted, with their ids."""
+    return in_view(rows).select(F.expr(row_id_sql(run_id)).alias(ROW_ID), *_kept(columns, salt))
+
+
+def _kept(columns: Sequence[KeptColumn], salt: str) -> list[Column]:
+    return [
+        F.col(quoted(column.name))
+        if column.mask is None
+        else F.expr(masked_sql(quoted(column.name), column.mask, salt)).alias(column.name)
+        for column in columns
+    ]
+
+
+def masked_sql(column: str, mask: Mask, salt: str) -> str:
+    """SQL for the masked values of a column; NULL stays NULL."""
+    text = f"CAST({column} AS STRING)"
+    match mask.kind:
+        case MaskKind.HASH:
+            return f"substr(sha2(concat('{salt}', {text}), 256), 1, 16)"
+        case MaskKind.REDACT:
+            return f"CASE WHEN {column} IS NOT NULL THEN '[masked]' END"
+        case MaskKind.KEEP_LAST:
+            kept = mask.characters
+            hidden = f"repeat('*', length({text}) - {kept})"
+            return (
+                f"CASE WHEN length({text}) > {kept} THEN concat({hidden}, right({text}, {kept})) "
+                f"ELSE repeat('*', length({text})) END"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Files that were written, and how large their columns are."""
+
+    files: tuple[CapturedFile, ...]
+    column_bytes: dict[str, int]
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def write_rows(rows: DataFrame, folder: Path) -> WrittenRows:
+    """Write rows to a folder as Parquet, in place of whatever is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    rows.write.options(**_WRITE_OPTIONS).parquet(str(folder))
+    return _files_in(folder)
+
+
+def _files_in(folder: Path) -> WrittenRows:
+    """The files with rows; where none has any, one that still tells the columns."""
+    found = list[CapturedFile]()
+    sizes = dict[str, int]()
+    paths = sorted(folder.glob("*.parquet"))
+    footers = {path: pq.read_metadata(path) for path in paths}
+    with_rows = [path for path in paths if footers[path].num_rows] or paths[:1]
+    for path in with_rows:
+        footer = footers[path]
+        for group in range(footer.num_row_groups):
+            for column in range(footer.num_columns):
+                chunk = footer.row_group(group).column(column)
+                sizes[chunk.path_in_schema] = sizes.get(chunk.path_in_schema, 0) + chunk.total_uncompressed_size
+        digest = sha256_of_file(path)
+        found.append(CapturedFile(path.name, footer.num_rows, path.stat().st_size, digest))
+    for path in folder.iterdir():
+        if path not in with_rows:
+            path.unlink()
+    return WrittenRows(tuple(found), sizes)
+
+
+@contextmanager
+def interrupting(spark: SparkSession, tag: str) -> Iterator[Callable[[], None]]:
+    """What this thread does on Spark inside can be interrupted from another one, by what is given."""
+
+    def interrupt() -> None:
+        spark.interruptTag(tag)
+
+    spark.addTag(tag)
+    try:
+        yield interrupt
+    finally:
+        spark.removeTag(tag)
+
 
 _RAW = frozenset({CaptureMode.FULL_RAW, CaptureMode.SAMPLE_RAW})
 _SAMPLE = frozenset({CaptureMode.SAMPLE_RAW, CaptureMode.SAMPLE_VIEW})
@@ -118,13 +280,10 @@ class CaptureWriter:
         )
 
     def _statistics(self, staging: Path, written: WrittenRows, columns: Sequence[KeptColumn]) -> dict[str, object]:
-        described = [
-            (each.name, parse_type(each.type)) for each in _described(self.ended.plan, self.request.seq, columns)
-        ]
-        typed = ", ".join(f"{typed_column(name, type_)} AS {quoted(name)}" for name, type_ in described)
+        described = _described(self.ended.plan, self.request.seq, columns)
         files = parquet([staging / file.path for file in written.files])
-        rows = Sql(f"SELECT {typed or quoted(ROW_ID)} FROM ") + files  # noqa: S608 - names are quoted
-        return statistics_of(rows, described).to_json()
+        rows = Sql(f"SELECT {selected(described) or ROW_ID} FROM ") + files  # noqa: S608 - names are quoted
+        return statistics_of(rows, [(each.name, parse_type(each.type)) for each in described]).to_json()
 
     def _manifest(self, kept: _Kept, folder: Path, write_ms: int) -> Manifest:
         request, ticket, now = self.request, self.frozen.ticket, utc_now()

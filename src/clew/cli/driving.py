@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 from clew.api.run_view import RunView
 from clew.api.starting import Drive, RunStarter, drive_in_foreground
-from clew.captures.postlude import Postlude
+from clew.captures.worker import CaptureWorker
 from clew.cli.failure import DONE, FAILED, INTERRUPTED
 from clew.cli.output import say, write_json
 from clew.cli.run_site import RunSite, short
@@ -46,7 +46,7 @@ def _postlude(site: RunSite, run_id: str) -> None:
     """What comes after the run, whose result stands by now. Interrupted, it is left to a worker."""
     starter = RunStarter(site.workspace, site.environment, site.state)
     try:
-        Postlude(site.environment, site.state, starter.session).after_run(run_id)
+        CaptureWorker(site.environment, site.state, starter.session).after_run(run_id)
     except KeyboardInterrupt:
         sys.stderr.write(f"captures interrupted; `{site.command('worker')}` carries them on\n")
 

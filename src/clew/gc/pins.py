@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from clew.captures.records import CaptureState
+from clew.captures.queue import CaptureState
 from clew.definitions import LoadedWorkspace
 from clew.diagnostics import UserError
 from clew.explain.run_lineage import TracedState

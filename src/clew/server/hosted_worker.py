@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clew.captures.records import CaptureRecord
+from clew.captures.queue import CaptureRecord
 from clew.events.envelope import StoredEvent
 from clew.server.site import Site
 
@@ -46,7 +46,7 @@ class HostedWorker:
 
     def _run(self) -> None:
         from clew.api.starting import RunStarter  # noqa: PLC0415
-        from clew.captures.postlude import after_runs  # noqa: PLC0415 - these bring the libraries of Spark
+        from clew.captures.worker import after_runs  # noqa: PLC0415 - these bring the libraries of Spark
 
         site, told = self._site, self._listener()
         try:

@@ -7,10 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.captures.fitting import Fitting, InFlight
-from clew.captures.freezing import Ticket
+from clew.captures.freezing import Fitting, Frozen, InFlight, Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.records import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus, Frozen, NewCapture
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus, NewCapture
 from clew.captures.requests import CaptureRequest
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_NOT_FOUND

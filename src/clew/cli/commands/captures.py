@@ -10,7 +10,7 @@ from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.captures.records import CaptureStatus
+    from clew.captures.queue import CaptureStatus
 
 
 def captures(
@@ -52,7 +52,7 @@ def captures(
 
 
 def _status(word: str) -> "CaptureStatus":
-    from clew.captures.records import CaptureStatus
+    from clew.captures.queue import CaptureStatus
 
     names = [each.value for each in CaptureStatus]
     if word.lower() not in names:

@@ -20,7 +20,7 @@ def worker(
     With --json the runs that were worked on are printed at the end.
     """
     from clew.api.starting import RunStarter
-    from clew.captures.postlude import after_runs
+    from clew.captures.worker import after_runs
     from clew.cli.run_site import open_site
     from clew.cli.views.progress import WorkerLines
     from clew.runs.worker import stop_on_signals, worker_name

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from clew.api.run_view import RunView
 from clew.captures.differences import CaptureDiff, ColumnPair, RowChange
-from clew.captures.fitting import Degradation, Reason
+from clew.captures.freezing import Degradation, Reason
 from clew.captures.manifests import Manifest
-from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureStatus
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.captures.report import cut, deleted_rows, shown, sparkline
 from clew.captures.statistics import ColumnStatistics, Statistics
 from clew.cli.formatting import duration, local_minute, size

@@ -13,7 +13,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from clew.captures.records import CaptureRecord
+from clew.captures.queue import CaptureRecord
 from clew.cli.colour import bad, has_colours
 from clew.cli.output import say
 from clew.cli.run_site import short

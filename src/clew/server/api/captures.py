@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from clew.auth.access_log import Subject
+from clew.captures.queue import CaptureStatus
 from clew.captures.reading import CaptureReader
-from clew.captures.records import CaptureStatus
 from clew.server.access.visit import CaptureVisit, Visit
 from clew.server.api.documents import (
     CaptureDiffDocument,

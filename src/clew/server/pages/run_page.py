@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clew.api.run_view import RunView
-from clew.captures.records import CaptureRecord
+from clew.captures.queue import CaptureRecord
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.diagnostic import LINE_BREAK
 from clew.events.envelope import StoredEvent

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.captures.fitting import Fitting, InFlight, Reason, below, exceeded, fit, fit_job
-from clew.captures.freezing import Ticket
-from clew.captures.requests import CaptureRequest, KeptColumn, Limits
+from clew.captures.freezing import Fitting, InFlight, Reason, Ticket, below, exceeded, fit, fit_job
+from clew.captures.policy import Limits
+from clew.captures.requests import CaptureRequest, KeptColumn
 from clew.definitions import CaptureMode
-from tests.captures.debug_plans import policy
+from tests.captures.capture_plans import policy
 
 TICKET = Ticket(
     run_id="r",

@@ -1,26 +1,26 @@
-"""Captures and postlude jobs as the state store keeps them, and what is needed of a store.
-
-What a postlude job did, as it is kept.
-What the `when` of a job sees of a run, and what it says.
-"""
+"""Captures and postlude jobs in the state store: their records, their queue, and how a run enlists them."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from clew.captures.fitting import Degradation, Fitting, InFlight
-from clew.captures.freezing import Ticket
+from clew.captures.freezing import Degradation, Fitting, Frozen, InFlight, Reason, Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.requests import CaptureRequest
-from clew.definitions import CaptureMode
+from clew.captures.policy import CapturePolicy, job_violations
+from clew.captures.requests import PARAMETER, CaptureRequest, requests_in, requests_of
+from clew.definitions import CaptureWish
+from clew.diagnostics import raise_if_any
+from clew.events.snapshot import RunSnapshot
 from clew.events.values import Failure
-from clew.lang.evaluation import Row, evaluator
-from clew.lang.typed import Value, columns_of
-from clew.plan.postlude import PostludeJob
+from clew.plan import Plan
+from clew.runs.environment import RunEnvironment
+from clew.runs.executor import ExecutorFactory, StepExecutor
+from clew.runs.request import RunRecord
 from clew.runs.stores import RunState
+from clew.storage.plans import kept_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +96,6 @@ class NewCapture:
     seq: int
     request: CaptureRequest | None = None
     """None for a job, which stands in the plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """A point that is frozen, with what the capture comes down to."""
-
-    ticket: Ticket
-    freeze_us: int
-    mode: CaptureMode | None = None
-    sample_rows: int = 0
-    steps: tuple[Degradation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,23 +224,6 @@ class CaptureStore(Protocol):
         ...
 
 
-RUN = "run"
-
-
-def wants_failed_runs(job: PostludeJob) -> bool:
-    """Whether a job looks at the status of the run. Those that do not are only for runs that completed."""
-    return job.when is not None and (RUN, "status") in columns_of(job.when.tree)
-
-
-def is_due(job: PostludeJob, facts: dict[str, Value], count_rows: Callable[[], int], today: date) -> bool:
-    """Whether a job is to be done. Rows are counted only where the condition asks for them."""
-    if job.when is None:
-        return True
-    if (RUN, "rows") in columns_of(job.when.tree):
-        facts = {**facts, "rows": count_rows()}
-    return evaluator(job.when.tree)(Row({RUN: facts}, today)) is True
-
-
 class CaptureState(RunState, Protocol):
     """What captures need of a state store."""
 
@@ -259,3 +231,66 @@ class CaptureState(RunState, Protocol):
     def captures(self) -> CaptureStore:
         """The index of captures and jobs, and their queue."""
         ...
+
+
+def capture_parameters(
+    plan: Plan, wishes: Sequence[CaptureWish], environment: RunEnvironment, role: str
+) -> dict[str, object]:
+    """What a run request carries so that its captures are made. UserError where the environment does not allow them.
+
+    The jobs of the plan are held to the same rules: nothing starts that would end in a place which is not allowed.
+    """
+    policy = CapturePolicy.of(environment.name, environment.settings, role)
+    raise_if_any(job_violations(plan, policy))
+    requests = requests_of(plan, wishes, policy)
+    return {PARAMETER: [request.to_json() for request in requests]} if requests else {}
+
+
+def enlist(store: CaptureStore, environment: RunEnvironment, run: RunRecord) -> tuple[CaptureRecord, ...]:
+    """Take in the captures that a run carries and the jobs of its plan. Doing it again changes nothing."""
+    return store.enlist(list(_wanted(environment, run)))
+
+
+def _wanted(environment: RunEnvironment, run: RunRecord) -> Iterator[NewCapture]:
+    request = run.request
+    for number, capture in enumerate(requests_in(request.parameters), start=1):
+        yield NewCapture(
+            kind="capture",
+            slot=f"capture:{number:04}",
+            tenant_id=request.tenant_id,
+            run_id=run.run_id,
+            request_id=request.request_id,
+            breakpoint=capture.breakpoint,
+            seq=capture.seq,
+            request=capture,
+        )
+    plan = kept_plan(environment.storage_root, request.plan.digest or "")
+    for job in plan.extensions.postlude_jobs:
+        yield NewCapture(
+            kind="job",
+            slot=job.id,
+            tenant_id=request.tenant_id,
+            run_id=run.run_id,
+            request_id=request.request_id,
+            breakpoint=job.anchor,
+            seq=job.anchor_seq,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EnlistingExecutors:
+    """Opens executors as another factory does, and sees to it that what comes after the run is enlisted by then.
+
+    Most runs are enlisted when they are asked for; one that retries another is not. A run that goes on after a failure
+    may reach what it did not reach before.
+    """
+
+    executors: ExecutorFactory
+    store: CaptureStore
+    environment: RunEnvironment
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
+        """The executor of a run."""
+        enlist(self.store, self.environment, run)
+        self.store.reopen(run.run_id, [Reason.NOT_REACHED.value, Reason.RUN_NOT_COMPLETED.value])
+        return self.executors.open(run, snapshot)

@@ -3,9 +3,9 @@
 import stat
 from pathlib import Path
 
-from clew.captures.places import Places
+from clew.captures.manifests import Places
 from clew.runs.environment import RunEnvironment
-from tests.captures.debug_plans import environment_of
+from tests.captures.capture_plans import environment_of
 
 SINKS = {"shelf": {"type": "capture_store", "path": "out/shelf"}}
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from clew.captures.asking import requests_of
 from clew.captures.policy import CapturePolicy, job_violations
-from clew.captures.requests import PARAMETER, CaptureRequest, KeptColumn, requests_in
+from clew.captures.requests import PARAMETER, CaptureRequest, KeptColumn, requests_in, requests_of
 from clew.definitions import CaptureMode, Mask, MaskKind, capture_wishes_of_data, capture_wishes_of_file
 from clew.diagnostics import UserError
 from clew.plan import Plan
-from tests.captures.debug_plans import people_plan, policy
+from tests.captures.capture_plans import people_plan, policy
 
 DEV, PROD = policy(), policy(mode="prod")
 ALL_COLUMNS = ["id", "name", "pin", "city", "amount", "greeting", "door", "size", "_period", "_labels"]

@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from clew.auth.roles import AccessRole
-from clew.captures.fitting import rank, sampled
-from clew.captures.freezing import freeze, is_reached
+from clew.captures.freezing import freeze, is_reached, rank, sampled
 from clew.captures.manifests import Manifest
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus, new_capture_id
 from clew.captures.reading import Reader, require_reading
-from clew.captures.records import CaptureOutcome, CaptureRecord, CaptureStatus, new_capture_id
 from clew.definitions import CaptureMode
 from clew.diagnostics import UserError
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
 from clew.events.values import ArtifactRef
 from clew.storage.parts import Part, PartFile, TracedStep
 from clew.storage.row_identity import RowIds
+from tests.captures.capture_plans import people_plan
 from tests.captures.captured_files import captured
-from tests.captures.debug_plans import people_plan
 
 COLUMNS = {"id": "integer", "amount": "decimal(10,2)", "day": "date", "at": "timestamp", "note": "string"}
 ROWS = [

@@ -1,4 +1,4 @@
-"""What comes after a run: its points are frozen, its captures written, its jobs done. Nothing here changes the run."""
+"""The worker for what follows a run: points are frozen, captures written, postlude jobs done. The run never changes."""
 
 import logging
 import threading
@@ -9,22 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from clew.captures.fitting import Fitting, InFlight, Reason, fit, fit_job
-from clew.captures.freezing import Ticket, freeze, is_reached
-from clew.captures.jobs import JobRunner
-from clew.captures.places import Places
+from clew.captures.freezing import Fitting, InFlight, Reason, Ticket, fit, fit_job, freeze, is_reached
+from clew.captures.jobs import JobRunner, wants_failed_runs
+from clew.captures.manifests import Places
 from clew.captures.policy import CapturePolicy
-from clew.captures.records import (
-    CaptureLease,
-    CaptureOutcome,
-    CaptureRecord,
-    CaptureState,
-    CaptureStatus,
-    wants_failed_runs,
-)
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus
 from clew.captures.removal import clear_attempts, collect_expired, drop_waiting
-from clew.captures.spark_rows import EndedRun
-from clew.captures.writing import CaptureWriter
+from clew.captures.writing import CaptureWriter, EndedRun
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.captures import CAPTURE_ABANDONED
 from clew.engine.blame import SPARK_ERRORS, translated
@@ -46,8 +37,8 @@ _POLL_S = 0.5
 
 
 @dataclass(frozen=True)
-class Postlude:
-    """Does what comes after runs, in this process."""
+class CaptureWorker:
+    """Freezes, writes and does what follows runs, in this process."""
 
     environment: RunEnvironment
     state: CaptureState
@@ -325,8 +316,8 @@ def after_runs(
     stop: threading.Event,
 ) -> Iterator[None]:
     """Do what comes after runs in a thread beside them, until told to stop."""
-    postlude = Postlude(environment, state, session, on_done=on_done)
-    thread = threading.Thread(target=postlude.run, args=(stop,), name="postlude")
+    worker = CaptureWorker(environment, state, session, on_done=on_done)
+    thread = threading.Thread(target=worker.run, args=(stop,), name="captures")
     thread.start()
     try:
         yield
