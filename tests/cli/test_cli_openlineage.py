@@ -20,8 +20,8 @@ from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.events.envelope import StoredEvent
 from clew.runs.request import RunRecord
 from clew.runs.stores import OutboxEntry
+from tests.bus.http_receiver import Receiver, listening
 from tests.cli.cli_fake_engine import FakeEngine
-from tests.runs.http_receiver import Receiver, listening
 
 Document = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 from clew.lang.evaluation import evaluator
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import AppendStep, Assignment, OutputStep, Step
-from tests.api.plan_interpreter import Cells, Interpretation
+from tests.plan.plan_interpreter import Cells, Interpretation
 from tests.trace.recorded_interpretation import Recorded
 
 BEHIND = "__behind"

@@ -25,7 +25,7 @@ from clew.plan.steps import OutputStep
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.trace.reader import RunTrace
 from clew.trace.values import arrow_type
-from tests.api.plan_interpreter import Cells
+from tests.plan.plan_interpreter import Cells
 from tests.trace.recorded_interpretation import Recorded
 
 RUN_ID = "0c1f2d3e-engine"

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from clew.diagnostics import ClewError
-from tests.api.plan_interpreter import Cells
 from tests.engine.engine_runs import PERIOD, Ran, run_plan
+from tests.plan.plan_interpreter import Cells
 from tests.trace.random_projects import compiled
 
 COLUMNS = {"id": "integer", "region": "string", "status": "string", "a": "string", "b": "string"} | {

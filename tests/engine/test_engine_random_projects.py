@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from clew.diagnostics import ClewError
 from clew.storage.row_identity import RowIds, ordinal_of
-from tests.api.plan_interpreter import Cells, JoinNotUnique
 from tests.engine.engine_projects import RICH_DATASETS, rich_projects, rich_tables
 from tests.engine.engine_runs import PERIOD, TODAY, Ran, in_any_order, run_plan
+from tests.plan.plan_interpreter import Cells, JoinNotUnique
 from tests.trace.random_projects import compiled
 from tests.trace.recorded_interpretation import Recorded
 

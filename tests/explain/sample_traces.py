@@ -5,8 +5,8 @@ from pathlib import Path
 
 from clew.definitions import load_workspace
 from clew.plan import Plan, compile_workspace
-from tests.api.plan_interpreter import Cells
-from tests.api.sample_ledger import SAMPLE, open_ledger
+from tests.plan.plan_interpreter import Cells
+from tests.sample.sample_ledger import SAMPLE, open_ledger
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import Style, Writer
 

@@ -18,7 +18,7 @@ from clew.plan.steps import AggregateStep, AppendStep, Step
 from clew.storage.parts import IdBlock, Part
 from clew.trace.reader import RunTrace
 from clew.tracelink import Link, TraceIdGenerator
-from tests.api.plan_interpreter import Cells, _grouped
+from tests.plan.plan_interpreter import Cells, _grouped
 from tests.trace.random_projects import PERIOD, compiled, projects, tables
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import TODAY, Style, Writer

@@ -21,7 +21,7 @@ from clew.runs.registry import DatasetFile, DatasetRegistry, DatasetVersion, Reg
 from clew.runs.request import RunRecord
 from clew.storage.parts import PART_FILE, Part, PartFile, part_to_json
 from clew.storage.plans import kept_plan
-from tests.api.plan_interpreter import Cells
+from tests.plan.plan_interpreter import Cells
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import SYSTEM, Style, Writer, stored_type
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from clew.lang.evaluation import evaluator
 from clew.plan.datasets import DatasetUse
 from clew.plan.steps import AppendStep, Step
-from tests.api.plan_interpreter import Cells, Interpretation, _grouped
+from tests.plan.plan_interpreter import Cells, Interpretation, _grouped
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ import pytest
 
 from clew.definitions import ExpectedOutput, ExpectedTrace, Match, PeriodTree, Scenario, load_workspace
 from clew.plan import Plan, WorkspaceCompiler, compile_workspace
-from tests.api.plan_interpreter import Cells, Change, Interpretation, JoinNotUnique
-from tests.api.sample_ledger import MONTHS, SAMPLE, ask_closed, open_ledger
+from tests.plan.plan_interpreter import Cells, Change, Interpretation, JoinNotUnique
+from tests.sample.sample_ledger import MONTHS, SAMPLE, ask_closed, open_ledger
 
 WORKSPACE = load_workspace(SAMPLE).workspace
 CLOSED_COLUMNS = (

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tests.api.sample_ledger import MONTHS, REPOSITORY, SAMPLE_DATA, ask_closed, open_ledger
+from tests.sample.sample_ledger import MONTHS, REPOSITORY, SAMPLE_DATA, ask_closed, open_ledger
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from clew.events import AlertRaised
 from clew.events.snapshot import RunStatus
 from clew.runs.limits import DeliveryPolicy
 from clew.runs.stores import OutboxEntry, RunStores
-from tests.runs.http_receiver import Receiver, listening
+from tests.bus.http_receiver import Receiver, listening
 from tests.runs.runs_workers import FakeExecutors, SetClock, Site
 from tests.store.store_fixtures import OpenStores
 

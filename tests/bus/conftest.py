@@ -1,0 +1,1 @@
+from tests.store.store_fixtures import *  # noqa: F403
