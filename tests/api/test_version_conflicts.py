@@ -138,7 +138,7 @@ def test_a_state_store_that_does_not_answer_is_a_note_and_no_error(root: Path, a
     found = Workspace(root).check()
     assert found.is_ok
     [note] = found.notes
-    assert note.startswith("versions of datasets were not compared: the state store does not answer: ")
+    assert note.startswith("versions of datasets were not compared: the state store does not respond: ")
     assert "\n" not in note
     assert Workspace(root).conflicts(Workspace(root).plan("report")).notes == (note,)
 

@@ -165,7 +165,7 @@ def test_outside_a_workspace_nothing_is_found(clew: Callable, tmp_path: Path, co
     assert answer.code == 3
     assert answer.err.splitlines() == [
         f"error WorkspaceNotFound: no clew.yaml in {tmp_path} or above it",
-        "  run `clew init` to make a workspace, or change to the folder of one",
+        "  run `clew init` to create a workspace, or change to one",
     ]
     assert clew(*command, "--json").json["error"]["code"] == "WorkspaceNotFound"
     assert clew(*command, "-w", tmp_path / "nowhere").code == 3

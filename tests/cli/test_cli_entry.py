@@ -96,7 +96,7 @@ def test_a_place_that_takes_no_more_is_an_error_of_one_line(sample: Path) -> Non
         done = subprocess.run(["sh", "-c", line], cwd=sample, capture_output=True, timeout=60, check=False)
         assert done.returncode in {1, 3}
         assert done.stderr.splitlines()[:1] == [
-            b"error UnwritableOutput: the answer cannot be written: No space left on device"
+            b"error UnwritableOutput: cannot write the output: No space left on device"
         ]
         assert b"Traceback" not in done.stderr
         assert b"Exception ignored" not in done.stderr
@@ -158,7 +158,7 @@ def test_a_mistake_of_clew_itself_says_so_and_shows_no_traceback(
     assert answer.code == 1
     assert answer.err.splitlines() == [
         "error InternalError: this is a bug in Clew: ZeroDivisionError: oh",
-        "  run the command again with --verbose, and report what it prints",
+        "  run the command again with --verbose and report the output",
     ]
     verbose = clew("check", "--verbose", cwd=sample)
     assert verbose.err.startswith("Traceback (most recent call last):")

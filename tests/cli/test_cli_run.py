@@ -242,7 +242,7 @@ def test_a_run_that_another_worker_has_is_left_alone(clew: Callable, sample: Pat
         assert state.stores.leases.acquire(run_id, owner="somebody else", ttl_s=600) is not None
     answer = clew(*arguments, cwd=sample)
     assert answer.code == 1
-    assert answer.err.startswith(f'error RunHeld: another worker has the run "{run_id[:8]}"')
+    assert answer.err.startswith(f'error RunHeld: another worker holds the run "{run_id[:8]}"')
 
 
 def test_a_run_may_wait_for_approval(clew: Callable, sample: Path, engine: FakeEngine) -> None:

@@ -103,7 +103,7 @@ def test_the_beginning_of_an_id_has_to_tell_runs_apart(clew: Callable, sample: P
     first = next(run_id[0] for run_id in ids[:-1] if run_id[0] == ids[-1][0])
     answer = clew("show", first, cwd=sample)
     assert answer.code == 2
-    assert answer.err.startswith(f'error AmbiguousRun: several runs begin with "{first}"')
+    assert answer.err.startswith(f'error AmbiguousRun: several runs start with "{first}"')
     assert ids[-1][:8] in answer.err
 
 

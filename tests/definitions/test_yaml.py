@@ -87,7 +87,7 @@ def test_a_file_that_holds_no_mapping_is_refused(workspace_of: WorkspaceOf, cont
 def test_every_key_that_stands_again_is_reported_with_the_line_of_the_first(workspace_of: WorkspaceOf) -> None:
     content = 'id: d\nmain_table: {name: t, columns: [{name: a, type: string}]}\n"id": e\nname: n\nid: f\n'
     found = [where(diagnostic) for diagnostic in workspace_of({"datasets/d.yaml": content}).diagnostics]
-    message = 'the key "id" stands twice; first in line 1'
+    message = 'duplicate key "id"; first used in line 1'
     assert found == [("DuplicateKey", message, 3, 1), ("DuplicateKey", message, 5, 1)]
 
 

@@ -288,12 +288,12 @@ def test_a_part_that_is_wrong_is_not_judged_by_its_surroundings() -> None:
 def test_an_aggregate_cannot_stand_in_an_expression_on_rows(aggregate: str) -> None:
     problem = _problem(aggregate, Scalar("in a selector"))
     assert problem.code == "AggregateNotAllowed"
-    assert problem.message.endswith("is an aggregate function and cannot stand in a selector")
+    assert problem.message.endswith("is an aggregate function and is not allowed in a selector")
 
 
 def test_an_aggregate_cannot_stand_inside_another() -> None:
     problem = _problem("SUM(amount + MAX_AGG(count))", Grouped(frozenset()))
-    assert problem.message == "MAX_AGG is an aggregate function and cannot stand inside SUM"
+    assert problem.message == "MAX_AGG is an aggregate function and is not allowed inside SUM"
 
 
 @pytest.mark.parametrize(

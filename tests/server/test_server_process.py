@@ -226,7 +226,7 @@ def test_what_a_server_refuses_is_told_as_if_it_had_happened_here(
         assert command(base) == 2
         assert "error WrongUsage: --server needs a token" in capsys.readouterr().err
     assert command([*base, "--token-file", _token_file(served, tmp_path, "admin")]) == 1
-    assert f"error ServerUnreachable: {url} does not answer" in capsys.readouterr().err
+    assert f"error ServerUnreachable: {url} does not respond" in capsys.readouterr().err
     assert command(["run", "x", "--period", "p", "--server", "ftp://x", "--token-file", "t"]) == 2
 
 

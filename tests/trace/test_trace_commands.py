@@ -365,7 +365,7 @@ def test_a_page_that_cannot_be_written_is_told_with_its_name(
     for path in (tmp_path, tmp_path / "missing" / "page.html"):
         answer = ask("explain", ran.january, "--where", "id = 104", "usd", "--html", str(path))
         assert answer.code == 1
-        assert answer.err.startswith(f"error UnwritableOutput: the answer cannot be written: {path}: ")
+        assert answer.err.startswith(f"error UnwritableOutput: cannot write the output: {path}: ")
 
 
 def test_a_mistake_in_a_condition_of_an_explanation_is_shown_where_it_is(ran: Ran, ask: Callable[..., Answer]) -> None:

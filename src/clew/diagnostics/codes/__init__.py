@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from clew.diagnostics.codes.captures import DEBUG_CODES
+from clew.diagnostics.codes.captures import CAPTURE_CODES
 from clew.diagnostics.codes.commands import COMMAND_CODES
 from clew.diagnostics.codes.engine import ENGINE_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
@@ -21,7 +21,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Runs": RUN_CODES,
     "Data of runs": ENGINE_CODES,
     "Trace and explain": TRACE_CODES,
-    "Captures": DEBUG_CODES,
+    "Captures": CAPTURE_CODES,
     "TraceLink": TRACELINK_CODES,
     "Server": SERVER_CODES,
     "Commands": COMMAND_CODES,

@@ -5,75 +5,75 @@ from clew.diagnostics.diagnostic import Code, Nature
 UNKNOWN_BREAKPOINT = Code(
     "UnknownBreakpoint",
     'no breakpoint "{name}" in {project}',
-    "A capture is asked for at a breakpoint that the plan does not have, or by a label that several breakpoints have.",
+    "The plan has no such breakpoint, or several breakpoints share the label.",
     "`clew plan PROJECT --breakpoints` lists them",
     Nature.NOT_FOUND,
 )
 CAPTURE_NOT_ALLOWED = Code(
     "CaptureNotAllowed",
     "{problem}",
-    "The environment does not allow what a capture or a postlude job asks for: its mode, its store, its time to live, "
-    "or a column that is personal or secret. The run is not started.",
-    "ask for what the environment's `captures` and `sinks` in clew.yaml allow, or change them",
+    "The environment does not allow what a capture or postlude job asks for: its mode, store or time to live, or a "
+    "personal or secret column. The run does not start.",
+    "stay within the environment's `captures` and `sinks` in clew.yaml, or change them",
 )
 NO_MATCHING_COLUMN = Code(
     "NoMatchingColumn",
     'no column at {breakpoint} is called "{pattern}", or matches it',
-    "A capture names a column, or a pattern of columns, that the rows at its breakpoint do not have.",
+    "The rows at the breakpoint have no column that matches this name or pattern.",
     "`clew plan PROJECT` shows the columns after each step",
 )
 CAPTURE_NOT_FOUND = Code(
     "CaptureNotFound",
     'no capture "{capture_id}"',
-    "There is no capture with this id. Ids have to be given in full.",
+    "No capture has this id. Capture ids must be given in full.",
     "`clew captures` lists them",
     Nature.NOT_FOUND,
 )
 CAPTURE_EXPIRED = Code(
     "CaptureExpired",
     "capture {capture_id} expired on {when}",
-    "A capture has outlived its time to live; its rows are gone or are about to be.",
-    "run the project again, with a capture that lives longer (`ttl_days`)",
+    "The time to live of the capture is over; its rows are deleted or will be soon.",
+    "run the project again with a longer `ttl_days`",
     Nature.NOT_FOUND,
 )
 CAPTURE_NOT_READY = Code(
     "CaptureNotReady",
     "capture {capture_id} is {status}{because}",
-    "A capture has no rows to show: it still waits, or it failed, or it was dropped, or it kept statistics only.",
-    "`clew capture show ID` says where it stands; `clew worker` does those that wait",
+    "The capture has no rows: it is still waiting, failed, was dropped, or keeps only statistics.",
+    "`clew capture show ID` shows its status; `clew worker` processes waiting captures",
 )
 CAPTURE_DAMAGED = Code(
     "CaptureDamaged",
     "capture {capture_id} is damaged: {problem}",
-    "Files of a capture are missing, or are not what was written.",
-    "restore them, or capture again",
+    "Files of the capture are missing or have changed.",
+    "restore the files, or capture again",
 )
 CAPTURE_ACCESS_DENIED = Code(
     "CaptureAccessDenied",
     "{problem}",
-    "Somebody asks for rows that their role, or their tenant, may not read.",
-    "ask somebody whose role may",
+    "The role or tenant of the caller may not read these rows.",
+    "ask someone whose role may read them",
 )
 NO_COMMON_KEY = Code(
     "NoCommonKey",
     "{problem}",
-    "Two captures of different runs can only be compared by columns that tell rows apart, and that both have.",
-    "name such columns with --key",
+    "Captures of different runs are compared by key columns that both of them have.",
+    "name the key columns with --key",
 )
 BUDGET_EXCEEDED = Code(
     "BudgetExceeded",
     "{problem}",
-    "A postlude job has used up its time, or would write more rows or bytes than its budget allows.",
-    "give the job more under `budget`, or let it do less",
+    "A postlude job ran out of time, or would write more rows or bytes than its budget allows.",
+    "raise the `budget` of the job, or let it do less",
 )
 CAPTURE_ABANDONED = Code(
     "CaptureAbandoned",
-    "given up after {attempts} attempts{because}",
-    "A capture or postlude job failed, or lost its worker, as often as the environment tries.",
-    "look at what happened to the workers, then run the project again",
+    "abandoned after {attempts} attempts{because}",
+    "A capture or postlude job failed or lost its worker on every allowed attempt.",
+    "check the workers, then run the project again",
 )
 
-DEBUG_CODES = (
+CAPTURE_CODES = (
     UNKNOWN_BREAKPOINT,
     CAPTURE_NOT_ALLOWED,
     NO_MATCHING_COLUMN,

@@ -1,25 +1,25 @@
-"""What can be wrong with a command itself rather than with what it works on."""
+"""What can be wrong with a command itself."""
 
 from clew.diagnostics.diagnostic import Code, Nature
 
 WRONG_USAGE = Code(
     "WrongUsage",
     "{problem}",
-    "A command was given an option or an argument that it does not have, or lacks one that it needs.",
+    "The command has an unknown or missing option or argument.",
     "`clew --help` lists the commands",
     Nature.USAGE,
 )
 UNWRITABLE_OUTPUT = Code(
     "UnwritableOutput",
-    "the answer cannot be written: {reason}",
-    "Standard output leads to a place that takes no more, such as a full disk.",
-    "make room, or send the output somewhere else",
+    "cannot write the output: {reason}",
+    "Standard output cannot be written, for example because the disk is full.",
+    "free up space, or redirect the output",
 )
 INTERNAL_ERROR = Code(
     "InternalError",
     "this is a bug in Clew: {problem}",
-    "Something happened that nobody thought of. It is not your fault.",
-    "run the command again with --verbose, and report what it prints",
+    "Clew ran into an error that it does not handle. It is not your fault.",
+    "run the command again with --verbose and report the output",
 )
 
 COMMAND_CODES = (WRONG_USAGE, UNWRITABLE_OUTPUT, INTERNAL_ERROR)

@@ -5,59 +5,59 @@ from clew.diagnostics.diagnostic import Code
 SOURCE_UNAVAILABLE = Code(
     "SourceUnavailable",
     "{problem}",
-    "Data that a run reads is not where its resolver says, cannot be opened, or no rule says where it is.",
-    "check the path or the table, and the rules of the resolver",
+    "The data is not where the resolver says, cannot be opened, or no resolver rule applies.",
+    "check the path or table, and the rules of the resolver",
 )
 SCHEMA_MISMATCH = Code(
     "SchemaMismatch",
     "{problem}",
-    "Data that was read is not as its dataset says: a column is missing, a value has another type, "
-    "a value that must not be missing is, or two rows have the same natural key.",
-    "correct the data, or the definition of the dataset",
+    "The data does not match its dataset: a column is missing, a value has the wrong type, a required value is NULL, "
+    "or two rows share a natural key.",
+    "correct the data or the dataset definition",
 )
 
 JOIN_NOT_UNIQUE = Code(
     "JoinNotUnique",
     "{problem}",
-    "A runtime join matches a row more than once; Clew never doubles rows.",
+    "A runtime join matches a row more than once. Clew never duplicates rows.",
     "make the join condition or the joined data unique",
 )
 TRACE_WRITE_FAILURE = Code(
     "TraceWriteFailure",
     "the trace could not be written: {problem}",
-    "What a step did could not be stored, so the step does not count and the run fails.",
-    "make room or restore access to the storage root, then retry the step",
+    "The changes of a step could not be stored, so the step and the run fail.",
+    "free up space or restore access to the storage root, then retry the step",
 )
 OUTPUT_CONFLICT = Code(
     "OutputConflict",
     "{problem}",
-    "An output cannot be written where it is to go.",
-    "change the destination, or make way for it",
+    "The output cannot be written to its destination.",
+    "change the destination, or clear it",
 )
 DESTINATION_UNAVAILABLE = Code(
     "DestinationUnavailable",
     "{problem}",
-    "The database that an output goes to cannot be reached, or refuses what is to be written.",
+    "The destination database is unreachable or rejects the rows.",
     "check the datasource and its credential_ref, then retry the step",
 )
 SPARK_UNAVAILABLE = Code(
     "SparkUnavailable",
-    "Spark went away: {problem}",
+    "lost the connection to Spark: {problem}",
     "The connection to Spark was lost, or Spark was stopped.",
-    "the step is tried again; if that goes on, look at the Spark cluster",
+    "the step is retried; if this keeps happening, check the Spark cluster",
 )
 ENGINE_FAILURE = Code(
     "EngineFailure",
     "{problem}",
-    "Spark failed in a way that Clew does not know.",
+    "Spark failed in a way that Clew does not recognise.",
     "this is a bug in Clew: report it with the message",
 )
 JAVA_MISSING = Code(
     "JavaMissing",
     "{problem}",
-    "Spark runs on Java, and there is none, or it is too old.",
+    "Spark needs Java, which is missing or too old.",
     "install Java 17 or newer (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install "
-    "openjdk@17), or set JAVA_HOME to one that is installed",
+    "openjdk@17), or point JAVA_HOME to an existing installation",
 )
 SPARK_NOT_STARTED = Code(
     "SparkNotStarted",
@@ -68,7 +68,7 @@ SPARK_NOT_STARTED = Code(
 CONNECT_MISSING = Code(
     "ConnectMissing",
     "Spark Connect needs libraries that are not installed: {libraries}",
-    "The master is an sc:// address, which needs libraries that PySpark does not bring along.",
+    "The master is an sc:// address, which needs libraries that PySpark does not install by default.",
     'install them with: pip install "pyspark[connect]"',
 )
 

@@ -24,7 +24,7 @@ AMBIGUOUS_COLUMN = Code(
     "AmbiguousColumn",
     '"{column}" could be {candidates}',
     "A bare column name exists in more than one of the tables that the expression can see.",
-    "write the table or the alias in front of it",
+    "put the table or alias in front of it",
 )
 UNKNOWN_FUNCTION = Code(
     "UnknownFunction",
@@ -41,14 +41,14 @@ WRONG_ARGUMENT_COUNT = Code(
 TYPE_MISMATCH = Code(
     "TypeMismatch",
     "{problem}",
-    "A value has a type that cannot stand where it stands.",
+    "The value has the wrong type for this place.",
     "convert it with TO_STRING, TO_INTEGER, TO_DECIMAL or TO_DATE",
 )
 AGGREGATE_NOT_ALLOWED = Code(
     "AggregateNotAllowed",
-    "{function} is an aggregate function and cannot stand {place}",
-    "An aggregate function stands outside the aggregations of `aggregate` and `append`, or inside another aggregate.",
-    "aggregate functions belong into the aggregations of an aggregate or append operation",
+    "{function} is an aggregate function and is not allowed {place}",
+    "An aggregate function is used outside the aggregations of `aggregate` and `append`, or inside another one.",
+    "use aggregate functions only in the aggregations of an aggregate or append operation",
 )
 AGGREGATE_REQUIRED = Code(
     "AggregateRequired",
@@ -59,7 +59,7 @@ AGGREGATE_REQUIRED = Code(
 VALUE_OUT_OF_RANGE = Code(
     "ValueOutOfRange",
     "{problem}",
-    "A value does not fit the type that it is to have, or cannot be converted to it.",
+    "The value does not fit the target type or cannot be converted to it.",
     "widen the type of the column, or correct the value",
 )
 

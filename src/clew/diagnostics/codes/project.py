@@ -11,20 +11,20 @@ UNKNOWN_SELECTOR = Code(
 SELECTOR_CYCLE = Code(
     "SelectorCycle",
     "the selector refers to itself: {path}",
-    "Named selectors refer to each other in a circle.",
-    "break the circle",
+    "Named selectors refer to each other in a cycle.",
+    "break the cycle",
 )
 DUPLICATE_SEQ = Code(
     "DuplicateSeq",
     'seq {seq} is already taken by "{first}" in line {first_line}',
     "Two operations of one project have the same seq.",
-    "give each operation its own; gaps are allowed",
+    "give each operation a different seq; gaps are allowed",
 )
 APPEND_COLUMN_MISMATCH = Code(
     "AppendColumnMismatch",
     "{problem}",
-    "Appended rows have a column that the working dataset does not have, or has with another type.",
-    "add the column with an update before, or aggregate the source to the columns that exist",
+    "Appended rows have a column that the working dataset lacks, or has with a different type.",
+    "add the column with an earlier update, or aggregate the source to existing columns",
 )
 DUPLICATE_ALIAS = Code(
     "DuplicateAlias",
@@ -50,39 +50,39 @@ TASK_NOT_ALLOWED = Code(
     '"{task}" is not a task of a postlude job',
     "An `after_request` job uses a task other than filter, take, sample, project, describe, histogram, topk, "
     "serialize_rowset, emit_training_log and emit_capture_store.",
-    "use one of the tasks that docs/reference/errors.md lists",
+    "use one of the tasks listed in docs/reference/errors.md",
 )
 SINK_NOT_ALLOWED = Code(
     "SinkNotAllowed",
     'the sink "{sink}" is not allowed{where}',
-    "A job emits to a sink or store that no environment, or not this one, allows.",
-    "allow it in clew.yaml under the environment's sinks, or emit to another",
+    "A job emits to a sink or store that the environment does not allow.",
+    "allow it under the environment's `sinks` in clew.yaml, or emit elsewhere",
 )
 UNKNOWN_CAPABILITY = Code(
     "UnknownCapability",
     'this engine does not have the capability "{capability}"',
-    "A plan needs something that this engine cannot do; it is refused before it starts.",
-    "use an engine that has it, or take the feature out of the project",
+    "The plan needs a feature that this engine lacks. The run is rejected before it starts.",
+    "use an engine that supports it, or remove the feature from the project",
 )
 
 UNREADABLE_PLAN = Code(
     "UnreadablePlan",
-    "this is not a plan that can be read: {problem}",
-    "A stored plan was written by a newer Clew, or is damaged.",
-    "compile the project again, or use the Clew that wrote it",
+    "the plan cannot be read: {problem}",
+    "The stored plan is damaged, or was written by a newer version of Clew.",
+    "compile the project again, or use the version of Clew that wrote it",
 )
 REGISTRATION_CONFLICT = Code(
     "RegistrationConflict",
     "{problem}",
     "Two projects register the same dataset, a registered dataset does not have the columns that its definition "
-    "declares, projects wait for each other's output in a circle, or a run would register rows of a month whose "
-    "quarter or year is registered already.",
+    "declares, projects depend on each other's output in a cycle, or a run would register a month whose "
+    "quarter or year is already registered.",
     "let one project register each dataset, with the columns that its definition declares",
 )
 DATASET_CONFLICT = Code(
     "DatasetConflict",
     "{problem}",
-    "A version of a registered dataset lacks columns that a project uses, or has them with other types.",
+    "A version of a registered dataset lacks columns that a project uses, or has different types for them.",
     "let the project that registers it write these columns again, or adapt and activate the project that uses them; "
     "`dataset_version` pins a version that fits",
 )

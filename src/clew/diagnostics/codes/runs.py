@@ -1,18 +1,18 @@
-"""What can go wrong with runs, their signals and the store that keeps them."""
+"""What can go wrong with runs, their signals and the state store."""
 
 from clew.diagnostics.diagnostic import Code, Nature
 
 RUN_NOT_FOUND = Code(
     "RunNotFound",
     'no run "{run_id}"',
-    "A command names a run that the state store does not have, or has no longer.",
+    "A command names a run that is not in the state store, or no longer is.",
     "`clew runs` lists the runs",
     Nature.NOT_FOUND,
 )
 RUN_DELETED = Code(
     "RunDeleted",
     'the run "{run_id}" was deleted',
-    "A run of this id existed and was deleted as a whole; its id is not given out again.",
+    "A run with this id was deleted. Run ids are never reused.",
     "start a new run",
 )
 RUN_NOT_DELETABLE = Code(
@@ -23,15 +23,15 @@ RUN_NOT_DELETABLE = Code(
 )
 OVERLOADED = Code(
     "Overloaded",
-    'the environment "{environment}" takes no more runs now; try again in {retry_after_s} seconds',
-    "The queue policy of the environment refuses runs while too many are running or waiting.",
-    "send the same request again later; it keeps its run id",
+    'the environment "{environment}" accepts no more runs right now; try again in {retry_after_s} seconds',
+    "The environment rejects new runs while too many are running or waiting.",
+    "retry the same request later; it keeps its run id",
 )
 LATE_WRITE = Code(
     "LateWrite",
     'the write to run "{run_id}" came too late: fencing token {token} was replaced by {current}',
-    "A worker wrote to a run after its lease had been given to another worker. Nothing was stored.",
-    "nothing to do: the other worker carries the run on",
+    "A worker wrote to a run after another worker had taken over its lease. Nothing was stored.",
+    "nothing to do: the other worker continues the run",
 )
 UNFENCED_WRITE = Code(
     "UnfencedWrite",
@@ -42,26 +42,25 @@ UNFENCED_WRITE = Code(
 EVENT_AFTER_THE_END = Code(
     "EventAfterTheEnd",
     "{event_type} cannot be written to a run that is {status}",
-    "An event came for a run that has ended. Nothing was stored.",
+    "An event arrived for a run that has already ended. Nothing was stored.",
     "report this with the events of the run",
 )
 OUT_OF_DATE = Code(
     "OutOfDate",
     'run "{run_id}" is at event {actual}, not at {expected}',
-    "A decision was taken on a state of the run that had changed in the meantime. Nothing was stored.",
-    "read the run again and decide anew",
+    "The run changed after the decision was made. Nothing was stored.",
+    "read the run again, then decide",
 )
 REQUEST_ID_TAKEN = Code(
     "RequestIdTaken",
     'the request id "{request_id}" belongs to run {run_id}, of project "{project}" for period "{period}"',
-    "A request id stands for one request. Sent again with another project or period it would give a run that was not "
-    "asked for.",
-    "take another request id for another request",
+    "A request id identifies one request. The same id arrived with a different project or period.",
+    "use a new request id for each new request",
 )
 PERIOD_BUSY = Code(
     "PeriodBusy",
-    'another run of project "{project}" for period "{period}" is under way',
-    "Two runs of one project and period never run at once.",
+    'another run of project "{project}" for period "{period}" is in progress',
+    "Only one run per project and period may be in progress.",
     "wait for the other run to end, or cancel it",
 )
 WRITE_BUDGET_EXCEEDED = Code(
@@ -72,116 +71,116 @@ WRITE_BUDGET_EXCEEDED = Code(
 )
 STORE_UNAVAILABLE = Code(
     "StoreUnavailable",
-    "the state store does not answer: {reason}",
-    "The database of the state store cannot be reached, is locked for too long, or broke off the work.",
-    "check that the database runs; work goes on by itself once it is back",
+    "the state store does not respond: {reason}",
+    "The state store database is unreachable, locked for too long, or dropped the connection.",
+    "check that the database is running; work resumes on its own once it is back",
 )
 STORE_FULL = Code(
     "StoreFull",
     "the state store has no room left: {reason}",
-    "The disk or the database file cannot grow. Nothing of the failed write was stored.",
-    "make room; work goes on by itself",
+    "The disk or the database file is full. Nothing from the failed write was stored.",
+    "free up space; work resumes on its own",
 )
 STORE_UNREADABLE = Code(
     "StoreUnreadable",
     "{place} is not a state store: {reason}",
-    "The file or the address does not hold a database that can be opened as a state store.",
+    "The file or address is not a database that Clew can open as a state store.",
     "check the `state_store` of the environment",
 )
 STORE_TOO_NEW = Code(
     "StoreTooNew",
-    "the state store has schema version {found}; this version of Clew knows up to {known}",
-    "A newer Clew has upgraded the database.",
-    "install the newer version here too",
+    "the state store has schema version {found}; this version of Clew supports up to {known}",
+    "A newer version of Clew has upgraded the database.",
+    "install that version here, too",
 )
 STORE_REFUSED_VALUE = Code(
     "StoreRefusedValue",
     "the state store cannot hold this value: {reason}",
-    "A name or a value has characters or a length that the database does not take.",
-    "shorten the value, or remove characters that cannot be printed",
+    "A name or value is too long, or contains characters that the database does not accept.",
+    "shorten the value, or remove non-printable characters",
 )
 STORE_BROKEN_PROMISE = Code(
     "StoreBrokenPromise",
     "the state store refused a statement: {reason}",
-    "A statement broke a rule that the database enforces: events are never changed, keys are unique.",
-    "report this with the message",
+    "A statement violated a database constraint: events are append-only and keys are unique.",
+    "report this with the full message",
 )
 EVENT_TOO_NEW = Code(
     "EventTooNew",
     "this version of Clew does not know {event_type} in version {version}",
-    "The history holds an event that a newer Clew wrote.",
-    "install the newer version here too",
+    "A newer version of Clew wrote this event.",
+    "install that version here, too",
 )
 TOO_LARGE_FOR_HISTORY = Code(
     "TooLargeForHistory",
-    "{event_type} has {size} bytes; an event may have {limit}",
-    "An event carries a payload. History keeps references to artifacts, never their content.",
+    "{event_type} has {size} bytes; the limit is {limit}",
+    "An event is too large. Events refer to artifacts; they never contain them.",
     "write the content to a file and refer to it as an artifact",
 )
 STEP_INTERRUPTED = Code(
     "StepInterrupted",
     "the step was interrupted: {reason}",
-    "A running step was interrupted: by CANCEL, by the stop of its worker, or because another worker took the run.",
-    "RETRY_RUN starts a cancelled run anew; the other interruptions are made good by themselves",
+    "A running step was interrupted: by CANCEL, by its worker stopping, or by another worker taking over the run.",
+    "RETRY_RUN restarts a cancelled run; other interruptions recover on their own",
 )
 INVALID_SECRET_REFERENCE = Code(
     "InvalidSecretReference",
-    '"{reference}" is not a reference to a secret',
-    "References to secrets have the form secret://PROVIDER/NAME, with env, file or a configured provider.",
+    '"{reference}" is not a secret reference',
+    "A secret reference has the form secret://PROVIDER/NAME, where PROVIDER is env, file or a configured provider.",
     "write secret://env/NAME or secret://file/NAME",
 )
 SECRET_NOT_FOUND = Code(
     "SecretNotFound",
     'no secret "{reference}" for tenant "{tenant}" in environment "{environment}"',
-    "A reference to a secret cannot be resolved where the step runs.",
-    "set the variable or write the file on the machine of the worker",
+    "The secret is not available on the machine that runs the step.",
+    "set the variable or create the file on that machine",
 )
 DELIVERY_FAILED = Code(
     "DeliveryFailed",
-    'the sink "{sink}" did not take the event: {reason}',
-    "The receiver of events is down or refused one. The event waits in the outbox and is sent again.",
-    "check the receiver; `clew dlq` lists events that were given up",
+    'the sink "{sink}" did not accept the event: {reason}',
+    "The receiver is down or rejected the event. The event stays in the outbox and is retried.",
+    "check the receiver; `clew dlq` lists the events that Clew stopped retrying",
 )
 
 AMBIGUOUS_RUN = Code(
     "AmbiguousRun",
-    'several runs begin with "{run_id}": {candidates}',
-    "The beginning of a run id fits more than one run.",
+    'several runs start with "{run_id}": {candidates}',
+    "The start of a run id matches more than one run.",
     "give more characters of the id",
     Nature.USAGE,
 )
 PROJECT_NOT_ACTIVE = Code(
     "ProjectNotActive",
     'the project "{project}" has no active version',
-    "A project was to be deactivated, or to be run by its version, that is not active.",
+    "The command needs an active version, and the project has none.",
     "activate it with `clew activate`",
 )
 NO_SUCH_VERSION = Code(
     "NoSuchVersion",
     'the project "{project}" has no version {version}',
-    "A version of a project is asked for that was never activated in this environment.",
-    "`clew projects` lists the versions that run",
+    "The requested version was never activated in this environment.",
+    "`clew projects` lists the active versions",
     Nature.NOT_FOUND,
 )
 RUN_HELD = Code(
     "RunHeld",
-    'another worker has the run "{run_id}"',
-    "Somebody else drives the run at this moment, or did so until a few seconds ago.",
+    'another worker holds the run "{run_id}"',
+    "Another process holds the lease of the run, or held it until a few seconds ago.",
     "wait for it to end",
 )
 RUN_NEEDED = Code(
     "RunNeeded",
-    'the dataset "{dataset}" needs the run "{run_id}": version {version} has rows of it',
-    "A run was to be deleted whose rows are part of a dataset that other projects read. Without the run, the way of "
-    "these rows cannot be followed any more.",
-    "run the project again for the period and delete this run then, or delete it with --force; the rows stay",
+    'the dataset "{dataset}" needs the run "{run_id}": version {version} contains its rows',
+    "The rows of this run belong to a dataset that other projects read. Without the run, those rows can no longer be "
+    "traced back.",
+    "rerun the project for that period and then delete this run, or delete it now with --force; the rows stay",
 )
 
 CAPTURES_WAITING = Code(
     "CapturesWaiting",
-    'the rows of the run "{run_id}" are still needed: captures or jobs after the run wait for them, {number} in all',
-    "A run was to be deleted while captures that were asked for with it, or jobs of its project, are still to be made.",
-    "let a worker make them (`clew worker`), or delete the run with --force, which drops them",
+    'the rows of the run "{run_id}" are still needed: {number} captures or postlude jobs are waiting for them',
+    "The run has captures or postlude jobs that are not finished yet.",
+    "let a worker finish them (`clew worker`), or delete the run with --force, which drops them",
 )
 
 RUN_CODES = (

@@ -5,20 +5,20 @@ from clew.diagnostics.diagnostic import Code, Nature
 NOT_SIGNED_IN = Code(
     "NotSignedIn",
     "{problem}",
-    "A request carries no token and no session, or one that is unknown, expired or revoked.",
-    "send `Authorization: Bearer TOKEN`; `clew token create` makes a token",
+    "The request has no token or session, or it is unknown, expired or revoked.",
+    "send `Authorization: Bearer TOKEN`; `clew token create` creates a token",
 )
 FORBIDDEN = Code(
     "Forbidden",
     "{problem}",
-    "The role of the caller does not allow the request, or what it is about belongs to another tenant.",
-    "ask somebody with a role that may do it",
+    "The role of the caller does not allow the request, or the resource belongs to another tenant.",
+    "ask someone whose role allows it",
 )
 FORGED_REQUEST = Code(
     "ForgedRequest",
-    "the request does not come from a page of this server",
-    "A browser sent a request that changes something without the proof that one of the server's own pages made it.",
-    "open the page again and repeat what you did",
+    "the request did not come from a page of this server",
+    "A browser sent a state-changing request without proof that it came from a page of this server.",
+    "reload the page and try again",
 )
 TOO_MANY_ATTEMPTS = Code(
     "TooManyAttempts",
@@ -36,22 +36,22 @@ INVALID_REQUEST = Code(
 NO_SUCH_ADDRESS = Code(
     "NoSuchAddress",
     "there is nothing at {path}",
-    "The server has no page and no resource at this address.",
+    "There is no page or resource at this address.",
     "/api/v1/openapi.json lists the resources",
     Nature.NOT_FOUND,
 )
 METHOD_NOT_ALLOWED = Code(
     "MethodNotAllowed",
-    "{path} does not take {method}",
-    "The address exists, but not for this method.",
+    "{path} does not support {method}",
+    "The address exists, but does not support this method.",
     "/api/v1/openapi.json lists the methods",
     Nature.USAGE,
 )
 TOO_LARGE = Code(
     "TooLarge",
     "the request has more than {limit} bytes",
-    "The body of a request is larger than the server takes.",
-    "send less",
+    "The request body is larger than the server accepts.",
+    "send a smaller request",
     Nature.USAGE,
 )
 TOO_SLOW = Code(
@@ -63,49 +63,48 @@ TOO_SLOW = Code(
 UNKNOWN_HOST = Code(
     "UnknownHost",
     'this server is not called "{host}"',
-    "The Host header names a host that the server was not told to answer for; a page of another site may have tried to "
-    "reach it through a name of its own.",
+    "The Host header names a host that this server does not answer for. A page of another site may have tried to reach "
+    "it through a different name.",
     "use the address that `clew serve` printed, or start it with --url or --allow-host",
     Nature.USAGE,
 )
 PROJECT_CHANGED = Code(
     "ProjectChanged",
-    'project "{project}" has changed since the page that this was decided on',
-    "A version was to be activated or deactivated from a page that showed another file, or another active version, "
-    "than there is by now. Nothing was done.",
-    "look at the project again and decide anew",
+    'project "{project}" has changed since the page was loaded',
+    "The page showed an older file or another active version. Nothing was done.",
+    "reload the project page, then decide",
 )
 TOKENS_NEEDED = Code(
     "TokensNeeded",
     "{host} can be reached from other machines, and there is no valid token for this environment yet",
-    "The server may listen beyond this machine only where those who call it can prove who they are.",
-    "make one with `clew token create NAME --role admin`, or serve on 127.0.0.1",
+    "A server that other machines can reach needs at least one token, so that callers can sign in.",
+    "create one with `clew token create NAME --role admin`, or serve on 127.0.0.1",
     Nature.USAGE,
 )
 ADDRESS_TAKEN = Code(
     "AddressTaken",
     "cannot listen on {host} port {port}: {reason}",
-    "Another program listens there, or the address is not one of this machine.",
-    "choose another --port, or end the other program",
+    "Another program uses this address, or the address does not belong to this machine.",
+    "choose another --port, or stop the other program",
 )
 CERTIFICATE_UNUSABLE = Code(
     "CertificateUnusable",
     "the certificate {file} cannot be used: {reason}",
-    "The files are not a certificate and its key in PEM, do not belong together, or the key is locked by a passphrase.",
-    "give a certificate in PEM, and with --certificate-key the key that belongs to it, without a passphrase",
+    "The files are not a PEM certificate and key, do not match, or the key has a passphrase.",
+    "use a PEM certificate and, with --certificate-key, its key without a passphrase",
 )
 NO_SUCH_TOKEN = Code(
     "NoSuchToken",
     'no token "{token_id}"',
-    "A token is named that the environment does not have.",
+    "The environment has no such token.",
     "`clew token list` lists the tokens",
     Nature.NOT_FOUND,
 )
 SERVER_UNREACHABLE = Code(
     "ServerUnreachable",
-    "{url} does not answer: {reason}",
-    "The server of --server is not there, or broke off.",
-    "check the address, and that `clew serve` runs",
+    "{url} does not respond: {reason}",
+    "The server given with --server is unreachable or dropped the connection.",
+    "check the address, and that `clew serve` is running",
 )
 
 SERVER_CODES = (

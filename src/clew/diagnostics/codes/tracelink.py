@@ -5,85 +5,84 @@ from clew.diagnostics.diagnostic import Code, Nature
 INVALID_TRACE_MESSAGE = Code(
     "InvalidTraceMessage",
     "{problem}",
-    "Bytes are not a FrameDescriptor or TraceLinkSet as its schema defines it, or values cannot be put into one: no "
-    "parents, a parent twice, a trace id of 0, a number that does not fit its field, a message that breaks off.",
-    "the schemas of the messages are installed with Clew, in clew/tracelink/schemas",
+    "The bytes are not a valid FrameDescriptor or TraceLinkSet, or the values do not fit into one: no parents, a "
+    "duplicate parent, a trace id of 0, a number too large for its field, a truncated message.",
+    "the message schemas are installed with Clew, in clew/tracelink/schemas",
 )
 INVALID_NODE_ID = Code(
     "InvalidNodeId",
-    "{node_id} is not a node id: they go from 0 to {largest}",
-    "A node id was configured that does not fit into the bits that a trace id has for it.",
-    "choose one in the range, or let Clew lease one",
+    "{node_id} is not a valid node id; the range is 0 to {largest}",
+    "The configured node id does not fit into a trace id.",
+    "choose one in this range, or let Clew lease one",
     Nature.USAGE,
 )
 INVALID_BLOCK = Code(
     "InvalidBlock",
     "{problem}",
-    "A block of trace ids was asked for, or one of its ids, that cannot exist.",
+    "The requested block of trace ids, or an id in it, cannot exist.",
     "a block holds 0 or more ids, and its ordinals count from 0",
     Nature.USAGE,
 )
 TRACE_IDS_EXHAUSTED = Code(
     "TraceIdsExhausted",
-    "node {node_id} may mint trace ids up to {until_ms} ms since 1970 and has reached that",
-    "A generator of trace ids is at the end of the time that it may use: the lease of its node id was not renewed in "
-    "time, or the 41 bits of the timestamp are full (in September 2039).",
-    "see that keepalives reach the state store",
+    "node {node_id} has used up its trace ids, which end at {until_ms} ms since 1970",
+    "The node lease was not renewed in time, or the 41-bit timestamp is full (in September 2039).",
+    "check that keepalives reach the state store",
 )
 NODE_ID_TAKEN = Code(
     "NodeIdTaken",
     "{problem}",
-    "A node id is held by another process or has not cooled down since, or there is no free one left.",
-    "let Clew choose the node id, or wait until the other process has ended and the cooldown is over",
+    "Another process holds the node id, its cooldown is not over yet, or no node id is free.",
+    "let Clew choose the node id, or wait for the other process to end and the cooldown to pass",
 )
 NODE_LEASE_LOST = Code(
     "NodeLeaseLost",
-    "the lease of node {node_id} is lost: {reason}",
-    "A process minted trace ids under a node id that it no longer holds: the lease ran out or was revoked.",
-    "start the process again; it then leases a node id anew",
+    "lost the lease of node {node_id}: {reason}",
+    "The process no longer holds its node id: the lease expired or was revoked.",
+    "restart the process; it will lease a node id again",
 )
 FORKED_GENERATOR = Code(
     "ForkedGenerator",
-    "a generator of trace ids made in process {made_in} was used in process {used_in}",
-    "A forked process used its parent's generator. Both would mint the same ids.",
-    "make a generator with its own node id in each process",
+    "a trace id generator created in process {made_in} was used in process {used_in}",
+    "A forked process used the generator of its parent. Both would mint the same ids.",
+    "create a generator with a separate node id in each process",
     Nature.USAGE,
 )
 INVALID_BOUNDS = Code(
     "InvalidBounds",
     "{problem}",
-    "A window or the range of an artifact is not a range of places in a stream, nor one of times.",
-    "give a start and an end of one kind, the start not behind the end",
+    "The range of a window or artifact must be either a range of stream positions or a range of times.",
+    "give a start and an end of the same kind, with the start first",
     Nature.USAGE,
 )
 ADDRESS_UNUSABLE = Code(
     "AddressUnusable",
-    "a collector cannot listen at {address}: {reason}",
-    "The address of a collector is not one, does not resolve, or is in use by another process.",
-    "name a host and a free port such as 127.0.0.1:9904",
+    "the collector cannot listen at {address}: {reason}",
+    "The address is malformed, does not resolve, or is in use.",
+    "use a host and a free port, such as 127.0.0.1:9904",
     Nature.USAGE,
 )
 REMOTE_NOT_ALLOWED = Code(
     "RemoteNotAllowed",
-    "other machines reach {address}",
-    "A collector was to listen at an address that is not of this machine alone. It takes what anybody sends: datagrams "
-    "name no sender that could be trusted.",
-    "use 127.0.0.1, or --allow-remote where the network keeps strangers out",
+    "{address} is reachable from other machines",
+    "The collector would listen beyond this machine. It accepts datagrams from anyone, and their senders cannot be "
+    "verified.",
+    "use 127.0.0.1, or --allow-remote on a trusted network",
     Nature.USAGE,
 )
 INVALID_STAGE = Code(
     "InvalidStage",
-    "a stage of a stream is named as STREAM=STAGE, two numbers, not {text}",
-    "A collector was told which stage publishes a stream, and it is not two numbers: that of a stream, of 32 bits, and "
-    "that of a stage, below 2^63.",
-    "write for example 7=3 for stream 7 of stage 3",
+    "expected STREAM=STAGE, two numbers, not {text}",
+    "The stage of a stream is given as two numbers: a 32-bit stream id and a stage id below 2^63.",
+    "write, for example, 7=3 for stream 7 of stage 3",
     Nature.USAGE,
 )
 TRACE_NOT_FOUND = Code(
     "TraceNotFound",
-    "nothing is known of trace {trace_id}",
-    "Lineage was asked for a trace id that no run and no frame, link or window in the state store has.",
-    "`clew trace RUN ROW --json` names the trace ids of rows; what processes sent is there once `clew collect` took it",
+    "unknown trace id {trace_id}",
+    "No run, frame, link or window in the state store has this trace id.",
+    "`clew trace RUN ROW --json` shows the trace ids of rows; ids from other processes appear once `clew collect` "
+    "has stored them",
     Nature.NOT_FOUND,
 )
 

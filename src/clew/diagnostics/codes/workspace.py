@@ -5,8 +5,8 @@ from clew.diagnostics.diagnostic import Code, Nature
 WORKSPACE_NOT_FOUND = Code(
     "WorkspaceNotFound",
     "no clew.yaml in {path} or above it",
-    "The command was not given inside a workspace.",
-    "run `clew init` to make a workspace, or change to the folder of one",
+    "The current folder is not part of a workspace.",
+    "run `clew init` to create a workspace, or change to one",
     Nature.NOT_FOUND,
 )
 UNREADABLE_FILE = Code(
@@ -17,50 +17,50 @@ UNREADABLE_FILE = Code(
 )
 FILE_TOO_LARGE = Code(
     "FileTooLarge",
-    "{path} has {size} bytes; a definition file may have {limit}",
-    "A definition file is so large that it is taken for a mistake.",
-    "keep data out of definition files: scenarios can name a CSV or Parquet file instead of inline rows",
+    "{path} has {size} bytes; the limit for a definition file is {limit}",
+    "A definition file is far larger than any definition should be.",
+    "keep data out of definition files: a scenario can refer to a CSV or Parquet file instead of listing its rows",
 )
 UNKNOWN_KEY = Code(
     "UnknownKey",
     'unknown key "{key}"{where}',
-    "A file has a key that its kind does not know.",
+    "This kind of file does not have this key.",
     "`clew schema` prints the keys of every file kind",
 )
 DUPLICATE_KEY = Code(
     "DuplicateKey",
-    'the key "{key}" stands twice; first in line {first_line}',
-    "One mapping has the same key more than once.",
+    'duplicate key "{key}"; first used in line {first_line}',
+    "A mapping contains the same key more than once.",
     "remove one of them",
 )
 MISSING_KEY = Code(
     "MissingKey",
     'the key "{key}" is missing{where}',
-    "A required key is absent.",
+    "A required key is missing.",
     "add it; `clew schema` prints the keys of every file kind",
 )
 INVALID_VALUE = Code(
     "InvalidValue",
     "{problem}",
-    "A value has the wrong type or lies outside what is allowed.",
+    "A value has the wrong type or is out of range.",
     "`clew schema` prints what each key takes",
 )
 DUPLICATE_ID = Code(
     "DuplicateId",
     'the {kind} "{id}" is already defined in {first}',
     "Two definitions of one kind have the same id or name.",
-    "give each its own",
+    "give each a unique id and name",
 )
 DUPLICATE_COLUMN = Code(
     "DuplicateColumn",
-    'the column "{column}" stands twice',
-    "Two columns of one table have the same name, upper and lower case taken as equal.",
+    'duplicate column "{column}"',
+    "Two columns of a table have the same name. Column names ignore case.",
     "rename one of them",
 )
 RESERVED_COLUMN = Code(
     "ReservedColumn",
-    '"{column}" is kept by Clew and cannot be {action}',
-    "A definition declares or assigns a system column that Clew itself maintains.",
+    '"{column}" is a system column and cannot be {action}',
+    "A definition declares or assigns a system column, which only Clew may set.",
     "choose a name that does not start with an underscore",
 )
 UNKNOWN_PROJECT = Code(
@@ -110,8 +110,8 @@ UNKNOWN_DATASOURCE = Code(
 UNKNOWN_PERIOD = Code(
     "UnknownPeriod",
     'no period "{name}"',
-    "A period identifier stands in no calendar of the workspace.",
-    "calendars/ defines the periods",
+    "No calendar of the workspace defines this period.",
+    "the files in calendars/ define the periods",
     Nature.NOT_FOUND,
 )
 UNKNOWN_FRAGMENT = Code(
@@ -123,8 +123,8 @@ UNKNOWN_FRAGMENT = Code(
 FRAGMENT_CYCLE = Code(
     "FragmentCycle",
     "the fragment uses itself: {path}",
-    "Fragments use each other in a circle.",
-    "break the circle",
+    "Fragments refer to each other in a cycle.",
+    "break the cycle",
 )
 UNKNOWN_ENVIRONMENT = Code(
     "UnknownEnvironment",
@@ -136,21 +136,21 @@ UNKNOWN_ENVIRONMENT = Code(
 WORKSPACE_EXISTS = Code(
     "WorkspaceExists",
     "{path} is not empty",
-    "`clew init` was asked to write into a folder that holds something already.",
-    "name a folder that does not exist yet, or an empty one",
+    "`clew init` only writes to an empty or new folder.",
+    "choose a new or empty folder",
     Nature.USAGE,
 )
 UNWRITABLE_FOLDER = Code(
     "UnwritableFolder",
     "cannot write to {path}: {reason}",
-    "`clew init` cannot create the folder that was asked for, or cannot write into it.",
-    "name a folder that you may write to",
+    "`clew init` cannot create the folder or write to it.",
+    "choose a folder that you can write to",
     Nature.USAGE,
 )
 UNKNOWN_KIND = Code(
     "UnknownKind",
     'no file kind "{name}"',
-    "`clew schema` was asked for a kind of file that does not exist.",
+    "`clew schema` does not know this kind of file.",
     "`clew schema` without an argument lists the kinds",
     Nature.NOT_FOUND,
 )
