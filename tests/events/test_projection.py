@@ -17,7 +17,7 @@ from clew.events import (
     SignalRejected,
     StepSkipped,
 )
-from clew.events.reducer import advance, detect_gap, incremental_project, project_run
+from clew.events.reducer import Head, advance, detect_gap, head_after, incremental_project, project_run
 from clew.events.snapshot import RunSnapshot, RunStatus, StepStatus
 from clew.runs.follower import RunFollower
 from tests.runs.runs_histories import FAILURE, History, artifact, eventful, queued, steps
@@ -156,6 +156,19 @@ def test_reading_from_the_last_continuation_agrees_on_all_that_matters(fates: li
         assert getattr(short, name) == getattr(full, name)
     assert {step.step_id for step in short.steps} <= {step.step_id for step in full.steps}
     assert all(position in short.cursor for position in range(at))
+
+
+@settings(max_examples=60, deadline=None)
+@given(fates=FATES, data=st.data())
+def test_the_head_and_the_snapshot_agree_after_every_event(fates: list[str], data: st.DataObject) -> None:
+    """The store keeps the head, readers get the snapshot; both follow the same table."""
+    history = eventful(fates, continue_after=data.draw(st.integers(1, len(fates))))
+    head, snapshot = Head(), RunSnapshot("run-1")
+    for new, known in zip(history.events, history.stored(), strict=True):
+        head, snapshot = head_after(head, [new]), incremental_project(snapshot, [known])
+        assert (head.status, head.started_at) == (snapshot.status, snapshot.started_at)
+        assert head.completed_at == snapshot.completed_at
+        assert (snapshot.completed_at is not None) == snapshot.status.is_terminal
 
 
 def test_the_projection_halts_at_a_gap_and_goes_on_when_it_closes() -> None:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from clew.events import EVENT_TYPES
 from clew.server.pages.rendering import FOLDER, STATIC
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import MONTH, Served
@@ -68,6 +69,16 @@ def test_every_kind_of_link_leads_somewhere(shared: Served) -> None:
 def test_the_page_of_a_run_is_the_document_of_the_command(shared: Served) -> None:
     client = shared.client("viewer")
     assert client.get(f"/runs/{shared.run_id}.json").json() == client.get(f"/api/v1/runs/{shared.run_id}").json()
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
+def test_the_fragment_of_a_run_is_what_its_page_shows_to_the_same_person(shared: Served, role: str) -> None:
+    client = shared.client(role)
+    page, fragment = (as_page(client, f"/runs/{shared.run_id}{rest}") for rest in ("", "/fragment"))
+    assert fragment.status_code == 200
+    assert fragment.headers["cache-control"] == "no-store"
+    assert fragment.text.startswith('<div id="run"')
+    assert fragment.text.strip() in page.text
 
 
 def test_a_viewer_sees_runs_and_is_offered_no_rows(shared: Served) -> None:
@@ -264,6 +275,16 @@ def test_templates_put_nothing_into_a_page_unescaped_and_ask_no_other_server() -
             assert not re.search(r"<script(?![^>]*src=)", text), file
         if file.suffix == ".js":
             assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), file
+
+
+def test_scripts_know_nothing_about_events_but_that_they_come() -> None:
+    """What an event means stands in one table, in `clew.events.meanings`; pages get what follows from it."""
+    scripts = list(STATIC.glob("*.js"))
+    assert scripts
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        assert [cls.NAME for cls in EVENT_TYPES if cls.NAME in text] == [], script
+        assert not re.search(r"event_type|event_data|emitted_at", text), script
 
 
 def test_a_broken_template_is_an_error_and_no_empty_page() -> None:

@@ -210,14 +210,18 @@ def test_an_operator_watches_pauses_resumes_and_retries(
         expect(page.locator('tr[data-step="9"]')).to_contain_text("34 changed")
 
         send(page, "Pause", "the bank is late")
+        focused = page.locator("#run").get_by_role("link", name="Lineage")
+        focused.focus()
         gate.opened.set()
         expect(page.locator("h1 .status")).to_have_text("paused")
+        expect(focused).to_be_focused()
         driving.join(60)
         page.locator("#history summary").click()
         expect(page.locator("#history")).to_contain_text("the bank is late")
 
         send(page, "Resume", "here it is")
         expect(page.locator("h1 .status")).to_have_text("running")
+        expect(page.locator("#history[open]")).to_be_visible()
         drive(served, run_id)
         expect(page.locator("h1 .status")).to_have_text("failed")
         failure = page.get_by_label("Why the run failed")
@@ -266,7 +270,7 @@ def test_a_page_that_misses_an_event_is_stale_until_it_has_caught_up(
             times=1,
         )
         visitor.open(f"/runs/{run_id}")
-        page.route(f"**/runs/{run_id}", hold, times=1)
+        page.route(f"**/runs/{run_id}/fragment", hold, times=1)
         expect(page.locator("#stale")).to_be_visible()
         expect(page.get_by_role("status").first).to_contain_text(f"event {seen + 1} is missing")
         gate.opened.set()
@@ -276,3 +280,20 @@ def test_a_page_that_misses_an_event_is_stale_until_it_has_caught_up(
         expect(page.locator("h1 .status")).to_have_text("completed")
         expect(page.locator("#stale")).to_be_hidden()
         assert visitor.complaints == []
+
+
+def test_a_page_whose_stream_is_refused_asks_again_and_shows_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enter: Enter
+) -> None:
+    folder = write_ledger(tmp_path / "ledger")
+    with serving(folder, monkeypatch, run_id="") as served:
+        run_id = served.starter.submit("gl-close", MONTH).run_id
+        visitor = enter(folder)
+        page = visitor.page
+        page.route("**/events/stream**", lambda route: route.fulfill(status=502), times=1)
+        visitor.open(f"/runs/{run_id}")
+        with page.expect_response(lambda answer: "/events/stream" in answer.url and answer.ok):
+            pass
+        drive(served, run_id)
+        expect(page.locator("h1 .status")).to_have_text("completed")
+        expect(page.locator("#live")).to_have_text("")

@@ -42,6 +42,7 @@ def test_bars_stand_where_steps_ran_and_a_running_one_reaches_until_now() -> Non
     assert (second.start, second.length) == (AXIS // 4, AXIS * 3 // 4)
     assert third is None
     assert [tick.text for tick in shown.ticks] == ["5 s", "10 s", "15 s", "20 s"]
+    assert [step.duration for step in shown.steps] == ["5.0 s", "15 s", ""]
 
 
 def test_a_step_says_what_it_did() -> None:

@@ -108,6 +108,17 @@ def test_a_gap_makes_a_poller_stale_until_it_closes(holed: Holed) -> None:
     assert (snapshot["stale"], snapshot["status"]) == (False, "COMPLETED")
 
 
+def test_the_page_of_a_run_says_which_event_is_missing(holed: Holed) -> None:
+    served, missing = holed.served, holed.reader.missing
+    client, path = served.client("viewer"), f"/runs/{served.run_id}/fragment"
+    missing.update({10, 11})
+    stale = client.get(path, headers={"Accept": "text/html"}).text
+    assert "STALE: event 10 is missing" in stale
+    assert 'id="stale">' in stale
+    missing.clear()
+    assert 'id="stale" hidden>' in client.get(path, headers={"Accept": "text/html"}).text
+
+
 def test_events_missing_at_the_end_are_a_gap_too(holed: Holed) -> None:
     served, last = holed.served, _last(holed.served)
     holed.reader.missing.add(last)

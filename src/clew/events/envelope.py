@@ -199,6 +199,11 @@ class StoredEvent:
         return self.raw.persisted_at
 
     @property
+    def engine_run_ref(self) -> Mapping[str, object] | None:
+        """How the engine calls the run."""
+        return self.raw.engine_run_ref
+
+    @property
     def caused_by_signal_id(self) -> str | None:
         """The signal that this is an effect of."""
         return self.raw.caused_by_signal_id

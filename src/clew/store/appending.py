@@ -12,6 +12,7 @@ from clew.diagnostics.codes.runs import RUN_NOT_FOUND, STORE_BROKEN_PROMISE, TOO
 from clew.events.chain import GENESIS, chain_hash
 from clew.events.codec import canonical_json, encode
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.events.meanings import meaning_of
 from clew.events.reducer import head_after
 from clew.events.snapshot import RunStatus
 from clew.runs.leases import PeriodBusy
@@ -179,7 +180,7 @@ def _move_head(
     last_hash: str | None,
 ) -> None:
     head = head_after(head_of(run), fresh)
-    signals = [raw.run_seq for raw in raws if raw.event_type == "SignalAccepted"]
+    signals = [raw.run_seq for event, raw in zip(fresh, raws, strict=True) if meaning_of(event).signal is not None]
     values = {
         **head_values(head),
         "last_seq": raws[-1].run_seq,

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.runs import UNFENCED_WRITE
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
-from clew.events.reducer import FREE_EVENT_TYPES
+from clew.events.meanings import meaning_of
 from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import LateWrite, OutOfDate
 from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
@@ -133,7 +133,7 @@ class SqlEventWriter:
 
 def _check_fenced(events: Sequence[NewEvent], token: int | None) -> None:
     for event in events:
-        if token is None and event.event_type not in FREE_EVENT_TYPES:
+        if token is None and meaning_of(event).needs_lease:
             raise EngineBug(UNFENCED_WRITE.anywhere(event_type=event.event_type))
 
 

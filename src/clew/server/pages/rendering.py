@@ -169,5 +169,9 @@ class Desk:
         frame = shell(visit, section, scripts=scripts, json_address=address)
         return HTMLResponse(self.templates.render(template, page=page(), shell=frame))
 
+    def fragment(self, template: str, page: object) -> Response:
+        """A part of a page, for a script that puts it in place of the one that is there."""
+        return HTMLResponse(self.templates.render(template, page=page))
+
 
 AtDesk = Annotated[Desk, Depends(Desk)]

@@ -200,6 +200,8 @@ class RunPage:
     retry_of: str | None
     rows_changed: int | None
     last_seq: int
+    missing_seq: int | None
+    """The event that is not there although later ones are, so that the run may be further than the page shows."""
     pending: tuple[str, ...]
     """Signals that were accepted and have not taken effect yet."""
     timeline: Timeline
@@ -248,6 +250,7 @@ def run_page(view: RunView, parts: Sequence[Part], events: Sequence[StoredEvent]
         retry_of=request.retry_of,
         rows_changed=rows_changed(snapshot),
         last_seq=snapshot.last_event_seq,
+        missing_seq=snapshot.last_event_seq + 1 if snapshot.last_event_seq < record.last_seq else None,
         pending=tuple(signal.signal for signal in snapshot.pending_signals),
         timeline=timeline(snapshot, around.now),
         buttons=signal_buttons(record, snapshot, around.may_send),

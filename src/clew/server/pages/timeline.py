@@ -44,8 +44,6 @@ class TimelineStep:
     duration: str
     bar: Bar | None
     attempt: int
-    started_ms: int | None
-    """When it started, for a script that lets a running bar grow."""
     rows_at: int | None
     """The step whose rows can be looked at; None for one that has not committed."""
 
@@ -64,8 +62,6 @@ class Timeline:
 
     steps: tuple[TimelineStep, ...]
     ticks: tuple[Tick, ...]
-    started_ms: int | None
-    span_ms: int
 
 
 def timeline(snapshot: RunSnapshot, now: datetime) -> Timeline:
@@ -77,8 +73,6 @@ def timeline(snapshot: RunSnapshot, now: datetime) -> Timeline:
     return Timeline(
         steps=tuple(_step(step, start, span, end) for step in snapshot.steps),
         ticks=_ticks(span),
-        started_ms=_ms(start) if snapshot.started_at else None,
-        span_ms=round(span.total_seconds() * 1000),
     )
 
 
@@ -95,7 +89,7 @@ def outcome_text(step: StepSnapshot) -> str:
 def _step(step: StepSnapshot, start: datetime, span: timedelta, now: datetime) -> TimelineStep:
     began = step.started_at
     ended = step.completed_at or (now if step.status is StepStatus.RUNNING else began)
-    took = step.completed_at - began if began and step.completed_at else None
+    took = ended - began if began and ended and step.status is not StepStatus.PENDING else None
     is_load = step.step_id == LOAD_STEP
     return TimelineStep(
         step_id=step.step_id,
@@ -107,7 +101,6 @@ def _step(step: StepSnapshot, start: datetime, span: timedelta, now: datetime) -
         duration=words.duration(took),
         bar=_bar(began, ended, start, span) if began and ended else None,
         attempt=step.logical_attempt_id,
-        started_ms=_ms(began) if began else None,
         rows_at=(0 if is_load else step.seq) if step.status is StepStatus.SUCCESS else None,
     )
 
@@ -134,7 +127,3 @@ def _tick_text(seconds: int) -> str:
     if seconds < 3600:
         return f"{seconds // 60} min" if seconds % 60 == 0 else f"{seconds // 60}:{seconds % 60:02}"
     return f"{seconds // 3600} h" if seconds % 3600 == 0 else f"{seconds // 3600}:{seconds % 3600 // 60:02} h"
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

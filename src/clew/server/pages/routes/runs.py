@@ -64,13 +64,26 @@ def runs(
 @router.get("/runs/{run}.json")
 def one_run(run: str, visit: RunVisit, desk: AtDesk) -> Response:
     """A run."""
+    view = visit.runs.view(run)
+    return desk.page(
+        visit,
+        "run.html",
+        section="Runs",
+        page=lambda: _run_page(visit, view),
+        document=view.to_json,
+        scripts=("run.js",),
+    )
+
+
+@router.get("/runs/{run}/fragment")
+def run_fragment(run: str, visit: RunVisit, desk: AtDesk) -> Response:
+    """What the page of a run shows now, without the frame around it: the page asks for it whenever an event comes."""
+    return desk.fragment("run_state.html", _run_page(visit, visit.runs.view(run)))
+
+
+def _run_page(visit: Visit, view: RunView) -> RunPage:
     reader = visit.runs
-    view = reader.view(run)
-
-    def page() -> RunPage:
-        return run_page(view, reader.parts(view.snapshot), reader.events(view.record.run_id), _around(visit, view))
-
-    return desk.page(visit, "run.html", section="Runs", page=page, document=view.to_json, scripts=("run.js",))
+    return run_page(view, reader.parts(view.snapshot), reader.events(view.record.run_id), _around(visit, view))
 
 
 def _projects(visit: Visit) -> list[str]:

@@ -2,7 +2,7 @@
 
 export async function fetchPage(address, signal) {
   const answer = await fetch(address, { headers: { Accept: "text/html" }, credentials: "same-origin", signal });
-  if (!answer.ok && answer.status >= 500) throw new Error(`${answer.status}`);
+  if (answer.status >= 500 || answer.status === 429) throw new Error(`${answer.status}`);
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
@@ -13,6 +13,30 @@ export function replacePart(id, page) {
   old.replaceWith(fresh);
   document.title = page.title;
   return true;
+}
+
+// A part of a page, from an address that answers with that part alone; null where the answer is something else, such as
+// the page for signing in.
+export async function fetchPart(id, address) {
+  return (await fetchPage(address)).getElementById(id);
+}
+
+const keyOf = (node) => node.id || `${node.dataset?.signal ?? ""}/${node.dataset?.step ?? ""}`;
+
+// Make an old node look like a fresh one, and touch only what differs: focus, scrolling, selection and folds stay.
+export function morph(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  const isSameThing = old.nodeName === fresh.nodeName && keyOf(old) === keyOf(fresh);
+  if (old.nodeType !== Node.ELEMENT_NODE || !isSameThing) { old.replaceWith(fresh); return; }
+  for (const name of old.getAttributeNames()) {
+    if (!fresh.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
+  after.forEach((child, index) => (before[index] ? morph(before[index], child) : old.append(child)));
+  before.slice(after.length).forEach((child) => child.remove());
 }
 
 export function copyLinks(root) {
