@@ -11,7 +11,7 @@ from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.engine.output.destinations import Destinations
 from clew.engine.output.publishing import OutputTarget
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 
 FILES: dict[str, Any] = {
     "clew.yaml": {"name": "w"},

@@ -6,7 +6,8 @@ from typing import Any
 
 from clew.lang.evaluation import evaluator
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import AppendStep, Assignment, OutputStep, Step
+from clew.plan.operations import AppendStep, OutputStep, Step
+from clew.plan.steps import Assignment
 from tests.plan.plan_interpreter import Cells, Interpretation
 from tests.trace.recorded_interpretation import Recorded
 

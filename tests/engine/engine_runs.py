@@ -21,7 +21,7 @@ from clew.engine.step_groups import EngineRun, StepCounts, StepResult
 from clew.engine.working import Storage
 from clew.plan import Plan
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.trace.reader import RunTrace
 from clew.trace.values import arrow_type

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from clew.diagnostics import UserError
 from clew.engine.narrow import Expressing
 from clew.engine.output.publishing import FilePublisher, OutputTarget
-from clew.plan.steps import Destination, OutputStep
+from clew.plan.operations import Destination, OutputStep
 from tests.engine.engine_runs import RUN_ID, TODAY
 
 EXPRESSING = Expressing(RUN_ID, "t", TODAY)

@@ -9,7 +9,7 @@ import pytest
 
 from clew.api.run_view import RunReader, RunView
 from clew.diagnostics import UserError
-from clew.plan.steps import UpdateStep
+from clew.plan.operations import UpdateStep
 from clew.storage.committed import committed_parts
 from tests.engine.engine_workspaces import DATA, SHOP, Shop, make_shop
 

@@ -14,7 +14,7 @@ from clew.explain.tree import Appended, Deleted, Explanation, Loaded, Recomputed
 from clew.explain.views import as_html, as_json, as_text
 from clew.explain.why_not import InOutput, LeftOut, why_not
 from clew.lang.evaluation import Row, evaluator
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 from clew.trace.reader import RunTrace
 from tests.explain.test_explain_sample import within
 from tests.trace.random_projects import PERIOD, compiled, interpreted, projects, tables

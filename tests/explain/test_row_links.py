@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clew.explain.explaining import explain
 from clew.explain.row_links import RowLinks
 from clew.explain.tree import Summarised
-from clew.plan.steps import AggregateStep, AppendStep, Step
+from clew.plan.operations import AggregateStep, AppendStep, Step
 from clew.storage.parts import IdBlock, Part
 from clew.trace.reader import RunTrace
 from clew.tracelink import Link, TraceIdGenerator

@@ -11,16 +11,8 @@ from clew.lang.typed import Value
 from clew.lang.types import Kind, Type
 from clew.plan import Plan
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import (
-    AggregateStep,
-    AppendStep,
-    Assignment,
-    DeleteStep,
-    OutputStep,
-    PlannedExpression,
-    Step,
-    UpdateStep,
-)
+from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+from clew.plan.steps import Assignment, PlannedExpression
 
 Cells = dict[str, Value]
 Data = Mapping[str, Sequence[Mapping[str, object]]]

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from clew.lang import text_of
 from clew.plan import Plan
 from clew.plan.lineage import SourceColumn
-from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, PlannedExpression, Step, UpdateStep
+from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+from clew.plan.steps import PlannedExpression
 
 
 def page_of(plan: Plan) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clew.plan.steps import AppendStep
+from clew.plan.operations import AppendStep
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]

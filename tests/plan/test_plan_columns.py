@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from clew.lang.typed import Convert
-from clew.plan.steps import UpdateStep
+from clew.plan.operations import UpdateStep
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]

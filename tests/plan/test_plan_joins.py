@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from clew.plan.steps import Join, UpdateStep
+from clew.plan.operations import UpdateStep
+from clew.plan.steps import Join
 from tests.plan.plan_workspaces import BASE, Checked
 
 Check = Callable[..., Checked]

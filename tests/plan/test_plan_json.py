@@ -13,7 +13,7 @@ from clew.definitions import Settings, WorkspaceDefinitions, load_workspace, pro
 from clew.diagnostics import UserError
 from clew.plan import Compilation, Plan, WorkspaceCompiler, compile_workspace, plan_from_json, plan_to_json
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+from clew.plan.operations import AppendStep, OutputStep, UpdateStep
 from tests.plan.plan_projects import Data, projects, right_projects, tables
 
 HERE = Path(__file__).parent

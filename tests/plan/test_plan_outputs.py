@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clew.plan.steps import Destination, OutputStep
+from clew.plan.operations import Destination, OutputStep
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]

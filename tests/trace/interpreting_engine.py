@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef, PlannedStep
 from clew.plan import Plan
-from clew.plan.conflicts import datasets_read
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.registry import DatasetFile, DatasetRegistry, DatasetVersion, Registration
 from clew.runs.request import RunRecord
@@ -91,10 +90,10 @@ class InterpretingExecutor:
         return writer
 
     def _managed(self) -> set[str]:
-        return {use.dataset_id for use in datasets_read(self.plan) if use.resolver_source == "managed"}
+        return {use.dataset_id for use in self.plan.datasets_read if use.resolver_source == "managed"}
 
     def _version(self, dataset: str) -> DatasetVersion:
-        wanted = next(use.pinned_version for use in datasets_read(self.plan) if use.dataset_id == dataset)
+        wanted = next(use.pinned_version for use in self.plan.datasets_read if use.dataset_id == dataset)
         return next(v for v in self.engine.registry.versions(dataset) if wanted in {None, v.version})
 
     def _as_pinned(self, part: Part, managed: Mapping[str, DatasetVersion]) -> Part:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from clew.lang.evaluation import evaluator
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import AppendStep, Step
+from clew.plan.operations import AppendStep, Step
 from tests.plan.plan_interpreter import Cells, Interpretation, _grouped
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from clew.lang.evaluation import Row, evaluator
-from clew.plan.steps import DeleteStep, OutputStep, UpdateStep
+from clew.plan.operations import DeleteStep, OutputStep, UpdateStep
 from clew.trace.reader import RunTrace
 from tests.trace.random_projects import compiled, interpreted, projects, tables
 from tests.trace.recorded_interpretation import Recorded

@@ -5,15 +5,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from clew.definitions import (
-    Append,
     LoadedWorkspace,
-    LocationDestination,
     Operation,
-    Output,
     Project,
     Resolver,
     Scenario,
-    Update,
     Use,
     WorkspaceDefinitions,
 )
@@ -106,20 +102,13 @@ class _Search:
     def follow_operations(self, entries: Iterable[Operation | Use]) -> None:
         """Take in what operations refer to."""
         for entry in entries:
-            match entry:
-                case Use():
-                    self.follow_fragment(entry.use.fragment)
-                case Update():
-                    for join in entry.arguments.joins:
-                        self.follow_dataset(join.dataset_id)
-                case Append():
-                    self.follow_dataset(entry.arguments.source.dataset_id)
-                case Output():
-                    destination = entry.arguments.destination
-                    if not isinstance(destination, LocationDestination):
-                        self.follow_datasource(destination.datasource_id)
-                case _:
-                    pass
+            if isinstance(entry, Use):
+                self.follow_fragment(entry.use.fragment)
+                continue
+            for dataset in entry.datasets:
+                self.follow_dataset(dataset.dataset_id)
+            if entry.datasource is not None:
+                self.follow_datasource(entry.datasource)
 
     def follow_fragment(self, name: str) -> None:
         """Take in a fragment; where there is none of this name, those that might be it."""
@@ -144,10 +133,7 @@ class _Search:
             self.files |= unread_files(self.loaded, "dataset") | unread_files(self.loaded, "project")
 
     def _registers(self, project: Project, name: str) -> bool:
-        return any(
-            isinstance(entry, Output) and entry.arguments.register_as_dataset == name
-            for entry in self._own_and_used(project.operations, frozenset())
-        )
+        return any(entry.registers == name for entry in self._own_and_used(project.operations, frozenset()))
 
     def _own_and_used(self, entries: Iterable[Operation | Use], within: frozenset[str]) -> Iterable[Operation]:
         for entry in entries:

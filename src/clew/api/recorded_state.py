@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from clew.definitions import Project, Status
 from clew.diagnostics import ClewError, Diagnostic
 from clew.plan import Plan
-from clew.plan.conflicts import datasets_read
-from clew.plan.steps import OutputStep
 from clew.runs.version_conflicts import broken_by, outdated_versions, remedy
 
 if TYPE_CHECKING:
@@ -59,8 +57,8 @@ def conflicts_of(workspace: "Workspace", projects: Iterable[tuple[Project, Plan]
 
 
 def _has_to_do_with_versions(plan: Plan) -> bool:
-    registers = any(isinstance(step, OutputStep) and step.registers is not None for step in plan.steps)
-    return registers or any(use.resolver_id is None for use in datasets_read(plan))
+    registers = any(step.registers is not None for step in plan.outputs)
+    return registers or any(use.resolver_id is None for use in plan.datasets_read)
 
 
 def _look(workspace: "Workspace") -> "Recorded | None":

@@ -30,10 +30,9 @@ from clew.events.bodies import RunCancelled, RunCompleted, RunFailed, RunResumed
 from clew.events.codec import iso
 from clew.events.envelope import StoredEvent
 from clew.plan import Plan
-from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import ColumnLineage, SourceColumn
-from clew.plan.plan import lineage_after, selection_of, state_after
-from clew.plan.steps import AppendStep, OutputStep, UpdateStep
+from clew.plan.operations import OutputStep
+from clew.plan.plan import lineage_after, state_after
 from clew.runs.request import RunRecord
 
 
@@ -53,11 +52,9 @@ def column_lineage(plan: Plan, step: OutputStep, namespace: str) -> facets.Colum
     written = set(step.columns)
     lineages = [lineage for lineage in lineage_after(plan, step.seq) if lineage.column in written]
     state = state_after(plan, step.seq)
-    selection = (
-        selection_of(state, step.selector)
-        if step.include_deleted
-        else (selection_of(state, step.selector) | state.deletions)
-    )
+    selection = state.selected_by(step.selector.tree if step.selector else None)
+    if not step.include_deleted:
+        selection |= state.deletions
     return facets.ColumnLineageDatasetFacet(
         fields={
             lineage.column: facets.Fields(_inputs(lineage, plan.input.dataset_id, namespace))
@@ -90,13 +87,13 @@ def inputs_of(plan: Plan, namespace: str) -> list[InputDataset]:
     """Everything that a run of the plan reads."""
     return [
         InputDataset(namespace, use.dataset_id, facets={"schema": _schema((c.name, str(c.type)) for c in use.columns)})
-        for use in {use.dataset_id: use for use in _uses(plan)}.values()
+        for use in {use.dataset_id: use for use in plan.datasets_read}.values()
     ]
 
 
 def outputs_of(plan: Plan, namespace: str) -> list[OutputDataset]:
     """Everything that a run of the plan writes, with the origin of each column."""
-    return [output_of(plan, step, namespace) for step in plan.steps if isinstance(step, OutputStep)]
+    return [output_of(plan, step, namespace) for step in plan.outputs]
 
 
 def output_of(plan: Plan, step: OutputStep, namespace: str) -> OutputDataset:
@@ -116,15 +113,6 @@ def name_of(step: OutputStep) -> str:
     place = step.destination
     parts = (place.datasource_id, place.table or place.path)
     return "/".join(part for part in parts if part) or f"step {step.seq}"
-
-
-def _uses(plan: Plan) -> Iterable[DatasetUse]:
-    yield plan.input
-    for step in plan.steps:
-        if isinstance(step, UpdateStep):
-            yield from (join.dataset for join in step.joins)
-        elif isinstance(step, AppendStep):
-            yield step.source
 
 
 def _schema(columns: Iterable[tuple[str, str]]) -> schema_dataset.SchemaDatasetFacet:
@@ -195,8 +183,8 @@ def _told(event: StoredEvent, plan: Plan | None, namespace: str) -> _Told | None
 
 def _written(step_id: str, done: StepCompleted, plan: Plan | None, namespace: str) -> OutputDataset | None:
     """What a step wrote, if it is an output: the dataset of the plan with what is known now that it is there."""
-    steps = [step for step in plan.steps if str(step.seq) == step_id] if plan else []
-    if plan is None or not steps or not isinstance(steps[0], OutputStep):
+    steps = [step for step in plan.outputs if str(step.seq) == step_id] if plan else []
+    if plan is None or not steps:
         return None
     output = output_of(plan, steps[0], namespace)
     facets = output.facets if output.facets is not None else {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from clew.definitions.dataset import DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.nodes import Entry, ListNode, MapNode, Node, ScalarNode
-from clew.definitions.operations import OPERATION, Delete, Operation, Use
+from clew.definitions.operations import OPERATION, Operation, OperationBase, Use
 from clew.definitions.project import Fragment, Project
 from clew.definitions.shapes import EXPRESSION, Shape
 from clew.definitions.shapes.located import DeclaredKey
@@ -74,7 +74,7 @@ def _operation(item: Node) -> Operation | Use | None:
 def _can_stay(name: str, value: Node) -> bool:
     if name in {"type", "arguments"}:
         return True
-    common = Delete.keys.get(name)
+    common = OperationBase.keys.get(name)
     return common is not None and _is_readable(common.key.shape, value)
 
 

@@ -30,10 +30,10 @@ from clew.lang.evaluation import Row, evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Convert, Expression, Value, columns_of
 from clew.plan.datasets import DatasetUse
-from clew.plan.names import names_of_dataset
+from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
-from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, OutputStep, Step, UpdateStep
+from clew.plan.steps import Assignment
 from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE
 from clew.storage.row_identity import RowIds
 
@@ -237,7 +237,7 @@ def _telling(suspect: _Suspect, plan: Plan) -> tuple[str, ...]:
 
 def _name_columns(plan: Plan) -> tuple[str, ...]:
     """What rows are called by."""
-    return next(iter(names_of_dataset(plan.input)), ())
+    return next(iter(plan.input.names), ())
 
 
 def _physical(table: str, name: str, suspect: _Suspect, expressing: Expressing) -> str:

@@ -16,7 +16,8 @@ from clew.engine.sql import quoted, spark_type, sql_of, text_literal
 from clew.engine.working import Storage
 from clew.lang.typed import Expression
 from clew.plan.columns import Column
-from clew.plan.steps import AggregateStep, AppendStep, Assignment, OutputStep
+from clew.plan.operations import AggregateStep, AppendStep, OutputStep
+from clew.plan.steps import Assignment
 from clew.storage.parts import ORDINAL, PARENTS, SOURCE_FILE, SOURCE_LINE, TRACE_ID, group_key_column
 
 _GROUP_SIZE = "__group_size"

@@ -6,7 +6,7 @@ from clew.diagnostics import ClewError
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group
 from clew.engine.working import StepsBehind, rebuild
-from clew.plan.steps import Step
+from clew.plan.operations import Step
 from clew.storage.parts import Part
 
 

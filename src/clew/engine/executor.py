@@ -29,8 +29,8 @@ from clew.engine.working import StepsBehind, Storage, rebuild
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import ArtifactRef, PlannedStep, artifact_of_file
 from clew.plan.datasets import DatasetUse
+from clew.plan.operations import AppendStep, Step, UpdateStep
 from clew.plan.plan import Plan
-from clew.plan.steps import AppendStep, Step, UpdateStep
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.storage.parts import PART_FILE, SOURCE_FILE, SOURCE_LINE, Part, part_from_json

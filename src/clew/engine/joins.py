@@ -18,7 +18,8 @@ from clew.engine.sql import quoted
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Value, columns_of
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import Join, UpdateStep
+from clew.plan.operations import UpdateStep
+from clew.plan.steps import Join
 from clew.storage.parts import ORDINAL, Part
 from clew.storage.row_identity import RowIds
 from clew.trace.run_parts import periods_of

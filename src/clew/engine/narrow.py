@@ -17,7 +17,8 @@ from clew.engine.names import joined_column, new_column, selected_column, with_s
 from clew.engine.sql import quoted, spark_type, sql_of
 from clew.lang.typed import ColumnValue, Expression, columns_of
 from clew.lang.types import BOOLEAN
-from clew.plan.steps import DeleteStep, Join, PlannedExpression, UpdateStep
+from clew.plan.operations import DeleteStep, UpdateStep
+from clew.plan.steps import Join, PlannedExpression
 from clew.storage.parts import DELETED_MASK, MASK_BITS, ORDINAL, TracedStep, after_column, mask_column, mask_words
 
 NarrowStep = UpdateStep | DeleteStep

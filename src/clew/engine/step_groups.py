@@ -27,8 +27,8 @@ from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
 from clew.engine.working import StepsBehind, Storage, Working, created_rows, joined_for, rebuild
+from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.plan.plan import Plan
-from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
 from clew.trace.run_parts import periods_of
 

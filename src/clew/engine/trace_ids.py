@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clew.engine.names import with_sql
 from clew.engine.parts import read_part
+from clew.plan.operations import AggregateStep, AppendStep
 from clew.plan.plan import Plan
-from clew.plan.steps import AggregateStep, AppendStep
 from clew.storage.parts import CARRIED, ORDINAL, TRACE_ID, IdBlock, Part, PartFile, PartLineage
 from clew.storage.row_identity import ROW_INDEX_BITS, RowIds, ordinal_of
 from clew.tracelink import PublishedBlock, TraceIdBlock

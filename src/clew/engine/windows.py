@@ -18,7 +18,7 @@ from clew.engine.sql import quoted, spark_type
 from clew.engine.step_groups import EngineRun
 from clew.engine.trace_ids import read_traced
 from clew.engine.working import StepsBehind, rebuild
-from clew.plan.steps import AggregateStep, AppendStep
+from clew.plan.operations import AggregateStep, AppendStep
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part
 from clew.storage.row_identity import ordinal_of

@@ -17,8 +17,8 @@ from clew.engine.sql import quoted, spark_type, text_literal
 from clew.engine.trace_ids import read_traced
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
+from clew.plan.operations import DeleteStep, Step, UpdateStep
 from clew.plan.plan import Plan
-from clew.plan.steps import DeleteStep, Step, UpdateStep
 from clew.storage.parts import ORDINAL, TRACE_ID, Part
 
 

@@ -13,7 +13,8 @@ from clew.lang.evaluation import Row, evaluator
 from clew.lang.text_form import text_of
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, columns_of
 from clew.lang.types import BOOLEAN
-from clew.plan.steps import DeleteStep, PlannedExpression
+from clew.plan.operations import Step
+from clew.plan.steps import PlannedExpression
 
 
 def all_of(conditions: Iterable[Expression | None]) -> Expression | None:
@@ -67,7 +68,7 @@ def decisions(condition: Expression, row: Row) -> tuple[Decision, ...]:
     return (Decision(text_of(inner), value, values),)
 
 
-def deleted_by(step: DeleteStep, seen: Row) -> Deleted:
+def deleted_by(step: Step, seen: Row) -> Deleted:
     """Why a step deleted a row that it saw."""
     if step.selector is None:
         return Deleted(StepRef.of(step), None, None, ())

@@ -17,7 +17,6 @@ from clew.explain.tree import (
     Appended,
     Cause,
     Contributor,
-    Deleted,
     Explanation,
     Input,
     Loaded,
@@ -30,7 +29,17 @@ from clew.explain.tree import (
 )
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, walk
-from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, PlannedExpression, Step, UpdateStep
+from clew.plan.operations import (
+    AggregateStep,
+    AppendStep,
+    ChangingStep,
+    CreatingStep,
+    DeleteStep,
+    OutputStep,
+    Step,
+    UpdateStep,
+)
+from clew.plan.steps import PlannedExpression
 from clew.trace.reader import RunTrace
 from clew.trace.records import RowValues, TraceEntry
 
@@ -152,15 +161,15 @@ class _Explainer:
             case UpdateStep():
                 return self._updated(row_id, column, step, entries, entry.full_state[column], depth)
             case DeleteStep():
-                return self._deleted(row_id, step, entries)
+                return deleted_by(step, self._see(row_id, self._state_before(step, entries)))
             case AggregateStep():
-                return self._summarised(row_id, column, step, step.aggregations, entry, depth)
-            case AppendStep() if step.group_by is not None:
-                return self._summarised(row_id, column, step, step.columns, entry, depth)
+                return self._summarised(row_id, column, step, entry, depth)
             case AppendStep():
-                return self._appended(column, step, entry, depth)
-            case _:
-                raise AssertionError(step)
+                if step.group_by is None:
+                    return self._appended(column, step, entry, depth)
+                return self._summarised(row_id, column, step, entry, depth)
+            case OutputStep():
+                raise AssertionError(step)  # an output leaves rows as they are
 
     # Causes
 
@@ -189,14 +198,14 @@ class _Explainer:
         self,
         row_id: str,
         column: str,
-        step: UpdateStep,
+        step: ChangingStep,
         entries: tuple[TraceEntry, ...],
         stored: Value,
         depth: int,
     ) -> Updated:
-        assignment = next(each for each in step.assignments if each.column == column)
+        assignment = next(each for each in step.assigned if each.column == column)
         before = self._state_before(step, entries)
-        seen, joins = joined(self.trace, step, self._see(row_id, before))
+        seen, joins = joined(self.trace, step.lookups, self._see(row_id, before))
         tree = assignment.value.tree
         inputs = list[Input]()
         for table, name in _in_order(tree):
@@ -223,33 +232,21 @@ class _Explainer:
         gone = next((entry.operation_seq for entry in entries if entry.change_type == "deleted"), at + 1)
         done = {step.seq for _, step in self.trace.run.traced(changed, min(at, gone))}
         for step in reversed(self.trace.plan.steps):
-            if not isinstance(step, UpdateStep) or step.seq not in done:
+            if not isinstance(step, ChangingStep) or step.seq not in done:
                 continue
-            if any(each.column == column for each in step.assignments) and self._selects(step, row_id, entries):
+            if any(each.column == column for each in step.assigned) and self._selects(step, row_id, entries):
                 return self._updated(row_id, column, step, entries, None, depth)
         return None
 
-    def _selects(self, step: UpdateStep, row_id: str, entries: tuple[TraceEntry, ...]) -> bool:
+    def _selects(self, step: ChangingStep, row_id: str, entries: tuple[TraceEntry, ...]) -> bool:
         if step.selector is None:
             return True
-        seen, _ = joined(self.trace, step, self._see(row_id, self._state_before(step, entries)))
+        seen, _ = joined(self.trace, step.lookups, self._see(row_id, self._state_before(step, entries)))
         return evaluator(step.selector.tree)(seen) is True
 
-    def _deleted(self, row_id: str, step: DeleteStep, entries: tuple[TraceEntry, ...]) -> Deleted:
-        before = self._state_before(step, entries)
-        return deleted_by(step, self._see(row_id, before))
-
-    def _summarised(
-        self,
-        row_id: str,
-        column: str,
-        step: AggregateStep | AppendStep,
-        aggregations: tuple[Assignment, ...],
-        entry: TraceEntry,
-        depth: int,
-    ) -> Cause:
-        planned = next((each.value for each in aggregations if each.column == column), None)
-        if planned is None and column in (step.group_by or ()):
+    def _summarised(self, row_id: str, column: str, step: CreatingStep, entry: TraceEntry, depth: int) -> Cause:
+        planned = next((each.value for each in step.filled if each.column == column), None)
+        if planned is None and column in (step.keys or ()):
             type_ = dict(self.trace.run.columns(step.seq))[column]
             planned = PlannedExpression(column, ColumnValue(self.trace.plan.input.table, column, type_))
         if planned is None:
@@ -264,7 +261,7 @@ class _Explainer:
         return Summarised(
             step=StepRef.of(step),
             expression=planned.text,
-            of=self.trace.plan.input.table if isinstance(step, AggregateStep) else step.source.name,
+            of=self.trace.plan.input.table if step.made_from is None else step.made_from.name,
             group={key.name: value for key, value in keys.items()},
             parents=Parents(group.count, contributors),
             recomputed=group.recomputed,

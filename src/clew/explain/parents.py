@@ -12,8 +12,10 @@ from clew.explain.tree import Recomputed
 from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Expression, Value, columns_of, walk
-from clew.plan.names import name_of, names_of_dataset
-from clew.plan.steps import AggregateStep, AppendStep
+from clew.plan.datasets import DatasetUse
+from clew.plan.names import name_of
+from clew.plan.operations import CreatingStep
+from clew.plan.steps import PlannedExpression
 from clew.trace.reader import RunTrace
 from clew.trace.records import RowValues, Source
 from clew.trace.run_parts import GroupKey
@@ -76,17 +78,17 @@ def keys_of_group(trace: RunTrace, row_id: str, state: RowValues) -> Keys:
     return {key: cells[key.column] for key in keys}
 
 
-def parents_of(trace: RunTrace, step: AggregateStep | AppendStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
+def parents_of(trace: RunTrace, step: CreatingStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
     """The rows behind a summary row, with the columns that an expression needs."""
-    if isinstance(step, AggregateStep):
+    if step.made_from is None:
         return _working_parents(trace, step, keys, needed)
-    return _source_parents(trace, step, keys)
+    return _source_parents(trace, step.made_from, step.condition, keys)
 
 
-def _working_parents(trace: RunTrace, step: AggregateStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
+def _working_parents(trace: RunTrace, step: CreatingStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
     table, before = trace.plan.input.table, trace.run.before(step.seq)
     types = dict(trace.run.columns(before))
-    condition = all_of([*_in_group(keys), is_not_deleted(table), step.selector.tree if step.selector else None])
+    condition = all_of([*_in_group(keys), is_not_deleted(table), step.condition.tree if step.condition else None])
     named_by = trace.names.columns(before)
     columns = sorted({column for _, column in columns_of(needed) if column in types} | set(named_by))
     for ordinal, cells in trace.working(before).matching(condition, columns, trace.see):
@@ -94,10 +96,11 @@ def _working_parents(trace: RunTrace, step: AggregateStep, keys: Keys, needed: E
         yield Parent(ordinal, label or trace.row_ids.row_id(ordinal), trace.see(ordinal, cells))
 
 
-def _source_parents(trace: RunTrace, step: AppendStep, keys: Keys) -> Iterator[Parent]:
-    source = step.source
-    condition = all_of([*_in_group(keys), step.source_selector.tree if step.source_selector else None])
-    names = names_of_dataset(source)
+def _source_parents(
+    trace: RunTrace, source: DatasetUse, chosen: PlannedExpression | None, keys: Keys
+) -> Iterator[Parent]:
+    condition = all_of([*_in_group(keys), chosen.tree if chosen else None])
+    names = source.names
     for row in dataset_rows(trace, source, condition, source.table):
         label = name_of(row.cells, names) or f"row {row.ordinal}"
         yield Parent(None, label, Row({source.table: row.cells}, trace.today), row)

@@ -4,7 +4,7 @@ The way from a registered dataset to the run that registered it.
 The rows of other datasets that an update saw through its joins.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -15,8 +15,8 @@ from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row
 from clew.lang.typed import Expression, Value
 from clew.plan.datasets import DatasetUse
-from clew.plan.names import name_of, names_of_dataset
-from clew.plan.steps import Join, UpdateStep
+from clew.plan.names import name_of
+from clew.plan.steps import Join
 from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.storage.row_identity import place_of
 from clew.trace.history import source_of
@@ -153,10 +153,10 @@ class PinnedMatch:
     """None where nothing matched."""
 
 
-def joined(trace: RunTrace, step: UpdateStep, seen: Row) -> tuple[Row, dict[str, PinnedMatch]]:
-    """What the expressions of an update saw, and what its joins found, by alias."""
+def joined(trace: RunTrace, joins: Iterable[Join], seen: Row) -> tuple[Row, dict[str, PinnedMatch]]:
+    """What the expressions of a step with joins saw, and what its joins found, by alias."""
     matches = dict[str, PinnedMatch]()
-    for join in step.joins:
+    for join in joins:
         condition = with_values(join.on.tree, join.alias, seen)
         found = list(dataset_rows(trace, join.dataset, condition, join.alias, limit=_ENOUGH_TO_TELL))
         empty: Mapping[str, Value] = dict.fromkeys(column.name for column in join.dataset.columns)
@@ -169,7 +169,7 @@ def _told(join: Join, found: list[DatasetRow]) -> JoinedRow:
     name = join.dataset.name
     if not found:
         return JoinedRow(join.alias, name, join.on.text, None, matches=0)
-    label = name_of(found[0].cells, names_of_dataset(join.dataset)) or None
+    label = name_of(found[0].cells, join.dataset.names) or None
     since = found[0].cells.get("_period_from")
     if label is not None and since is not None:
         label += f" from {to_text(since)}"

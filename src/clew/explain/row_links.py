@@ -11,7 +11,7 @@ from typing import Protocol
 from clew.explain.conditions import all_of, equals, is_not_deleted
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of
-from clew.plan.steps import AggregateStep, AppendStep
+from clew.plan.operations import CreatingStep
 from clew.storage.parts import LINEAGE, TRACE_ID, Part
 from clew.trace.reader import RunTrace
 from clew.trace.row_sets import Cells, RowSet
@@ -27,7 +27,6 @@ _LOOKUP_IN_ROWS = 20_000
 
 KeyValues = tuple[object, ...]
 Values = tuple[Value, ...]
-SummaryStep = AggregateStep | AppendStep
 
 
 class ExpandedLinks(Protocol):
@@ -84,15 +83,15 @@ class RowLinks:
             else:
                 yield from self._derived_children(step, part, trace_ids)
 
-    def _summaries(self) -> Iterator[tuple[SummaryStep, Part]]:
+    def _summaries(self) -> Iterator[tuple[CreatingStep, Part]]:
         for part in self.trace.run.created:
             step = self.trace.run.step(part.seq)
-            if isinstance(step, AggregateStep) or (isinstance(step, AppendStep) and step.group_by is not None):
+            if isinstance(step, CreatingStep) and step.keys is not None:
                 yield step, part
 
     # Links that nobody wrote
 
-    def _derived_parents(self, step: SummaryStep, part: Part, rows: Sequence[tuple[int, int]]) -> Iterator[Link]:
+    def _derived_parents(self, step: CreatingStep, part: Part, rows: Sequence[tuple[int, int]]) -> Iterator[Link]:
         """The rows of a group are looked up by its keys, or all rows are looked at once where that takes less."""
         ids = {ordinal: trace_id for trace_id, ordinal in rows}
         group = _Group.of(self.trace, step, part)
@@ -109,7 +108,7 @@ class RowLinks:
         parents = group.ids_of({ordinal for _, ordinal in members})
         yield from sorted({(child, parents[ordinal]) for child, ordinal in members if ordinal in parents})
 
-    def _derived_children(self, step: SummaryStep, part: Part, trace_ids: Collection[int]) -> Iterator[Link]:
+    def _derived_children(self, step: CreatingStep, part: Part, trace_ids: Collection[int]) -> Iterator[Link]:
         group = _Group.of(self.trace, step, part)
         rows = dict[int, int]()
         for source in group.parts:
@@ -125,7 +124,7 @@ class RowLinks:
         summaries = self._by_key(step, part, dict.fromkeys(values for values, _ in members))
         yield from sorted({(summaries[_key(values)], row) for values, row in members if _key(values) in summaries})
 
-    def _by_key(self, step: SummaryStep, part: Part, wanted: Collection[Values]) -> dict[KeyValues, int]:
+    def _by_key(self, step: CreatingStep, part: Part, wanted: Collection[Values]) -> dict[KeyValues, int]:
         """The trace ids of a step's summary rows, by their keys: of those with a few keys, or of all."""
         if len(wanted) > _FEW_KEYS and step.seq not in self._keys:
             self._keys[step.seq] = self._summaries_with(part, None)
@@ -162,19 +161,20 @@ class _Group:
     filters: tuple[Expression | None, ...]
 
     @classmethod
-    def of(cls, trace: RunTrace, step: SummaryStep, part: Part) -> "_Group":
+    def of(cls, trace: RunTrace, step: CreatingStep, part: Part) -> "_Group":
         keys = trace.group_keys(part)
-        if isinstance(step, AggregateStep):
-            return cls._of_working(trace, step, keys)
-        source = step.source
-        filters = (step.source_selector.tree if step.source_selector else None,)
+        chosen = step.condition.tree if step.condition else None
+        source = step.made_from
+        if source is None:
+            return cls._of_working(trace, step.seq, chosen, keys)
+        filters = (chosen,)
         return cls(trace, trace.pinned(source), (trace.run.pinned(source),), source.table, keys, filters)
 
     @classmethod
-    def _of_working(cls, trace: RunTrace, step: AggregateStep, keys: tuple[GroupKey, ...]) -> "_Group":
-        table, before = trace.plan.input.table, trace.run.before(step.seq)
-        parts = (trace.run.loaded, *(part for part in trace.run.created if part.seq < step.seq))
-        filters = (is_not_deleted(table), step.selector.tree if step.selector else None)
+    def _of_working(cls, trace: RunTrace, seq: int, chosen: Expression | None, keys: tuple[GroupKey, ...]) -> "_Group":
+        table, before = trace.plan.input.table, trace.run.before(seq)
+        parts = (trace.run.loaded, *(part for part in trace.run.created if part.seq < seq))
+        filters = (is_not_deleted(table), chosen)
         return cls(trace, trace.working(before), parts, table, keys, filters)
 
     @property

@@ -14,7 +14,6 @@ from typing import Protocol
 from clew.diagnostics import UserError
 from clew.explain.other_runs import OpenedTraces
 from clew.explain.row_links import RowLinks
-from clew.plan.steps import AppendStep
 from clew.runs.environment import RunEnvironment
 from clew.runs.stores import RunState
 from clew.storage.parts import CARRIED, PART_FILE, SOURCE_FILE, SOURCE_LINE, Part, part_from_json
@@ -181,8 +180,8 @@ class RunLineage:
 
 def _row_parts(trace: RunTrace) -> list[Part]:
     """The parts whose rows have trace ids: what was loaded, what appends took rows from, and what steps created."""
-    sources = {step.source.key: step.source for step in trace.plan.steps if isinstance(step, AppendStep)}
-    inputs = [trace.run.loaded, *(trace.run.pinned(use) for use in sources.values())]
+    sources = {use.key: use for use in trace.plan.datasets_becoming_rows}
+    inputs = [trace.run.pinned(use) for use in sources.values()]
     return [*{part.name: part for part in inputs}.values(), *trace.run.created]
 
 
@@ -217,7 +216,6 @@ def _places(trace: RunTrace, part: Part, ids: Collection[int]) -> Iterator[Trace
 
 def _sources(trace: RunTrace, part: Part, ordinals: list[int]) -> dict[int, Source]:
     """Where loaded rows stood. Rows that did not count for the run are left out."""
-    uses = (trace.plan.input, *(step.source for step in trace.plan.steps if isinstance(step, AppendStep)))
-    use = next(use for use in uses if trace.run.pinned(use).name == part.name)
+    use = next(use for use in trace.plan.datasets_becoming_rows if trace.run.pinned(use).name == part.name)
     cells = trace.pinned(use).values(ordinals, [SOURCE_FILE, SOURCE_LINE])
     return {ordinal: source_of(part, row[SOURCE_FILE], row[SOURCE_LINE]) for ordinal, row in cells}

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 from clew.lang.typed import Value
-from clew.plan.steps import Step
+from clew.plan.operations import Step
 from clew.trace.records import Source
 from clew.trace.results import data_frame
 

@@ -28,7 +28,7 @@ from clew.lang.types import Type
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.local_files import SourceFile, local_files, local_folder
-from clew.plan.names import name_of, names_of_dataset
+from clew.plan.names import name_of
 from clew.plan.resolution import ResolvedSource, resolve, rules_passed_over
 from clew.plan.row_periods import is_seen
 from clew.trace.records import Source as RowSource
@@ -238,7 +238,7 @@ class UnreadFiles:
         period = cells.get(PERIOD_COLUMN)
         return Elsewhere(
             period=None if period is None else str(period),
-            label=name_of(cells, names_of_dataset(self.use)),
+            label=name_of(cells, self.use.names),
             source=RowSource(self.use.dataset_id, file=file.shown, line=row.line),
             reason=place.reason or self._not_taken(cells),
         )

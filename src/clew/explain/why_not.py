@@ -12,8 +12,8 @@ from clew.explain.tree import Decision, Deleted, StepRef
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import columns_of
 from clew.plan.columns import SYSTEM_COLUMNS
-from clew.plan.names import name_of, names_of_dataset
-from clew.plan.steps import DeleteStep, OutputStep
+from clew.plan.names import name_of
+from clew.plan.operations import OutputStep
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
@@ -208,12 +208,12 @@ def _other_periods(trace: RunTrace, where: str) -> Iterator[Elsewhere]:
     for _, cells in found:
         period = cells.get("_period")
         source = source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE])
-        yield Elsewhere(None if period is None else str(period), name_of(cells, names_of_dataset(use)), source)
+        yield Elsewhere(None if period is None else str(period), name_of(cells, use.names), source)
 
 
 def output_step(trace: RunTrace, seq: int | None) -> OutputStep:
     """An output of the plan, the last one where none is given."""
-    outputs = [step for step in trace.plan.steps if isinstance(step, OutputStep)]
+    outputs = trace.plan.outputs
     if seq is None:
         if not outputs:
             raise UserError(NOT_AN_OUTPUT.anywhere(problem="the plan writes no output"))
@@ -257,7 +257,6 @@ def _verdict(trace: RunTrace, row_id: str, entries: list[TraceEntry], output: Ou
 def _deletion(trace: RunTrace, row_id: str, entries: list[TraceEntry]) -> Deleted:
     index = next(index for index, entry in enumerate(entries) if entry.change_type == "deleted")
     step = trace.run.step(entries[index].operation_seq)
-    assert isinstance(step, DeleteStep)  # noqa: S101 - no other step deletes
     before = [name for name, _ in trace.run.columns(trace.run.before(step.seq))]
     state = {name: entries[index - 1].full_state.get(name) for name in before}
     return deleted_by(step, _seen(trace, row_id, state))

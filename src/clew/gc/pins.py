@@ -1,7 +1,7 @@
 """Which versions of datasets projects ask for by number, and which ones runs have read."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from clew.captures.queue import CaptureState
@@ -9,8 +9,6 @@ from clew.definitions import LoadedWorkspace
 from clew.diagnostics import UserError
 from clew.explain.run_lineage import TracedState
 from clew.plan import Plan, plan_from_json
-from clew.plan.datasets import DatasetUse
-from clew.plan.steps import AppendStep, UpdateStep
 from clew.runs.registry import DatasetVersion
 from clew.runs.stores import RunState
 from clew.storage.parts import Part
@@ -57,7 +55,7 @@ def pinned_versions(workspace: PlannedProjects, state: RunState, versions: Itera
 
 def pins_of(plan: Plan) -> set[VersionKey]:
     """The versions that a plan asks for by number."""
-    return {(use.dataset_id, use.pinned_version) for use in _uses(plan) if use.pinned_version is not None}
+    return {(use.dataset_id, use.pinned_version) for use in plan.datasets_read if use.pinned_version is not None}
 
 
 def versions_read(parts: Iterable[Part]) -> set[VersionKey]:
@@ -69,12 +67,3 @@ def versions_read(parts: Iterable[Part]) -> set[VersionKey]:
         if part.kind == "input" and isinstance(dataset, str) and isinstance(version, int):
             found.add((dataset, version))
     return found
-
-
-def _uses(plan: Plan) -> Iterator[DatasetUse]:
-    yield plan.input
-    for step in plan.steps:
-        if isinstance(step, UpdateStep):
-            yield from (join.dataset for join in step.joins)
-        elif isinstance(step, AppendStep):
-            yield step.source

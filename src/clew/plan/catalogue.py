@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clew.definitions import Append, Dataset, DatasetRef, Output, Project, Status, TableDefinition, Update
+from clew.definitions import Dataset, DatasetRef, Project, Status, TableDefinition
 from clew.diagnostics import Diagnostic, Span, did_you_mean
 from clew.diagnostics.codes.workspace import DATASET_INACTIVE, UNKNOWN_DATASET, UNKNOWN_RESOLVER
 from clew.lang.conversion import assignable
@@ -19,7 +19,6 @@ from clew.plan.names import names_of_registered
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
 from clew.plan.problems import Problems
-from clew.plan.steps import OutputStep
 
 
 class Unknowable:
@@ -140,9 +139,8 @@ def registrations(expansions: Iterable[tuple[Project, ExpandedProject]]) -> dict
     found = dict[str, list[RegisteringOutput]]()
     for project, expansion in expansions:
         for placed in expansion.operations:
-            if isinstance(placed.operation, Output) and placed.operation.arguments.register_as_dataset:
-                name = placed.operation.arguments.register_as_dataset
-                found.setdefault(name, []).append(RegisteringOutput(project, placed))
+            if placed.operation.registers:
+                found.setdefault(placed.operation.registers, []).append(RegisteringOutput(project, placed))
     return found
 
 
@@ -150,13 +148,7 @@ def datasets_named_by(project: Project, expansion: ExpandedProject) -> Iterator[
     """The ids or names of all datasets that a project takes rows from."""
     yield project.input_dataset.dataset_id
     for placed in expansion.operations:
-        match placed.operation:
-            case Update(arguments=arguments):
-                yield from (join.dataset_id for join in arguments.joins)
-            case Append(arguments=arguments):
-                yield arguments.source.dataset_id
-            case _:
-                pass
+        yield from (dataset.dataset_id for dataset in placed.operation.datasets)
 
 
 def registered_use(plan: Plan, name: str) -> DatasetUse:
@@ -165,7 +157,8 @@ def registered_use(plan: Plan, name: str) -> DatasetUse:
     It keeps the table name of the project that makes it. Its rows carry their period if `_period` is written,
     and the names that people know them by.
     """
-    step, columns = _written(plan, name)
+    step = plan.registering(name)
+    columns = _written(plan, step.seq, step.columns)
     privacy = privacy_by_column(plan)
     has_period = "_period" in step.columns
     period = (DatasetColumn("_period", STRING, nullable=False),) if has_period else ()
@@ -178,13 +171,14 @@ def registered_use(plan: Plan, name: str) -> DatasetUse:
             *(DatasetColumn(column.name, column.type, privacy=privacy.get(column.name)) for column in columns),
             *period,
         ),
-        row_names=names_of_registered(plan, step),
+        row_names=names_of_registered(plan.input, [each for each in plan.steps if each.seq < step.seq], step.columns),
     )
 
 
 def registration_mismatches(plan: Plan, name: str, declared: Dataset) -> Iterator[str]:
     """In what a registered output differs from the dataset that a file defines under the same name."""
-    step, columns = _written(plan, name)
+    step = plan.registering(name)
+    columns = _written(plan, step.seq, step.columns)
     written = {column.name: column.type for column in columns}
     for column in declared.main_table.all_columns:
         if column.name.startswith("_"):
@@ -196,7 +190,6 @@ def registration_mismatches(plan: Plan, name: str, declared: Dataset) -> Iterato
             yield f'{name} declares "{column.name}" as {column.type}, step {step.seq} writes {written[column.name]}'
 
 
-def _written(plan: Plan, name: str) -> tuple[OutputStep, tuple[Column, ...]]:
-    step = next(step for step in plan.steps if isinstance(step, OutputStep) and step.registers == name)
-    by_name = {column.name: column for column in plan.columns_after(step.seq)}
-    return step, tuple(by_name[column] for column in step.columns if column in by_name)
+def _written(plan: Plan, seq: int, names: Iterable[str]) -> tuple[Column, ...]:
+    by_name = {column.name: column for column in plan.columns_after(seq)}
+    return tuple(by_name[name] for name in names if name in by_name)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from clew.definitions import Aggregate, Project, Update
+from clew.definitions import Aggregate, Append, Delete, Operation, Output, Project, Update
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL, UNKNOWN_CAPABILITY
 from clew.diagnostics.codes.workspace import DUPLICATE_ID
@@ -29,17 +29,24 @@ from clew.plan.expressions import Expressions
 from clew.plan.json_form import digest_of
 from clew.plan.lineage import LineageState
 from clew.plan.names import is_label, qualified
-from clew.plan.operations import Context, PlanningState, plan_operation
+from clew.plan.operations import (
+    Context,
+    PlannedOperation,
+    PlanningState,
+    Step,
+    plan_aggregate,
+    plan_append,
+    plan_delete,
+    plan_output,
+    plan_update,
+)
 from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
 from clew.plan.postlude import PostludeJob
 from clew.plan.postlude_planning import Anchors, SinkKnowledge, plan_jobs
 from clew.plan.problems import Problems
-from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
 
 DEBUG_CAPABILITY = "cap.rfc.0003.debug_capture_postlude.v1"
 """Breakpoints, captures and postlude jobs, under the name that their specification gives."""
-
-_JOIN, _REGISTER = "cap.clew.runtime_join.v1", "cap.clew.register_dataset.v1"
 
 
 def capabilities_of(
@@ -48,25 +55,11 @@ def capabilities_of(
     """Every capability that something in the plan needs, sorted by name, each with the steps that need it."""
     needed = dict[str, set[int]]()
     for step in steps:
-        for name in _needs(step):
+        for name in step.capabilities:
             needed.setdefault(name, set()).add(step.seq)
     for seq in [*(point.seq for point in breakpoints), *(job.anchor_seq for job in jobs)]:
         needed.setdefault(DEBUG_CAPABILITY, set()).add(seq)
     return tuple(Capability(name, tuple(sorted(seqs))) for name, seqs in sorted(needed.items()))
-
-
-def _needs(step: Step) -> list[str]:
-    match step:
-        case UpdateStep():
-            return ["cap.clew.update.v1", *([_JOIN] if step.joins else [])]
-        case AggregateStep():
-            return ["cap.clew.aggregate.v1"]
-        case AppendStep():
-            return ["cap.clew.append.v1"]
-        case DeleteStep():
-            return ["cap.clew.delete.v1"]
-        case OutputStep():
-            return ["cap.clew.output.v1", *([_REGISTER] if step.registers else [])]
 
 
 def require_capabilities(plan: Plan, available: Iterable[str]) -> None:
@@ -239,7 +232,8 @@ def _flow(
         if missing_from is not None and each.seq >= missing_from:
             state = replace(state, is_opaque=True)
         context = Context(
-            placed=each,
+            seq=each.seq,
+            path=each.path,
             id=identity,
             breakpoint=points.get(each.seq),
             state=state,
@@ -249,12 +243,27 @@ def _flow(
             column_elsewhere=partial(_added_later, placed, index),
             table_elsewhere=partial(_joined_elsewhere, placed),
         )
-        outcome = plan_operation(context)
+        outcome = _planned(each.operation, context)
         state = outcome.state
         states[each.seq] = state
         if outcome.step is not None:
             steps.append(outcome.step)
     return _Flow(tuple(steps), states, state)
+
+
+def _planned(operation: Operation, context: Context) -> PlannedOperation[Step]:
+    """The step of an operation, and the working dataset after it."""
+    match operation:
+        case Update():
+            return plan_update(context, operation)
+        case Aggregate():
+            return plan_aggregate(context, operation)
+        case Append():
+            return plan_append(context, operation)
+        case Delete():
+            return plan_delete(context, operation)
+        case Output():
+            return plan_output(context, operation)
 
 
 def _loaded(source: DatasetUse | None) -> PlanningState:
@@ -268,24 +277,14 @@ def _loaded(source: DatasetUse | None) -> PlanningState:
 def _added_later(placed: Sequence[PlacedOperation], index: int, column: str) -> str | None:
     """A hint for a column that some operation after this one sets."""
     for each in placed[index + 1 :]:
-        if column in _columns_set(each):
+        if column in each.operation.columns_set:
             return f'it is added later, by step {each.seq} "{each.operation.name}"'
     return None
-
-
-def _columns_set(placed: PlacedOperation) -> list[str]:
-    match placed.operation:
-        case Update(arguments=update):
-            return [assignment.column for assignment in update.assignments]
-        case Aggregate(arguments=aggregate):
-            return [aggregation.column for aggregation in aggregate.aggregations]
-        case _:
-            return []
 
 
 def _joined_elsewhere(placed: Sequence[PlacedOperation], alias: str) -> str | None:
     """A hint for an alias that another operation defines."""
     for each in placed:
-        if isinstance(each.operation, Update) and any(join.alias == alias for join in each.operation.arguments.joins):
+        if alias in each.operation.aliases:
             return f'it is a join alias of step {each.seq} "{each.operation.name}" and can be seen there only'
     return None

@@ -1,34 +1,16 @@
 """Versions of datasets against the plans that read them: what a newer version has taken away."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from clew.lang.types import Kind, Type, parse_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
-from clew.plan.steps import AggregateStep, AppendStep, OutputStep, UpdateStep
-
-
-def datasets_read(plan: Plan) -> Iterator[DatasetUse]:
-    """Every dataset that a plan reads, the input first; one that it reads twice comes twice."""
-    yield plan.input
-    for step in plan.steps:
-        if isinstance(step, UpdateStep):
-            yield from (join.dataset for join in step.joins)
-        elif isinstance(step, AppendStep):
-            yield step.source
 
 
 def columns_that_matter(plan: Plan, use: DatasetUse) -> dict[str, Type]:
     """The columns of a dataset that some step reads or writes, with the types that the plan takes them to have."""
     named = {read.column for step in plan.steps for read in step.reads} | set(use.natural_key)
-    for step in plan.steps:
-        if isinstance(step, OutputStep):
-            named.update(step.columns)
-        elif isinstance(step, AppendStep):
-            named.update(column.column for column in step.columns)
-            named.update(step.group_by or ())
-        elif isinstance(step, AggregateStep):
-            named.update(step.group_by)
+    named.update(column for step in plan.steps for column in step.columns_named)
     return {column.name: column.type for column in use.columns if column.name in named}
 
 

@@ -18,6 +18,15 @@ TemporalModeName = Literal["period", "bitemporal", "none"]
 PrivacyName = Literal["personal", "secret"]
 
 
+Names = tuple[tuple[str, ...], ...]
+"""Lists of columns that may name a row, those to try first in front."""
+
+
+def distinct_names(keys: Iterable[tuple[str, ...]]) -> Names:
+    """Lists of columns without empty ones and repetitions."""
+    return tuple(dict.fromkeys(key for key in keys if key))
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetColumn:
     """A column of a dataset, with what a reader of its data must know."""
@@ -52,6 +61,11 @@ class DatasetUse:
     def key(self) -> str:
         """What tells it from other datasets that the plan reads, another version of the same one among them."""
         return self.dataset_id if self.pinned_version is None else f"{self.dataset_id}@{self.pinned_version}"
+
+    @property
+    def names(self) -> Names:
+        """What may name its rows to people."""
+        return distinct_names([self.natural_key, *self.row_names])
 
     def schema(self) -> Schema:
         """Its columns as the working dataset has them; `_period` is a system column there."""

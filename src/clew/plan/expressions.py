@@ -1,8 +1,8 @@
 """Expressions of an operation: parsed, selectors put in place, checked against what the operation can see."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from clew.definitions import ExpressionText
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.language import TYPE_MISMATCH
 from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
@@ -14,6 +14,9 @@ from clew.plan.problems import Problems
 from clew.plan.selectors import Selectors
 from clew.plan.steps import PlannedExpression
 
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions import ExpressionText
+
 
 class Expressions:
     """Reads the expressions of one operation; what is wrong goes to the problems and gives None."""
@@ -22,15 +25,15 @@ class Expressions:
         self._selectors = selectors
         self._problems = problems
 
-    def selector(self, text: ExpressionText, scope: Scope, place: str = "in a selector") -> PlannedExpression | None:
+    def selector(self, text: "ExpressionText", scope: Scope, place: str = "in a selector") -> PlannedExpression | None:
         """A condition in which named selectors may be used."""
         return self._condition(text, self._selectors.parse(text), scope, place)
 
-    def condition(self, text: ExpressionText, scope: Scope, place: str) -> PlannedExpression | None:
+    def condition(self, text: "ExpressionText", scope: Scope, place: str) -> PlannedExpression | None:
         """A condition without named selectors."""
         return self._condition(text, self._parse(text), scope, place)
 
-    def value(self, text: ExpressionText, scope: Scope, place: str, target: Type | None) -> PlannedExpression | None:
+    def value(self, text: "ExpressionText", scope: Scope, place: str, target: Type | None) -> PlannedExpression | None:
         """A value for each row, converted to the target's type where the column has one."""
         node = self._parse(text)
         if node is None:
@@ -40,7 +43,7 @@ class Expressions:
         return self._converted(text, node, checked.expression, target)
 
     def aggregation(
-        self, text: ExpressionText, scope: Scope, group_by: frozenset[str], target: Type | None
+        self, text: "ExpressionText", scope: Scope, group_by: frozenset[str], target: Type | None
     ) -> PlannedExpression | None:
         """A value for each group."""
         node = self._parse(text)
@@ -50,14 +53,16 @@ class Expressions:
         self._problems.report(*checked.diagnostics)
         return self._converted(text, node, checked.expression, target)
 
-    def _parse(self, text: ExpressionText) -> Node | None:
+    def _parse(self, text: "ExpressionText") -> Node | None:
         try:
             return parse(text)
         except UserError as error:
             self._problems.report(*error.diagnostics)
             return None
 
-    def _condition(self, text: ExpressionText, node: Node | None, scope: Scope, place: str) -> PlannedExpression | None:
+    def _condition(
+        self, text: "ExpressionText", node: Node | None, scope: Scope, place: str
+    ) -> PlannedExpression | None:
         if node is None:
             return None
         checked = check_condition(node, scope, place)
@@ -67,7 +72,7 @@ class Expressions:
         return PlannedExpression(text.value, converted(checked.expression, BOOLEAN))
 
     def _converted(
-        self, text: ExpressionText, node: Node, expression: Expression | None, target: Type | None
+        self, text: "ExpressionText", node: Node, expression: Expression | None, target: Type | None
     ) -> PlannedExpression | None:
         if expression is None:
             return None

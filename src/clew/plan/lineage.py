@@ -68,6 +68,10 @@ class LineageState:
                 found |= Origins(frozenset({SourceColumn(self.joined[table], column)}))
         return found
 
+    def selected_by(self, condition: Expression | None) -> Origins:
+        """What decides which rows a condition matches."""
+        return self.of([condition] if condition is not None else []).as_influence()
+
     def joining(self, aliases: Mapping[str, str]) -> "LineageState":
         """The state that the expressions of an operation with joins see."""
         return replace(self, joined=aliases)

@@ -1,13 +1,12 @@
 """Names in a plan: labels of breakpoints, and what people call rows."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from clew.lang.conversion import to_text
-from clew.lang.typed import ColumnValue, Convert, Value
-from clew.plan.datasets import DatasetUse
-from clew.plan.plan import Plan
-from clew.plan.steps import AggregateStep, AppendStep, OutputStep, Step
+from clew.lang.typed import Value
+from clew.plan.datasets import DatasetUse, Names, distinct_names
+from clew.plan.steps import StepBase
 
 _LABEL = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -30,32 +29,22 @@ def qualified(plan: str, path: str, label: str) -> str:
     return SEPARATOR.join((plan, path, label))
 
 
-Names = tuple[tuple[str, ...], ...]
-"""Lists of columns that may name a row, those to try first in front."""
-
-
-def names_of_dataset(use: DatasetUse) -> Names:
-    """What may name the rows of a dataset."""
-    return _distinct([use.natural_key, *use.row_names])
-
-
-def names_of_created(plan: Plan, step: Step) -> Names:
-    """What may name the rows that a step created.
+def names_of_created(loaded: DatasetUse, step: StepBase) -> Names:
+    """What may name the rows that a step created, in a plan whose input is `loaded`.
 
     The natural key comes last: a summary may fill a part of it, which would name many rows alike.
     """
-    return _distinct([*_own_names(step), *names_of_dataset(plan.input)])
+    return distinct_names([*step.row_names, *loaded.names])
 
 
-def names_of_registered(plan: Plan, output: OutputStep) -> Names:
+def names_of_registered(loaded: DatasetUse, before: Iterable[StepBase], columns: Iterable[str]) -> Names:
     """What may name the rows of a dataset that an output registers, as far as it has the columns.
 
-    Where several would do, that with the most columns tells the most.
+    `before` are the steps before the output. Where several would do, that with the most columns tells the most.
     """
-    created = [key for step in plan.steps if step.seq < output.seq for key in _own_names(step)]
-    loaded = names_of_dataset(plan.input)
-    found = _distinct([*loaded[:1], *sorted([*loaded[1:], *created], key=len, reverse=True)])
-    return tuple(key for key in found if set(key) <= set(output.columns))
+    created = [key for step in before for key in step.row_names]
+    found = distinct_names([*loaded.names[:1], *sorted([*loaded.names[1:], *created], key=len, reverse=True)])
+    return tuple(key for key in found if set(key) <= set(columns))
 
 
 def name_of(cells: Mapping[str, Value], names: Iterable[tuple[str, ...]]) -> str:
@@ -68,26 +57,3 @@ def name_of(cells: Mapping[str, Value], names: Iterable[tuple[str, ...]]) -> str
             return called
         partly = partly or called
     return partly
-
-
-def _own_names(step: Step) -> Iterator[tuple[str, ...]]:
-    match step:
-        case AggregateStep() | AppendStep() if step.group_by is not None:
-            yield step.group_by
-        case AppendStep():
-            filled = {source: each.column for each in step.columns if (source := _column_of(each.value.tree))}
-            for key in names_of_dataset(step.source):
-                if all(name in filled for name in key):
-                    yield tuple(filled[name] for name in key)
-        case _:
-            pass
-
-
-def _column_of(tree: object) -> str | None:
-    """The column that an appended value is taken from as it is."""
-    inner = tree.operand if isinstance(tree, Convert) else tree
-    return inner.column if isinstance(inner, ColumnValue) else None
-
-
-def _distinct(keys: Iterable[tuple[str, ...]]) -> Names:
-    return tuple(dict.fromkeys(key for key in keys if key))

@@ -4,13 +4,12 @@ Column lineage between two steps of a plan. The plan itself keeps that of its en
 """
 
 from dataclasses import dataclass
-from typing import assert_never
 
-from clew.plan.columns import UNDERIVED_COLUMNS, Column
+from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
-from clew.plan.lineage import ColumnLineage, LineageState, Origins
+from clew.plan.lineage import ColumnLineage, LineageState
+from clew.plan.operations import OutputStep, Step
 from clew.plan.postlude import PostludeJob
-from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, PlannedExpression, Step, UpdateStep
 
 PLAN_FORMAT = 1
 """Version of the JSON form. A reader refuses plans with a higher one."""
@@ -73,6 +72,26 @@ class Plan:
     digest: str
     """SHA-256 over all that decides results; places, descriptions and the version number do not count."""
 
+    @property
+    def outputs(self) -> tuple[OutputStep, ...]:
+        """The steps that write."""
+        return tuple(step for step in self.steps if isinstance(step, OutputStep))
+
+    def registering(self, dataset: str) -> OutputStep:
+        """The output that becomes a version of a dataset."""
+        return next(step for step in self.outputs if step.registers == dataset)
+
+    @property
+    def datasets_read(self) -> tuple[DatasetUse, ...]:
+        """Every dataset that the plan reads, the input first; one that it reads twice comes twice."""
+        return (self.input, *(each.use for step in self.steps for each in step.datasets))
+
+    @property
+    def datasets_becoming_rows(self) -> tuple[DatasetUse, ...]:
+        """The datasets whose rows become rows of the working dataset, or are summed up into such rows."""
+        appended = (each.use for step in self.steps for each in step.datasets if each.becomes_rows)
+        return (self.input, *appended)
+
     def columns_after(self, seq: int) -> tuple[Column, ...]:
         """The data columns of the working dataset after a step; those that were loaded for seq 0."""
         added = (column for step in self.steps if step.seq <= seq for column in step.adds)
@@ -90,54 +109,5 @@ def state_after(plan: Plan, seq: int) -> LineageState:
     state = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
     for step in plan.steps:
         if step.seq <= seq:
-            state = _after(state, step)
+            state = step.lineage_after(state)
     return state
-
-
-def selection_of(state: LineageState, selector: PlannedExpression | None) -> Origins:
-    """What decides which rows a selector matches."""
-    return state.of([selector.tree] if selector else []).as_influence()
-
-
-def _after(state: LineageState, step: Step) -> LineageState:
-    match step:
-        case UpdateStep():
-            return _after_update(state, step)
-        case AggregateStep():
-            return _after_aggregate(state, step)
-        case AppendStep():
-            return _after_append(state, step)
-        case DeleteStep():
-            return state.deleting([step.selector.tree] if step.selector else [])
-        case OutputStep():
-            return state
-    assert_never(step)
-
-
-def _after_update(state: LineageState, step: UpdateStep) -> LineageState:
-    before = state.joining({join.alias: join.dataset.dataset_id for join in step.joins})
-    influence = before.of(join.on.tree for join in step.joins).as_influence() | selection_of(before, step.selector)
-    return state.changed({each.column: before.of([each.value.tree]) | influence for each in step.assignments})
-
-
-def _after_aggregate(state: LineageState, step: AggregateStep) -> LineageState:
-    influence = selection_of(state, step.selector) | state.deletions
-    for name in step.group_by:
-        influence |= state.working.get(name, Origins()).as_influence()
-    return state.changed({each.column: state.of([each.value.tree]) | influence for each in step.aggregations})
-
-
-def _after_append(state: LineageState, step: AppendStep) -> LineageState:
-    source, keys = step.source, step.group_by or ()
-    loaded = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
-    chosen = selection_of(loaded, step.source_selector)
-    grouped = chosen
-    for name in keys:
-        grouped |= loaded.working[name].as_influence()
-    return state.changed(
-        {
-            each.column: loaded.of([each.value.tree]) | (chosen if each.column in keys else grouped)
-            for each in step.columns
-            if each.column not in UNDERIVED_COLUMNS
-        }
-    )

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from clew.lang.typed import ColumnValue, Expression
-from clew.plan.datasets import DatasetUse, PrivacyName
+from clew.plan.datasets import PrivacyName
 from clew.plan.lineage import Origins, SourceColumn
 from clew.plan.plan import Plan, state_after
-from clew.plan.steps import AggregateStep, AppendStep, Step, UpdateStep
 
 LABELS = "_labels"
 
@@ -32,17 +30,8 @@ def set_by_steps(plan: Plan) -> frozenset[str]:
     loaded = {column.name for column in plan.input.columns}
     found = {lineage.column for lineage in plan.lineage if lineage.column not in loaded} | {LABELS}
     for step in plan.steps:
-        match step:
-            case UpdateStep(assignments=values) | AggregateStep(aggregations=values) | AppendStep(columns=values):
-                found |= {each.column for each in values if not _is_as_loaded(step, each.value.tree)}
-            case _:
-                pass
+        found |= set(step.columns_calculated)
     return frozenset(found)
-
-
-def _is_as_loaded(step: Step, value: Expression) -> bool:
-    """Whether rows that are appended bring a value along as it is."""
-    return isinstance(step, AppendStep) and isinstance(value, ColumnValue)
 
 
 def _derivations(plan: Plan) -> Iterator[tuple[str, Iterable[SourceColumn]]]:
@@ -54,17 +43,8 @@ def _derivations(plan: Plan) -> Iterator[tuple[str, Iterable[SourceColumn]]]:
 
 def _marked_sources(plan: Plan) -> dict[tuple[str, str], PrivacyName]:
     sources = dict[tuple[str, str], PrivacyName]()
-    for use in _datasets_of(plan):
+    for use in plan.datasets_read:
         for column in use.columns:
             if column.privacy is not None:
                 sources[use.dataset_id, column.name] = column.privacy
     return sources
-
-
-def _datasets_of(plan: Plan) -> Iterator[DatasetUse]:
-    yield plan.input
-    for step in plan.steps:
-        if isinstance(step, UpdateStep):
-            yield from (join.dataset for join in step.joins)
-        elif isinstance(step, AppendStep):
-            yield step.source

@@ -1,14 +1,17 @@
 """`{{NAME}}` replaced by the named selector's expression, as a whole, so that precedence is never an accident."""
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from clew.definitions import ExpressionText
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.lang import parse
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference, walk
 from clew.plan.problems import Problems
+
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions import ExpressionText
 
 _MOST_NODES = 20_000
 
@@ -22,7 +25,7 @@ class Selectors:
 
     def __init__(
         self,
-        texts: Mapping[str, ExpressionText],
+        texts: Mapping[str, "ExpressionText"],
         problems: Problems,
         *,
         outer: "Selectors | None" = None,
@@ -43,7 +46,7 @@ class Selectors:
         for name in self.texts:
             self._expand(name)
 
-    def parse(self, text: ExpressionText) -> Node | None:
+    def parse(self, text: "ExpressionText") -> Node | None:
         """The tree of a text with all selectors in place; None where it cannot be read, which has been reported.
 
         NULL stands for a selector about which something was reported, so that the rest can be checked.
@@ -58,7 +61,7 @@ class Selectors:
             return self._expanded[name]
         return self._outer.expanded(name) if self._outer is not None else None
 
-    def _parse(self, text: ExpressionText) -> Node | None:
+    def _parse(self, text: "ExpressionText") -> Node | None:
         try:
             return parse(text)
         except UserError as error:

@@ -1,13 +1,21 @@
-"""The steps of a plan: a closed union of frozen records, with nothing left to look up or decide."""
+"""What every step of a plan has, and what the rest of Clew asks about a step.
 
+A step is frozen, with nothing left to look up or decide. Each type of operation has its own step class, in
+`clew.plan.operations`; it answers the questions here, so that readers of a plan need not know the types. By what they
+do to rows there are three kinds: steps that change rows, steps that create rows, and outputs.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from clew.diagnostics import Span
-from clew.lang.conversion import keeps_apart
-from clew.lang.typed import Convert, Expression
+from clew.lang.typed import Expression
+from clew.lang.types import Type
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
+from clew.plan.lineage import LineageState
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +33,6 @@ class Read:
     table: str
     column: str
     because: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepBase:
-    """What all steps have."""
-
-    seq: int
-    id: str
-    name: str
-    description: str | None
-    path: str
-    """The fragment instances that the operation came through, "main" for the project's own."""
-    place: Span | None = field(compare=False)
-    breakpoint: str | None
-    """The qualified name of the breakpoint behind this step."""
-    selector: PlannedExpression | None
-    reads: tuple[Read, ...]
-    adds: tuple[Column, ...]
-    """The columns that the working dataset has after this step and did not have before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,76 +53,140 @@ class Assignment:
     adds_column: bool
 
 
+@dataclass(frozen=True, slots=True)
+class StepDataset:
+    """A dataset that a step reads beside the working dataset."""
+
+    use: DatasetUse
+    role: str
+    """What the step does with it, in two or three words."""
+    becomes_rows: bool
+    """Whether its rows become rows of the working dataset, or are summed up into such rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A labelled part of the description of a step: a table of column, type and value, and lines of text below it."""
+
+    label: str
+    lines: tuple[str, ...] = ()
+    table: tuple[tuple[str, str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateStep(StepBase):
-    """Sets columns on the rows that the selector matches."""
+class StepBase(ABC):
+    """What all steps have. The answers here are those of a step that reads and sets nothing."""
 
-    type: Literal["update"] = "update"
-    joins: tuple[Join, ...]
-    assignments: tuple[Assignment, ...]
+    seq: int
+    id: str
+    name: str
+    description: str | None
+    path: str
+    """The fragment instances that the operation came through, "main" for the project's own."""
+    place: Span | None = field(compare=False)
+    breakpoint: str | None
+    """The qualified name of the breakpoint behind this step."""
+    selector: PlannedExpression | None
+    reads: tuple[Read, ...]
+    adds: tuple[Column, ...]
+    """The columns that the working dataset has after this step and did not have before."""
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> tuple[str, ...]:
+        """What an engine must be able to do for this step."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What the step does, in a few words."""
+
+    @abstractmethod
+    def details(self) -> Iterator[Detail]:
+        """What the step does, for a reviewer who does not read YAML."""
+
+    @abstractmethod
+    def lineage_after(self, state: LineageState) -> LineageState:
+        """The origins of all columns after this step."""
+
+    @property
+    def lookups(self) -> tuple[Join, ...]:
+        """The datasets in which it looks up values for the rows that it changes."""
+        return ()
+
+    @property
+    def datasets(self) -> tuple[StepDataset, ...]:
+        """The datasets that it reads beside the working dataset."""
+        return ()
+
+    @property
+    def columns_set(self) -> tuple[str, ...]:
+        """The columns of the working dataset that it sets or fills."""
+        return ()
+
+    @property
+    def columns_calculated(self) -> tuple[str, ...]:
+        """The columns whose values need not be as they were loaded after this step."""
+        return ()
+
+    @property
+    def columns_named(self) -> tuple[str, ...]:
+        """The columns that it needs by name, beside those that its expressions read."""
+        return ()
+
+    @property
+    def row_names(self) -> tuple[tuple[str, ...], ...]:
+        """Lists of columns that may name the rows that it creates."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateStep(StepBase):
-    """Adds one summary row for each group of the rows that the selector matches."""
+class ChangingStepBase(StepBase):
+    """Changes rows that exist: sets columns, or marks rows as deleted."""
 
-    type: Literal["aggregate"] = "aggregate"
-    group_by: tuple[str, ...]
-    aggregations: tuple[Assignment, ...]
+    @property
+    @abstractmethod
+    def traced_as(self) -> Literal["update", "delete"]:
+        """The kind of its records in a trace."""
+
+    @property
+    def assigned(self) -> tuple[Assignment, ...]:
+        """The values that it gives to columns, in the order in which a trace keeps them."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppendStep(StepBase):
-    """Adds rows of another dataset, or summaries of them. Columns that are not filled are NULL."""
+class CreatingStepBase(StepBase):
+    """Adds rows to the working dataset, made from its own rows or from those of another dataset."""
 
-    type: Literal["append"] = "append"
-    source: DatasetUse
-    source_selector: PlannedExpression | None
-    group_by: tuple[str, ...] | None
-    """None for raw rows."""
-    columns: tuple[Assignment, ...]
-    """The columns that the new rows fill: from the source's columns, or from aggregations over them."""
+    @property
+    @abstractmethod
+    def made_from(self) -> DatasetUse | None:
+        """The dataset whose rows it takes; None for the working dataset."""
+
+    @property
+    @abstractmethod
+    def condition(self) -> PlannedExpression | None:
+        """Which of those rows it takes; all where there is none."""
+
+    @property
+    @abstractmethod
+    def keys(self) -> tuple[str, ...] | None:
+        """The columns that it groups by; None where each row comes in by itself."""
+
+    @property
+    @abstractmethod
+    def filled(self) -> tuple[Assignment, ...]:
+        """The columns that the new rows fill. Group keys may be among them."""
+
+    @abstractmethod
+    def key_values(self, table: str, types: Mapping[str, Type]) -> dict[str, Expression]:
+        """What gives each group key for a row behind a summary.
+
+        `table` is the name of the working dataset, `types` are its columns before the step.
+        """
 
     @property
     def narrowed_keys(self) -> tuple[tuple[int, str], ...]:
         """The keys, with their positions, that conversion may make equal though groups differ in them."""
-        trees = {each.column: each.value.tree for each in self.columns}
-        return tuple(
-            (position, name)
-            for position, name in enumerate(self.group_by or ())
-            if isinstance(tree := trees[name], Convert) and not keeps_apart(tree.operand.type, tree.type)
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteStep(StepBase):
-    """Marks the rows that the selector matches as deleted."""
-
-    type: Literal["delete"] = "delete"
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where an output goes: a datasource with a table or a path, or a location of its own."""
-
-    datasource_id: str | None
-    table: str | None
-    path: str | None
-    format: str | None
-    options: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputStep(StepBase):
-    """Writes the rows that the selector matches."""
-
-    type: Literal["output"] = "output"
-    destination: Destination
-    mode: Literal["overwrite", "append"]
-    columns: tuple[str, ...]
-    include_deleted: bool
-    registers: str | None
-    """The dataset that the output becomes a version of."""
-
-
-Step = UpdateStep | AggregateStep | AppendStep | DeleteStep | OutputStep
+        return ()

@@ -39,16 +39,16 @@ from clew.plan.catalogue import (
 from clew.plan.compiler import Compilation, Surroundings, compile_project
 from clew.plan.datasets import DatasetUse
 from clew.plan.expansion import ExpandedProject, FragmentLibrary, expand
+from clew.plan.operations import Destination
 from clew.plan.plan import Plan
 from clew.plan.postlude_planning import SinkKnowledge
 from clew.plan.problems import Problems
-from clew.plan.steps import Destination, OutputStep
+from clew.plan.steps import StepBase
 
 
 def expectation_problems(scenario: Scenario, plan: Plan, datasets: Mapping[str, DatasetUse]) -> Iterator[Diagnostic]:
     """Outputs and steps that the plan does not have, and columns that the datasets of the scenario do not have."""
-    outputs = [step for step in plan.steps if isinstance(step, OutputStep)]
-    names = [*(str(step.seq) for step in outputs), *(step.name for step in outputs)]
+    names = [*(str(step.seq) for step in plan.outputs), *(step.name for step in plan.outputs)]
     for name in scenario.expected_outputs or {}:
         if name not in names:
             hint = did_you_mean(name, names) or f"the outputs are {', '.join(names) or 'none'}"
@@ -83,18 +83,17 @@ def output_clashes(workspace: WorkspaceDefinitions, plan: Plan) -> Iterator[Diag
 
     Placeholders are compared as they are written, since a run fills them in alike for all of its outputs.
     """
-    outputs = [(step, _place(workspace, step.destination)) for step in plan.steps if isinstance(step, OutputStep)]
+    outputs = [(step, _place(workspace, step.destination)) for step in plan.outputs]
     for index, (later, place) in enumerate(outputs):
         if later.mode == "append" or place is None:
             continue
         for earlier, other in outputs[:index]:
             if other is not None and other.parts[: len(place.parts)] == place.parts:
-                yield _clash(earlier, later)
+                yield _clash(earlier, later, later.destination.path or later.destination.table)
                 break
 
 
-def _clash(earlier: OutputStep, later: OutputStep) -> Diagnostic:
-    where = later.destination.path or later.destination.table
+def _clash(earlier: StepBase, later: StepBase, where: str | None) -> Diagnostic:
     first = f'step {earlier.seq} "{earlier.name}"' + (f" ({earlier.place})" if earlier.place is not None else "")
     problem = f'the output to "{where}" would replace what {first} writes in the same run'
     if later.place is None:

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from clew.definitions import Output, Period, PeriodTree, Project
+from clew.definitions import Period, PeriodTree, Project, Use
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.codes.project import DATASET_CONFLICT
 from clew.lang.types import Type
 from clew.plan import Plan, plan_from_json
 from clew.plan.catalogue import registered_use
-from clew.plan.conflicts import columns_that_matter, datasets_read, missing_and_retyped
+from clew.plan.conflicts import columns_that_matter, missing_and_retyped
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import AppendStep, OutputStep, UpdateStep
 from clew.runs.registry import DatasetRegistry, DatasetVersion, ProjectRegistry
 
 
@@ -132,7 +131,7 @@ def remedy(outdated: Outdated, reader: str, projects: Sequence[Project], record:
 
 
 def _registered_by(project: Project) -> list[str | None]:
-    return [each.arguments.register_as_dataset for each in project.operations if isinstance(each, Output)]
+    return [each.registers for each in project.operations if not isinstance(each, Use)]
 
 
 def _registers_now(active: str | None, outdated: Outdated) -> bool:
@@ -140,7 +139,7 @@ def _registers_now(active: str | None, outdated: Outdated) -> bool:
     if active is None:
         return True
     plan, name = plan_from_json(json.loads(active)), outdated.use.dataset_id
-    if not any(isinstance(step, OutputStep) and step.registers == name for step in plan.steps):
+    if not any(step.registers == name for step in plan.outputs):
         return False
     offered = {column.name: column.type for column in registered_use(plan, name).columns}
     return all(offered.get(column.name) == column.type for column in outdated.use.columns)
@@ -149,10 +148,7 @@ def _registers_now(active: str | None, outdated: Outdated) -> bool:
 def _reads_with_places(plan: Plan, project: Project) -> Iterator[tuple[DatasetUse, Span | None]]:
     yield plan.input, project.place("input_dataset")
     for step in plan.steps:
-        if isinstance(step, UpdateStep):
-            yield from ((join.dataset, step.place) for join in step.joins)
-        elif isinstance(step, AppendStep):
-            yield step.source, step.place
+        yield from ((each.use, step.place) for each in step.datasets)
 
 
 def _told(plan: Plan, use: DatasetUse, version: Offer, problems: Sequence[str], fitting: str) -> str:
@@ -171,8 +167,8 @@ def _last_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> st
 
 def broken_by(plan: Plan, projects: Sequence[Project], record: OnRecord) -> Iterator[Diagnostic]:
     """What the active versions of other projects would miss, once this plan registers its datasets."""
-    for step in plan.steps:
-        if not isinstance(step, OutputStep) or step.registers is None:
+    for step in plan.outputs:
+        if step.registers is None:
             continue
         offered = [(column.name, str(column.type)) for column in registered_use(plan, step.registers).columns]
         for user, use in _users_of(step.registers, plan.name, projects, record):
@@ -195,7 +191,7 @@ def _users_of(
         if active is None or project.id == writer:
             continue
         plan = plan_from_json(json.loads(active))
-        for use in datasets_read(plan):
+        for use in plan.datasets_read:
             if use.dataset_id == dataset and use.resolver_id is None and use.pinned_version is None:
                 yield plan, use
                 break

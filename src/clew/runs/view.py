@@ -11,7 +11,7 @@ from clew.events.envelope import StoredEvent
 from clew.events.snapshot import RunSnapshot, StepSnapshot
 from clew.events.values import ArtifactRef
 from clew.plan import Plan
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 from clew.runs.environment import RunEnvironment
 from clew.runs.projector import Projected, Projector
 from clew.runs.request import RunFilter, RunRecord
@@ -172,7 +172,7 @@ def record_to_json(run: RunRecord) -> dict[str, object]:
 
 def output_of(plan: Plan, seq: int | None) -> OutputStep | None:
     """An output step of a plan, the last one where none is named."""
-    outputs = [step for step in plan.steps if isinstance(step, OutputStep) and seq in {None, step.seq}]
+    outputs = [step for step in plan.outputs if seq in {None, step.seq}]
     return outputs[-1] if outputs else None
 
 

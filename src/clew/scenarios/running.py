@@ -29,7 +29,7 @@ from clew.engine.types import DataFrame, SparkSession
 from clew.engine.working import Storage
 from clew.plan import Plan, WorkspaceCompiler
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 from clew.scenarios.inputs import InputWriter
 from clew.scenarios.matching import Mismatch, ScenarioRow, compare, trace_mismatches
 from clew.storage.parts import Part
@@ -246,8 +246,8 @@ def _trace_mismatches(scenario: Scenario, outcome: ScenarioOutcome) -> list[Mism
 
 
 def _output_mismatches(scenario: Scenario, outcome: ScenarioOutcome) -> list[Mismatch]:
-    names = {str(step.seq): step.seq for step in outcome.plan.steps if isinstance(step, OutputStep)}
-    names |= {step.name: step.seq for step in outcome.plan.steps if isinstance(step, OutputStep)}
+    names = {str(step.seq): step.seq for step in outcome.plan.outputs}
+    names |= {step.name: step.seq for step in outcome.plan.outputs}
     if scenario.expected_output is not None:
         seqs = sorted(outcome.outputs)
         if len(seqs) != 1:

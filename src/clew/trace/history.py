@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from clew.lang.typed import Value
 from clew.lang.types import INTEGER, STRING, Type
 from clew.plan.columns import SYSTEM_COLUMNS
-from clew.plan.steps import AppendStep
+from clew.plan.operations import CreatingStep, Step
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import (
     MASK_BITS,
@@ -70,7 +70,8 @@ class Histories:
 
     def _source(self, part: Part, row: "pa.Table") -> Source:
         step = self._run.step(part.seq) if part.kind == "created" else None
-        pinned = self._run.pinned(step.source) if isinstance(step, AppendStep) else part
+        made_from = step.made_from if isinstance(step, CreatingStep) else None
+        pinned = part if made_from is None else self._run.pinned(made_from)
         return source_of(pinned, _cell(row, SOURCE_FILE, STRING), _cell(row, SOURCE_LINE, INTEGER))
 
     def _changed(self, ordinal: int, created: int, state: RowValues, until: int) -> Iterator[TraceEntry]:
@@ -114,8 +115,8 @@ def source_of(part: Part, file: Value, line: Value) -> Source:
     )
 
 
-def _keeps_source(step: object) -> bool:
-    return isinstance(step, AppendStep) and step.group_by is None
+def _keeps_source(step: Step) -> bool:
+    return isinstance(step, CreatingStep) and step.keys is None
 
 
 def _cell(row: "pa.Table", name: str, type_: Type) -> Value:

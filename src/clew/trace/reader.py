@@ -19,8 +19,8 @@ from clew.lang import Scope, Table, check_condition, parse
 from clew.lang.evaluation import Row
 from clew.lang.typed import Expression, Value
 from clew.plan.columns import SYSTEM_COLUMNS
-from clew.plan.datasets import DatasetUse
-from clew.plan.names import Names, name_of, names_of_created, names_of_dataset
+from clew.plan.datasets import DatasetUse, Names
+from clew.plan.names import name_of, names_of_created
 from clew.plan.plan import Plan
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import Part, PartFile
@@ -43,9 +43,9 @@ class RowNames:
         self._run = run
         self._by_file = dict[int | None, Names]()
         for part in run.created:
-            names = names_of_created(run.plan, run.step(part.seq))
+            names = names_of_created(run.plan.input, run.step(part.seq))
             self._by_file.update((file.ordinal, names) for file in part.files)
-        self._loaded = names_of_dataset(run.plan.input)
+        self._loaded = run.plan.input.names
 
     def columns(self, at: int) -> list[str]:
         """The columns of rows after a step that a name may need."""

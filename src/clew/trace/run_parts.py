@@ -10,11 +10,11 @@ from typing import Literal
 
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.trace import INCOMPLETE_TRACE, STEP_OUT_OF_RANGE, TRACE_INTEGRITY_ERROR
-from clew.lang.typed import ColumnValue, Convert, Expression
+from clew.lang.typed import Convert, Expression
 from clew.lang.types import BOOLEAN, STRING, Type
 from clew.plan.datasets import DatasetUse
+from clew.plan.operations import CreatingStep, Step
 from clew.plan.plan import Plan
-from clew.plan.steps import AggregateStep, AppendStep, Step
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import Part, PartFile, TracedStep, group_key_column
 from clew.storage.row_identity import place_of
@@ -153,16 +153,14 @@ class GroupKey:
     """Gives it for a row behind a summary."""
 
 
-def group_keys(run: RunParts, files: TraceFiles, step: AggregateStep | AppendStep, part: Part) -> tuple[GroupKey, ...]:
-    """The keys of a step that sums up, whose rows are in a part."""
-    if isinstance(step, AggregateStep):
-        table, types = run.plan.input.table, dict(run.columns(run.before(step.seq)))
-        return tuple(GroupKey(name, name, ColumnValue(table, name, types[name])) for name in step.group_by)
-    stored = files.columns(part.files[0]) if part.files else frozenset()
-    values = {each.column: each.value.tree for each in step.columns}
+def group_keys(run: RunParts, files: TraceFiles, step: CreatingStep, part: Part) -> tuple[GroupKey, ...]:
+    """The keys of a step that sums up, whose rows are in a part; none of a step that does not."""
+    before = dict(run.columns(run.before(step.seq)))
+    has_own = step.narrowed_keys and part.files
+    stored = files.columns(part.files[0]) if has_own else frozenset()
     found = list[GroupKey]()
-    for position, name in enumerate(step.group_by or ()):
-        own, value = group_key_column(position), values[name]
+    for position, (name, value) in enumerate(step.key_values(run.plan.input.table, before).items()):
+        own = group_key_column(position)
         if own in stored and isinstance(value, Convert):
             found.append(GroupKey(name, own, value.operand))
         else:

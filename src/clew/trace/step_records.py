@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from clew.lang.types import Type
-from clew.plan.steps import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+from clew.plan.operations import ChangingStep, OutputStep, Step
+from clew.plan.steps import ChangingStepBase, CreatingStepBase
 from clew.storage.parts import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_columns
 from clew.trace.database import Reading
 from clew.trace.records import RowValues, StepRecord, StepSummary
@@ -34,12 +34,10 @@ def read_records(reading: Reading, step: Step, page: Page) -> StepRecords:
     match step:
         case OutputStep():
             return StepRecords(step.seq, (), (), has_more=False)
-        case AggregateStep() | AppendStep():
+        case CreatingStepBase():
             return _created(reading, step, page)
-        case UpdateStep() | DeleteStep():
+        case ChangingStepBase():
             return _changed(reading, step, page)
-        case _:
-            assert_never(step)
 
 
 def read_matching(reading: Reading, step: Step, page: Page, matching: Callable[[list[int]], set[int]]) -> StepRecords:
@@ -71,7 +69,7 @@ def _created(reading: Reading, step: Step, page: Page) -> StepRecords:
     return StepRecords(step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit)
 
 
-def _changed(reading: Reading, step: UpdateStep | DeleteStep, page: Page) -> StepRecords:
+def _changed(reading: Reading, step: ChangingStep, page: Page) -> StepRecords:
     run = reading.run
     types = dict(run.columns(step.seq))
     part, traced = _traced(run, step.seq)
@@ -150,16 +148,14 @@ def summaries(reading: Reading) -> tuple[StepSummary, ...]:
 def _summary(step: Step, changed: tuple[int, Mapping[str, int]] | None, created: int) -> StepSummary:
     rows, columns = changed or (0, {})
     match step:
-        case UpdateStep():
+        case ChangingStepBase(traced_as="update"):
             return StepSummary(step.seq, step.name, step.type, updated=rows, columns=columns)
-        case DeleteStep():
+        case ChangingStepBase():
             return StepSummary(step.seq, step.name, step.type, deleted=rows, columns={"_deleted": rows})
-        case AggregateStep() | AppendStep():
+        case CreatingStepBase():
             return StepSummary(step.seq, step.name, step.type, created=created)
         case OutputStep():
             return StepSummary(step.seq, step.name, step.type)
-        case _:
-            assert_never(step)
 
 
 def _counts(reading: Reading, part: Part) -> dict[int, tuple[int, dict[str, int]]]:

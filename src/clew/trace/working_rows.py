@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from clew.lang.types import INTEGER, STRING
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import AggregateStep, AppendStep
+from clew.plan.operations import CreatingStep
 from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part
 from clew.trace.database import Reading
 from clew.trace.row_sets import RowSet
@@ -54,7 +54,7 @@ def created_rows(reading: Reading, part: Part) -> RowSet:
 def keys_of(reading: Reading, part: Part) -> tuple[GroupKey, ...]:
     """The keys of the groups that the rows of a part stand for; none where they are no summaries."""
     step = reading.run.step(part.seq)
-    if not isinstance(step, AggregateStep | AppendStep):
+    if not isinstance(step, CreatingStep):
         return ()
     return group_keys(reading.run, reading.files, step, part)
 

@@ -3,21 +3,21 @@
 The steps of a plan, one block each.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias, assert_never
+from collections.abc import Iterator
+from typing import TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from clew.cli.formatting import counted, enumerated
-from clew.cli.views import plan_words as words
 from clew.cli.views.page import grid, headed, heading, label, plain, spread
-from clew.plan import Plan
+from clew.plan import Plan, words
 from clew.plan.datasets import DatasetColumn
 from clew.plan.expansion import MAIN
+from clew.plan.operations import Step
 from clew.plan.postlude import PostludeJob
-from clew.plan.steps import AggregateStep, AppendStep, Assignment, DeleteStep, Join, OutputStep, Read, Step, UpdateStep
+from clew.plan.steps import Read
 
 Row: TypeAlias = tuple[Text, RenderableType]
 
@@ -39,74 +39,14 @@ def _rows(step: Step, table: str) -> Iterator[Row]:
         yield label("why"), plain(step.description)
     if step.path != MAIN:
         yield label("from"), plain(f"fragment, used as {step.path}")
-    match step:
-        case UpdateStep():
-            yield _selected(step)
-            yield from _joins(step.joins)
-            yield from _assigned(step.assignments)
-        case AggregateStep():
-            yield _selected(step)
-            yield label("groups"), plain(enumerated(step.group_by) or "one, of all rows")
-            yield from _assigned(step.aggregations)
-        case AppendStep():
-            yield from _appended(step)
-        case DeleteStep():
-            yield _selected(step)
-        case OutputStep():
-            yield _selected(step)
-            yield from _written(step)
-        case _:
-            assert_never(step)
+    for each in step.details():
+        rows = [(plain(column, "bold"), plain(type_), plain(value)) for column, type_, value in each.table]
+        lines = [plain(line) for line in each.lines]
+        yield label(each.label), Group(grid(rows, fixed=2), *lines) if rows else Group(*lines)
     if step.reads:
         yield label("reads"), _reads(step.reads, table)
     if step.breakpoint:
         yield label("break"), plain(step.breakpoint)
-
-
-def _selected(step: Step) -> Row:
-    return label("rows"), Group(*(plain(line) for line in words.selector(step.selector)))
-
-
-def _joins(joins: Iterable[Join]) -> Iterator[Row]:
-    for join in joins:
-        condition = Text.assemble("on ", plain(join.on.text))
-        found = plain(f"{words.rows_of(join.dataset)}; {words.whereabouts(join.dataset)}")
-        yield label("joins"), Group(plain(f"{join.alias} = {words.dataset(join.dataset)}"), condition, found)
-
-
-def _assigned(assignments: Iterable[Assignment]) -> Iterator[Row]:
-    listed = list(assignments)
-    for word, is_new in (("sets", False), ("adds", True)):
-        rows = [
-            (plain(each.column, "bold"), plain(each.value.tree.type), plain(each.value.text))
-            for each in listed
-            if each.adds_column is is_new
-        ]
-        if rows:
-            yield label(word), grid(rows, fixed=2)
-
-
-def _appended(step: AppendStep) -> Iterator[Row]:
-    found = plain(f"{words.rows_of(step.source)}; {words.whereabouts(step.source)}")
-    yield label("takes"), Group(plain(words.dataset(step.source)), found)
-    if step.source_selector is not None:
-        yield label("where"), Group(*(plain(line) for line in words.selector(step.source_selector)))
-    if step.group_by is not None:
-        yield label("groups"), plain(enumerated(step.group_by) or "one, of all rows")
-    rows = [(plain(each.column, "bold"), plain(each.value.tree.type), plain(each.value.text)) for each in step.columns]
-    yield label("fills"), Group(grid(rows, fixed=2), Text("all other columns are NULL"))
-
-
-def _written(step: OutputStep) -> Iterator[Row]:
-    mode = "in place of what is there" if step.mode == "overwrite" else "behind what is there"
-    yield label("writes"), Group(plain(words.destination(step.destination)), Text(mode))
-    yield (
-        label("deleted"),
-        Text("rows that were deleted are written too" if step.include_deleted else "rows stay behind"),
-    )
-    yield label("columns"), plain(enumerated(step.columns))
-    if step.registers:
-        yield label("becomes"), plain(f"the next version of the dataset {step.registers}")
 
 
 def _reads(reads: tuple[Read, ...], table: str) -> RenderableType:

@@ -18,7 +18,6 @@ from clew.cli.views.captures import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.cli.views.tables import STATUS_COLOURS, outcome
 from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
-from clew.plan.steps import OutputStep
 from clew.storage.committed import LOAD_STEP, readable_parts, sources_of
 from clew.storage.parts import PartFile
 
@@ -103,8 +102,8 @@ def published(view: RunView) -> str:
     """What the output steps have and have not published."""
     done = [step for step in view.snapshot.steps if step.type == "output" and step.status is StepStatus.SUCCESS]
     seqs = {step.seq for step in done}
-    planned = view.plan.steps if view.plan is not None else ()
-    missing = [step.seq for step in planned if isinstance(step, OutputStep) and step.seq not in seqs]
+    planned = view.plan.outputs if view.plan is not None else ()
+    missing = [step.seq for step in planned if step.seq not in seqs]
     if not done:
         return "nothing was published"
     told = f"published by then: {_steps([step.seq for step in done])}"

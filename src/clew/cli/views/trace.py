@@ -10,7 +10,6 @@ from clew.cli.views.page import grid, headed, plain, width
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
 from clew.plan import Plan
-from clew.plan.names import names_of_dataset
 from clew.trace.records import RowState, Source, StepSummary, TraceEntry
 from clew.trace.results import FoundRows, RowHistory, StepRecords
 
@@ -97,7 +96,7 @@ def _counted(count: str, last_row_id: str | None) -> Text:
 def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[str]) -> list[str]:
     """The columns that say something: those that tell rows apart, those that were asked about, then the others."""
     named = [name for state in states for name in state if name not in _SYSTEM]
-    key = next(iter(names_of_dataset(plan.input)), ())
+    key = next(iter(plan.input.names), ())
     first = [name for name in (*key, *asked) if name in named]
     return [
         name

@@ -14,8 +14,8 @@ from clew.lang.types import Type
 from clew.plan import Plan
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import TableAddress
+from clew.plan.operations import OutputStep
 from clew.plan.resolution import fill_template
-from clew.plan.steps import OutputStep
 
 _REPLACED = {"parquet", "csv", "json", "jsonl", "orc"}
 """Formats whose folder is replaced as a whole; others look after what is in it."""

@@ -22,7 +22,7 @@ from clew.diagnostics import TransientFailure, UserError, did_you_mean
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS, is_value_error, translated
 from clew.engine.loading.files import reason_of
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 
 DELTA = "delta"
 _KNOWN = ("csv", "jsonl", "json", "orc", "parquet")

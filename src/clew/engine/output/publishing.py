@@ -19,7 +19,7 @@ from clew.engine.output.files import Further, OutputFolder, discard_files, write
 from clew.engine.output.tables import TableOutputs
 from clew.engine.parts import row_count
 from clew.engine.sql import quoted
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from clew.engine.narrow import Expressing
 from clew.engine.output.publishing import output_rows
 from clew.engine.parts import write_part
 from clew.engine.sql import quoted
+from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
-from clew.plan.steps import OutputStep
 from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
 from clew.storage.parts import ORDINAL, ORIGIN, TRACE_ID, Part
 

@@ -21,7 +21,7 @@ from clew.engine.loading.databases import driver_of, driver_says, hidden
 from clew.engine.loading.files import reason_of
 from clew.lang.types import Type
 from clew.plan.datasets import TableAddress, TableSink
-from clew.plan.steps import OutputStep
+from clew.plan.operations import OutputStep
 
 if TYPE_CHECKING:
     import pyarrow as pa

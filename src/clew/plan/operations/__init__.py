@@ -1,27 +1,40 @@
-"""Planning each type of operation."""
+"""The types of operations: what each is, how it is planned, what its step answers. One file for each type.
 
-from clew.definitions import Aggregate, Append, Delete, Output, Update
-from clew.plan.operations.aggregate import plan_aggregate
-from clew.plan.operations.append import plan_append
+The unions are closed: where a type is missing from a `match`, the type checker says so.
+"""
+
+from clew.plan.operations.aggregate import AggregateStep, plan_aggregate
+from clew.plan.operations.append import AppendStep, plan_append
 from clew.plan.operations.context import Context, PlannedOperation, PlanningState
-from clew.plan.operations.delete import plan_delete
-from clew.plan.operations.output import plan_output
-from clew.plan.operations.update import plan_update
+from clew.plan.operations.delete import DeleteStep, plan_delete
+from clew.plan.operations.output import Destination, OutputStep, plan_output
+from clew.plan.operations.update import UpdateStep, plan_update
 
-__all__ = ["Context", "PlannedOperation", "PlanningState", "plan_operation"]
+__all__ = [
+    "AggregateStep",
+    "AppendStep",
+    "ChangingStep",
+    "Context",
+    "CreatingStep",
+    "DeleteStep",
+    "Destination",
+    "OutputStep",
+    "PlannedOperation",
+    "PlanningState",
+    "Step",
+    "UpdateStep",
+    "plan_aggregate",
+    "plan_append",
+    "plan_delete",
+    "plan_output",
+    "plan_update",
+]
 
+ChangingStep = UpdateStep | DeleteStep
+"""Steps that change rows which exist."""
 
-def plan_operation(context: Context) -> PlannedOperation:
-    """The step of an operation, and the working dataset after it."""
-    operation = context.placed.operation
-    match operation:
-        case Update():
-            return plan_update(context, operation)
-        case Aggregate():
-            return plan_aggregate(context, operation)
-        case Append():
-            return plan_append(context, operation)
-        case Delete():
-            return plan_delete(context, operation)
-        case Output():
-            return plan_output(context, operation)
+CreatingStep = AggregateStep | AppendStep
+"""Steps that add rows."""
+
+Step = UpdateStep | AggregateStep | AppendStep | DeleteStep | OutputStep
+"""Every step of a plan."""

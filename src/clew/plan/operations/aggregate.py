@@ -1,18 +1,100 @@
-"""Planning an aggregate: one summary row per group, appended to the working dataset."""
+"""Aggregate: adds one summary row for each group of the rows that its selector matches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from clew.definitions import Aggregate
 from clew.lang import Scope
-from clew.lang.types import NULL
+from clew.lang.typed import ColumnValue, Expression
+from clew.lang.types import NULL, Type
+from clew.plan import words
 from clew.plan.columns import Column
+from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import types_of
-from clew.plan.lineage import Origins
+from clew.plan.lineage import LineageState, Origins
 from clew.plan.operations.context import UNGROUPABLE, Context, PlannedOperation, PlanningState, grouping_columns, reads
-from clew.plan.steps import AggregateStep, Assignment, PlannedExpression, Read
+from clew.plan.steps import Assignment, CreatingStepBase, Detail, PlannedExpression, Read
+
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions import Aggregate
 
 
-def plan_aggregate(context: Context, operation: Aggregate) -> PlannedOperation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateStep(CreatingStepBase):
+    """Adds one summary row for each group of the rows that the selector matches."""
+
+    type: Literal["aggregate"] = "aggregate"
+    group_by: tuple[str, ...]
+    aggregations: tuple[Assignment, ...]
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Aggregating."""
+        return ("cap.clew.aggregate.v1",)
+
+    @property
+    def summary(self) -> str:
+        """What it calculates, and by which keys."""
+        by = f" by {', '.join(self.group_by)}" if self.group_by else ""
+        return f"{', '.join(each.column for each in self.aggregations)}{by}"
+
+    def details(self) -> Iterator[Detail]:
+        """Its rows, its groups and its aggregations."""
+        yield words.selected(self.selector)
+        yield words.groups(self.group_by)
+        yield from words.assigned(self.aggregations)
+
+    def lineage_after(self, state: LineageState) -> LineageState:
+        """Values come from what the aggregations read; selector, keys and deletions decide."""
+        values = {each.column: each.value for each in self.aggregations}
+        return _lineage_after(state, self.selector, self.group_by, values)
+
+    @property
+    def columns_set(self) -> tuple[str, ...]:
+        """The keys and the aggregations."""
+        return (*self.group_by, *(each.column for each in self.aggregations))
+
+    @property
+    def columns_calculated(self) -> tuple[str, ...]:
+        """The aggregations."""
+        return tuple(each.column for each in self.aggregations)
+
+    @property
+    def columns_named(self) -> tuple[str, ...]:
+        """The keys."""
+        return self.group_by
+
+    @property
+    def row_names(self) -> tuple[tuple[str, ...], ...]:
+        """A summary is named by the keys of its group."""
+        return (self.group_by,)
+
+    @property
+    def made_from(self) -> DatasetUse | None:
+        """The working dataset."""
+        return None
+
+    @property
+    def condition(self) -> PlannedExpression | None:
+        """The selector."""
+        return self.selector
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that it groups by."""
+        return self.group_by
+
+    @property
+    def filled(self) -> tuple[Assignment, ...]:
+        """The aggregations."""
+        return self.aggregations
+
+    def key_values(self, table: str, types: Mapping[str, Type]) -> dict[str, Expression]:
+        """Keys are columns of the working dataset, as they are."""
+        return {name: ColumnValue(table, name, types[name]) for name in self.group_by}
+
+
+def plan_aggregate(context: Context, operation: "Aggregate") -> PlannedOperation[AggregateStep]:
     """The step of an aggregate."""
     arguments = operation.arguments
     scope = context.scope()
@@ -25,11 +107,11 @@ def plan_aggregate(context: Context, operation: Aggregate) -> PlannedOperation:
     if (operation.selector and not selector) or None in values.values() or not has_all_keys:
         return PlannedOperation(None, state)
     step = AggregateStep(
-        seq=context.placed.seq,
+        seq=context.seq,
         id=context.id,
         name=operation.name,
         description=operation.description or None,
-        path=context.placed.path,
+        path=context.path,
         place=operation.span,
         breakpoint=context.breakpoint,
         selector=selector,
@@ -49,7 +131,7 @@ def plan_aggregate(context: Context, operation: Aggregate) -> PlannedOperation:
 
 
 def _values(
-    context: Context, operation: Aggregate, scope: Scope, group_by: tuple[str, ...], usable: frozenset[str]
+    context: Context, operation: "Aggregate", scope: Scope, group_by: tuple[str, ...], usable: frozenset[str]
 ) -> dict[str, PlannedExpression | None]:
     values = dict[str, PlannedExpression | None]()
     for aggregation in operation.arguments.aggregations:
@@ -67,10 +149,18 @@ def _state_after(
     group_by: tuple[str, ...],
     values: Mapping[str, PlannedExpression | None],
 ) -> PlanningState:
-    before = context.state.lineage
-    influence = before.of([selector.tree] if selector else []).as_influence() | before.deletions
-    for name in group_by:
-        influence |= before.working.get(name, Origins()).as_influence()
-    changes = {name: before.of([value.tree]) | influence for name, value in values.items() if value}
+    right = {name: value for name, value in values.items() if value}
     added = (Column(name, type_) for name, type_ in types_of(values).items())
-    return context.state.changed(added, before.changed(changes))
+    return context.state.changed(added, _lineage_after(context.state.lineage, selector, group_by, right))
+
+
+def _lineage_after(
+    state: LineageState,
+    selector: PlannedExpression | None,
+    group_by: tuple[str, ...],
+    values: Mapping[str, PlannedExpression],
+) -> LineageState:
+    influence = state.selected_by(selector.tree if selector else None) | state.deletions
+    for name in group_by:
+        influence |= state.working.get(name, Origins()).as_influence()
+    return state.changed({name: state.of([value.tree]) | influence for name, value in values.items()})

@@ -1,16 +1,18 @@
-"""Planning an append: rows of another dataset, or summaries of them, under the columns that exist."""
+"""Append: adds rows of another dataset, or summaries of them, under the columns that exist."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Literal
 
-from clew.definitions import Append, AppendAggregation
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.project import APPEND_COLUMN_MISMATCH
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
 from clew.lang import Scope, Table
-from clew.lang.conversion import assignable
-from clew.lang.typed import ColumnValue
+from clew.lang.conversion import assignable, keeps_apart
+from clew.lang.typed import ColumnValue, Convert, Expression
 from clew.lang.types import NULL, Type
+from clew.plan import words
 from clew.plan.columns import KEPT_COLUMNS, UNDERIVED_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import converted
@@ -23,10 +25,121 @@ from clew.plan.operations.context import (
     grouping_columns,
     reads,
 )
-from clew.plan.steps import AppendStep, Assignment, PlannedExpression, Read
+from clew.plan.steps import Assignment, CreatingStepBase, Detail, PlannedExpression, Read, StepDataset
+
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions import Append, AppendAggregation
 
 
-def plan_append(context: Context, operation: Append) -> PlannedOperation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendStep(CreatingStepBase):
+    """Adds rows of another dataset, or summaries of them. Columns that are not filled are NULL."""
+
+    type: Literal["append"] = "append"
+    source: DatasetUse
+    source_selector: PlannedExpression | None
+    group_by: tuple[str, ...] | None
+    """None for raw rows."""
+    columns: tuple[Assignment, ...]
+    """The columns that the new rows fill: from the source's columns, or from aggregations over them."""
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Appending."""
+        return ("cap.clew.append.v1",)
+
+    @property
+    def summary(self) -> str:
+        """The columns that it fills."""
+        return f"fills {', '.join(self.columns_set)}"
+
+    def details(self) -> Iterator[Detail]:
+        """Its source, which rows of it, and the columns that they fill."""
+        yield Detail("takes", (words.dataset(self.source), words.found(self.source)))
+        if self.source_selector is not None:
+            yield Detail("where", tuple(words.selector(self.source_selector)))
+        if self.group_by is not None:
+            yield words.groups(self.group_by)
+        yield Detail("fills", ("all other columns are NULL",), words.values(self.columns))
+
+    def lineage_after(self, state: LineageState) -> LineageState:
+        """Values come from the source; its selector and the keys decide."""
+        filled = {each.column: each.value for each in self.columns}
+        return _lineage_after(state, self.source, self.source_selector, self.group_by or (), filled)
+
+    @property
+    def datasets(self) -> tuple[StepDataset, ...]:
+        """The source."""
+        return (StepDataset(self.source, "appended", becomes_rows=True),)
+
+    @property
+    def columns_set(self) -> tuple[str, ...]:
+        """The columns that it fills."""
+        return tuple(each.column for each in self.columns)
+
+    @property
+    def columns_calculated(self) -> tuple[str, ...]:
+        """The columns that it fills with something else than a column of the source as it is."""
+        return tuple(each.column for each in self.columns if not isinstance(each.value.tree, ColumnValue))
+
+    @property
+    def columns_named(self) -> tuple[str, ...]:
+        """The columns that it fills, and the keys."""
+        return (*self.columns_set, *(self.group_by or ()))
+
+    @property
+    def row_names(self) -> tuple[tuple[str, ...], ...]:
+        """A summary is named by the keys of its group, a raw row by what names it in the source."""
+        if self.group_by is not None:
+            return (self.group_by,)
+        came_as = {source: each.column for each in self.columns if (source := _column_of(each.value.tree))}
+        complete = [key for key in self.source.names if all(name in came_as for name in key)]
+        return tuple(tuple(came_as[name] for name in key) for key in complete)
+
+    @property
+    def made_from(self) -> DatasetUse | None:
+        """The source."""
+        return self.source
+
+    @property
+    def condition(self) -> PlannedExpression | None:
+        """The selector of the source."""
+        return self.source_selector
+
+    @property
+    def keys(self) -> tuple[str, ...] | None:
+        """The columns of the source that it groups by."""
+        return self.group_by
+
+    @property
+    def filled(self) -> tuple[Assignment, ...]:
+        """The columns, keys among them."""
+        return self.columns
+
+    def key_values(self, table: str, types: Mapping[str, Type]) -> dict[str, Expression]:
+        """Keys are columns of the source, converted to what the working dataset has."""
+        del table, types
+        trees = {each.column: each.value.tree for each in self.columns}
+        return {name: trees[name] for name in self.group_by or ()}
+
+    @property
+    def narrowed_keys(self) -> tuple[tuple[int, str], ...]:
+        """The keys, with their positions, that conversion may make equal though groups differ in them."""
+        trees = {each.column: each.value.tree for each in self.columns}
+        return tuple(
+            (position, name)
+            for position, name in enumerate(self.group_by or ())
+            if isinstance(tree := trees[name], Convert) and not keeps_apart(tree.operand.type, tree.type)
+        )
+
+
+def _column_of(tree: Expression) -> str | None:
+    """The column that an appended value is taken from as it is."""
+    inner = tree.operand if isinstance(tree, Convert) else tree
+    return inner.column if isinstance(inner, ColumnValue) else None
+
+
+def plan_append(context: Context, operation: "Append") -> PlannedOperation[AppendStep]:
     """The step of an append."""
     arguments = operation.arguments
     if operation.selector is not None:
@@ -55,11 +168,11 @@ def plan_append(context: Context, operation: Append) -> PlannedOperation:
     if is_wrong or None in values.values():
         return PlannedOperation(None, state)
     step = AppendStep(
-        seq=context.placed.seq,
+        seq=context.seq,
         id=context.id,
         name=operation.name,
         description=operation.description or None,
-        path=context.placed.path,
+        path=context.path,
         place=operation.span,
         breakpoint=context.breakpoint,
         selector=None,
@@ -82,7 +195,7 @@ def _only_the_source(context: Context, table: str) -> str | None:
     return "only the rows of the source can be seen here" if table == context.state.table else None
 
 
-def _raw(context: Context, operation: Append, table: Table) -> dict[str, PlannedExpression | None]:
+def _raw(context: Context, operation: "Append", table: Table) -> dict[str, PlannedExpression | None]:
     """Every column of the source under its own name. `_period` is a system column on both sides.
 
     The columns that say when a bitemporal row counts come along where the working dataset has them too; nobody could
@@ -105,7 +218,7 @@ def _raw(context: Context, operation: Append, table: Table) -> dict[str, Planned
 
 
 def _aggregated(
-    context: Context, aggregation: AppendAggregation, scope: Scope, group_by: tuple[str, ...], usable: frozenset[str]
+    context: Context, aggregation: "AppendAggregation", scope: Scope, group_by: tuple[str, ...], usable: frozenset[str]
 ) -> dict[str, PlannedExpression | None]:
     table = scope.tables[0]
     values = dict[str, PlannedExpression | None]()
@@ -154,14 +267,27 @@ def _state_after(
     group_by: tuple[str, ...],
     values: Mapping[str, PlannedExpression | None],
 ) -> PlanningState:
-    lineage = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
-    chosen = lineage.of([condition.tree] if condition else []).as_influence()
+    right = {name: value for name, value in values.items() if value}
+    lineage = _lineage_after(context.state.lineage, source, condition, group_by, right)
+    return context.state.changed((), lineage)
+
+
+def _lineage_after(
+    state: LineageState,
+    source: DatasetUse,
+    condition: PlannedExpression | None,
+    group_by: tuple[str, ...],
+    values: Mapping[str, PlannedExpression],
+) -> LineageState:
+    loaded = LineageState.loaded(source.dataset_id, source.table, [column.name for column in source.columns])
+    chosen = loaded.selected_by(condition.tree if condition else None)
     grouped = chosen
     for name in group_by:
-        grouped |= lineage.working[name].as_influence()
-    changes = {
-        name: lineage.of([value.tree]) | (chosen if name in group_by else grouped)
-        for name, value in values.items()
-        if value and name not in UNDERIVED_COLUMNS
-    }
-    return context.state.changed((), context.state.lineage.changed(changes))
+        grouped |= loaded.working[name].as_influence()
+    return state.changed(
+        {
+            name: loaded.of([value.tree]) | (chosen if name in group_by else grouped)
+            for name, value in values.items()
+            if name not in UNDERIVED_COLUMNS
+        }
+    )

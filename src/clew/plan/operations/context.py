@@ -2,22 +2,33 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from clew.definitions import ExpressionText
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, RESERVED_COLUMN
 from clew.lang import Scope, Table, parse
 from clew.lang.syntax import Reference
 from clew.lang.typed import ColumnValue, columns_of
-from clew.plan.catalogue import Catalogue
 from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS, Column, Schema
 from clew.plan.datasets import DatasetUse
-from clew.plan.expansion import PlacedOperation
 from clew.plan.expressions import Expressions
 from clew.plan.lineage import LineageState
 from clew.plan.problems import Problems
-from clew.plan.steps import PlannedExpression, Read, Step
+from clew.plan.steps import PlannedExpression, Read, StepBase
+
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions import DatasetRef, ExpressionText
+
+PlannedStep_co = TypeVar("PlannedStep_co", bound=StepBase, covariant=True)
+
+
+class Datasets(Protocol):
+    """Finds the datasets that operations name."""
+
+    def use(self, ref: "DatasetRef", problems: Problems) -> DatasetUse | None:
+        """The dataset behind a reference; None where it cannot be used, which is reported."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +48,10 @@ class PlanningState:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedOperation:
+class PlannedOperation(Generic[PlannedStep_co]):
     """A step, None where something about it is wrong, and the working dataset after it as far as it can be told."""
 
-    step: Step | None
+    step: PlannedStep_co | None
     state: PlanningState
 
 
@@ -48,11 +59,13 @@ class PlannedOperation:
 class Context:
     """Everything that planning one operation needs."""
 
-    placed: PlacedOperation
+    seq: int
+    path: str
+    """The fragment instances that the operation came through."""
     id: str
     breakpoint: str | None
     state: PlanningState
-    catalogue: Catalogue
+    catalogue: Datasets
     expressions: Expressions
     problems: Problems
     column_elsewhere: Callable[[str], str | None]
@@ -114,7 +127,7 @@ def dataset_table(use: DatasetUse, name: str) -> Table:
 
 
 def grouping_columns(
-    references: Iterable[ExpressionText], scope: Scope, problems: Problems, kept: frozenset[str]
+    references: Iterable["ExpressionText"], scope: Scope, problems: Problems, kept: frozenset[str]
 ) -> tuple[str, ...]:
     """The columns of a `group_by`, without the table in front of them. `kept` ones cannot be grouped by."""
     names = list[str]()
@@ -133,7 +146,7 @@ def grouping_columns(
     return tuple(names)
 
 
-def _reference(text: ExpressionText, scope: Scope) -> ColumnValue | tuple[Diagnostic, ...]:
+def _reference(text: "ExpressionText", scope: Scope) -> ColumnValue | tuple[Diagnostic, ...]:
     try:
         node = parse(text)
     except UserError as error:

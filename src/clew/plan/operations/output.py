@@ -1,21 +1,90 @@
-"""Planning an output: columns, destination, and the dataset that it may become."""
+"""Output: writes the rows that its selector matches to a destination, and may register them as a dataset."""
 
-from collections.abc import Mapping
-from typing import assert_never
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from clew.definitions import LocationDestination, Output, PathDestination, Scalar, TableDestination
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
+from clew.plan import words
+from clew.plan.lineage import LineageState
 from clew.plan.names import is_label
 from clew.plan.operations.context import Context, PlannedOperation, reads
-from clew.plan.steps import Destination, OutputStep
+from clew.plan.steps import Detail, StepBase
+
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions import Output, Scalar
 
 _WRITTEN_BY_DEFAULT = ("_period", "_labels", "_row_id")
 """System columns of an output that does not name its columns; `_deleted` joins them where it can be TRUE."""
 
 
-def plan_output(context: Context, operation: Output) -> PlannedOperation:
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where an output goes: a datasource with a table or a path, or a location of its own."""
+
+    datasource_id: str | None
+    table: str | None
+    path: str | None
+    format: str | None
+    options: tuple[tuple[str, str], ...]
+
+    @property
+    def described(self) -> str:
+        """Where it is, and how it is written."""
+        of = f" of {self.datasource_id}" if self.datasource_id else ""
+        what = f"table {self.table}" if self.table else str(self.path)
+        form = f", as {self.format}" if self.format else ""
+        options = f" with {words.enumerated(f'{key}={value}' for key, value in self.options)}" if self.options else ""
+        return f"{what}{of}{form}{options}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputStep(StepBase):
+    """Writes the rows that the selector matches."""
+
+    type: Literal["output"] = "output"
+    destination: Destination
+    mode: Literal["overwrite", "append"]
+    columns: tuple[str, ...]
+    include_deleted: bool
+    registers: str | None
+    """The dataset that the output becomes a version of."""
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Writing, and registering where it does so."""
+        return ("cap.clew.output.v1", *(("cap.clew.register_dataset.v1",) if self.registers else ()))
+
+    @property
+    def summary(self) -> str:
+        """How many columns it writes, and in which mode."""
+        return f"writes {len(self.columns)} columns, {self.mode}"
+
+    def details(self) -> Iterator[Detail]:
+        """Its rows, its destination and its columns."""
+        yield words.selected(self.selector)
+        mode = "in place of what is there" if self.mode == "overwrite" else "behind what is there"
+        yield Detail("writes", (self.destination.described, mode))
+        yield Detail(
+            "deleted", ("rows that were deleted are written too" if self.include_deleted else "rows stay behind",)
+        )
+        yield Detail("columns", (words.enumerated(self.columns),))
+        if self.registers:
+            yield Detail("becomes", (f"the next version of the dataset {self.registers}",))
+
+    def lineage_after(self, state: LineageState) -> LineageState:
+        """The working dataset stays as it is."""
+        return state
+
+    @property
+    def columns_named(self) -> tuple[str, ...]:
+        """The columns that it writes."""
+        return self.columns
+
+
+def plan_output(context: Context, operation: "Output") -> PlannedOperation[OutputStep]:
     """The step of an output. The working dataset stays as it is."""
     arguments = operation.arguments
     selector = context.expressions.selector(operation.selector, context.scope()) if operation.selector else None
@@ -27,18 +96,21 @@ def plan_output(context: Context, operation: Output) -> PlannedOperation:
         context.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
     if (operation.selector and selector is None) or columns is None:
         return PlannedOperation(None, context.state)
+    target = arguments.destination.target
     step = OutputStep(
-        seq=context.placed.seq,
+        seq=context.seq,
         id=context.id,
         name=operation.name,
         description=operation.description or None,
-        path=context.placed.path,
+        path=context.path,
         place=operation.span,
         breakpoint=context.breakpoint,
         selector=selector,
         reads=reads([("selector", selector)]),
         adds=(),
-        destination=_destination(arguments.destination),
+        destination=Destination(
+            target.datasource_id, target.table, target.path, target.format, _options(target.options)
+        ),
         mode=arguments.write_mode.value,
         columns=columns,
         include_deleted=arguments.include_deleted,
@@ -47,7 +119,7 @@ def plan_output(context: Context, operation: Output) -> PlannedOperation:
     return PlannedOperation(step, context.state)
 
 
-def _columns(context: Context, operation: Output) -> tuple[str, ...] | None:
+def _columns(context: Context, operation: "Output") -> tuple[str, ...] | None:
     written = operation.arguments.columns
     if written is None:
         system = (*_WRITTEN_BY_DEFAULT, *(("_deleted",) if operation.arguments.include_deleted else ()))
@@ -69,24 +141,10 @@ def _columns(context: Context, operation: Output) -> tuple[str, ...] | None:
     return named if is_right else None
 
 
-def _destination(written: TableDestination | PathDestination | LocationDestination) -> Destination:
-    match written:
-        case TableDestination():
-            return Destination(written.datasource_id, written.table, None, written.format, _options(written.options))
-        case PathDestination():
-            return Destination(
-                written.datasource_id, None, written.path, written.file_format, _options(written.options)
-            )
-        case LocationDestination(location=location):
-            return Destination(None, None, location.path, location.file_format, _options(location.options))
-        case _:
-            assert_never(written)
-
-
-def _options(options: Mapping[str, Scalar]) -> tuple[tuple[str, str], ...]:
+def _options(options: Mapping[str, "Scalar"]) -> tuple[tuple[str, str], ...]:
     """Options as Spark takes them. One without a value is one that is not set."""
     return tuple(sorted((name, _option_text(value)) for name, value in options.items() if value is not None))
 
 
-def _option_text(value: Scalar) -> str:
+def _option_text(value: "Scalar") -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,21 +1,88 @@
-"""Planning an update: joins, assignments, the columns it adds."""
+"""Update: sets columns of the rows that its selector matches, with values that it may look up in other datasets."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
-from clew.definitions import RuntimeJoin, Update
 from clew.diagnostics import Span
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import Scope, Table
 from clew.lang.types import NULL
+from clew.plan import words
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
+from clew.plan.lineage import LineageState
 from clew.plan.operations.context import Context, PlannedOperation, PlanningState, dataset_table, reads
-from clew.plan.steps import Assignment, Join, PlannedExpression, UpdateStep
+from clew.plan.steps import Assignment, ChangingStepBase, Detail, Join, PlannedExpression, StepDataset
+
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions import RuntimeJoin, Update
 
 
-def plan_update(context: Context, operation: Update) -> PlannedOperation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateStep(ChangingStepBase):
+    """Sets columns on the rows that the selector matches."""
+
+    type: Literal["update"] = "update"
+    joins: tuple[Join, ...]
+    assignments: tuple[Assignment, ...]
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Updating, and joining where it looks something up."""
+        return ("cap.clew.update.v1", *(("cap.clew.runtime_join.v1",) if self.joins else ()))
+
+    @property
+    def summary(self) -> str:
+        """The columns that it sets."""
+        return f"sets {', '.join(self.columns_set)}"
+
+    def details(self) -> Iterator[Detail]:
+        """Its rows, its joins and its assignments."""
+        yield words.selected(self.selector)
+        for join in self.joins:
+            described = f"{join.alias} = {words.dataset(join.dataset)}"
+            yield Detail("joins", (described, f"on {join.on.text}", words.found(join.dataset)))
+        yield from words.assigned(self.assignments)
+
+    def lineage_after(self, state: LineageState) -> LineageState:
+        """Values come from what the assignments read; selector and joins decide."""
+        values = {each.column: each.value for each in self.assignments}
+        return _lineage_after(state, self.selector, self.joins, values)
+
+    @property
+    def lookups(self) -> tuple[Join, ...]:
+        """Its joins."""
+        return self.joins
+
+    @property
+    def datasets(self) -> tuple[StepDataset, ...]:
+        """The datasets that it joins."""
+        return tuple(StepDataset(join.dataset, f"joined as {join.alias}", becomes_rows=False) for join in self.joins)
+
+    @property
+    def columns_set(self) -> tuple[str, ...]:
+        """The columns that it assigns."""
+        return tuple(each.column for each in self.assignments)
+
+    @property
+    def columns_calculated(self) -> tuple[str, ...]:
+        """The columns that it assigns."""
+        return self.columns_set
+
+    @property
+    def traced_as(self) -> Literal["update", "delete"]:
+        """An update of the assigned columns."""
+        return "update"
+
+    @property
+    def assigned(self) -> tuple[Assignment, ...]:
+        """Its assignments."""
+        return self.assignments
+
+
+def plan_update(context: Context, operation: "Update") -> PlannedOperation[UpdateStep]:
     """The step of an update."""
     joins, scope = _joins(context, operation)
     selector = context.expressions.selector(operation.selector, scope) if operation.selector else None
@@ -25,11 +92,11 @@ def plan_update(context: Context, operation: Update) -> PlannedOperation:
     if is_wrong or len(joins) < len(operation.arguments.joins):
         return PlannedOperation(None, state)
     step = UpdateStep(
-        seq=context.placed.seq,
+        seq=context.seq,
         id=context.id,
         name=operation.name,
         description=operation.description or None,
-        path=context.placed.path,
+        path=context.path,
         place=operation.span,
         breakpoint=context.breakpoint,
         selector=selector,
@@ -51,7 +118,7 @@ def plan_update(context: Context, operation: Update) -> PlannedOperation:
     return PlannedOperation(step, state)
 
 
-def _joins(context: Context, operation: Update) -> tuple[tuple[Join, ...], Scope]:
+def _joins(context: Context, operation: "Update") -> tuple[tuple[Join, ...], Scope]:
     """The joins that are right, and what expressions see beside them.
 
     A table that cannot be told, because its dataset is wrong or its alias is taken, is opaque: any column may be its.
@@ -78,7 +145,7 @@ def _joins(context: Context, operation: Update) -> tuple[tuple[Join, ...], Scope
 _CONDITION = "in a join condition"
 
 
-def _scope_of_condition(scope: Scope, operation: Update, join: RuntimeJoin) -> Scope:
+def _scope_of_condition(scope: Scope, operation: "Update", join: "RuntimeJoin") -> Scope:
     """What the condition of a join sees: the joins before it and itself."""
     later = operation.arguments.joins[operation.arguments.joins.index(join) + 1 :]
 
@@ -90,7 +157,7 @@ def _scope_of_condition(scope: Scope, operation: Update, join: RuntimeJoin) -> S
     return replace(scope, table_elsewhere=table_elsewhere)
 
 
-def _values(context: Context, operation: Update, scope: Scope) -> dict[str, PlannedExpression | None]:
+def _values(context: Context, operation: "Update", scope: Scope) -> dict[str, PlannedExpression | None]:
     values = dict[str, PlannedExpression | None]()
     for assignment in operation.arguments.assignments:
         column, span = context.own_name(assignment.column), assignment.place("column")
@@ -101,7 +168,7 @@ def _values(context: Context, operation: Update, scope: Scope) -> dict[str, Plan
     return values
 
 
-def _is_not_joined(context: Context, operation: Update, column: str, span: Span) -> bool:
+def _is_not_joined(context: Context, operation: "Update", column: str, span: Span) -> bool:
     """A column with an alias in front of it would be a new one with a strange name, which nobody means."""
     alias, dot, name = column.partition(".")
     if not dot or column in context.state.schema.types:
@@ -113,7 +180,7 @@ def _is_not_joined(context: Context, operation: Update, column: str, span: Span)
     return False
 
 
-def _added_here(context: Context, operation: Update, column: str) -> str | None:
+def _added_here(context: Context, operation: "Update", column: str) -> str | None:
     if any(context.own_name(assignment.column) == column for assignment in operation.arguments.assignments):
         return "this same operation adds it; its expressions all see the row as it was before"
     return context.column_elsewhere(column)
@@ -125,9 +192,18 @@ def _state_after(
     joins: tuple[Join, ...],
     values: Mapping[str, PlannedExpression | None],
 ) -> PlanningState:
-    before = context.state.lineage.joining({join.alias: join.dataset.dataset_id for join in joins})
-    deciding = [join.on.tree for join in joins] + ([selector.tree] if selector else [])
-    influence = before.of(deciding).as_influence()
-    changes = {name: before.of([value.tree]) | influence for name, value in values.items() if value}
+    lineage = _lineage_after(context.state.lineage, selector, joins, {n: value for n, value in values.items() if value})
     added = (Column(name, type_) for name, type_ in types_of(values).items())
-    return context.state.changed(added, context.state.lineage.changed(changes))
+    return context.state.changed(added, lineage)
+
+
+def _lineage_after(
+    state: LineageState,
+    selector: PlannedExpression | None,
+    joins: tuple[Join, ...],
+    values: Mapping[str, PlannedExpression],
+) -> LineageState:
+    before = state.joining({join.alias: join.dataset.dataset_id for join in joins})
+    influence = before.of([join.on.tree for join in joins]).as_influence()
+    influence |= before.selected_by(selector.tree if selector else None)
+    return state.changed({name: before.of([value.tree]) | influence for name, value in values.items()})

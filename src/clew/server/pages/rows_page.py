@@ -6,7 +6,6 @@ from typing import Literal
 
 from clew.diagnostics import UserError, render
 from clew.lang.types import Kind
-from clew.plan.names import names_of_dataset
 from clew.server.pages import addresses, words
 from clew.server.pages.row_page import Stepper, stepper
 from clew.server.pages.words import ValueCell
@@ -208,6 +207,6 @@ def _following(trace: RunTrace, query: RowsQuery, found: FoundRows) -> str | Non
 
 
 def _example(trace: RunTrace) -> str:
-    names = names_of_dataset(trace.plan.input)
+    names = trace.plan.input.names
     key = names[0] if names else tuple(column.name for column in trace.plan.input.columns[:1])
     return f'{key[0]} = "…"' if key else "TRUE"

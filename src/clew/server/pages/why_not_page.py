@@ -7,8 +7,6 @@ from clew.diagnostics import UserError, render
 from clew.explain.outline import never_loaded_lines, not_written_text, shown, source_text
 from clew.explain.tree import Decision, Deleted
 from clew.explain.why_not import InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
-from clew.plan.names import names_of_dataset
-from clew.plan.steps import OutputStep
 from clew.server.pages import addresses
 from clew.trace.reader import RunTrace
 
@@ -81,9 +79,9 @@ def why_not_page(trace: RunTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
             answer = ask(query)
         except UserError as error:
             problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
-    outputs = [step for step in trace.plan.steps if isinstance(step, OutputStep)]
+    outputs = trace.plan.outputs
     chosen = query.output if query.output is not None else (outputs[-1].seq if outputs else None)
-    key = next(iter(names_of_dataset(trace.plan.input)), ())
+    key = next(iter(trace.plan.input.names), ())
     return WhyNotPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),

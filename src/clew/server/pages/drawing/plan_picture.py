@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from clew.plan import Plan
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import AggregateStep, AppendStep, Destination, OutputStep, Step, UpdateStep
+from clew.plan.operations import Destination, OutputStep, Step
 
 _LEFT, _SPINE, _RIGHT = 12.0, 286.0, 700.0
 _SIDE_WIDTH, _STEP_WIDTH, _OUT_WIDTH = 200.0, 350.0, 250.0
@@ -57,15 +57,14 @@ def plan_picture(plan: Plan) -> PlanPicture:
     previous = y + _BOX
     y += _ROW + _GAP + 8
     for step in plan.steps:
-        reads = _reads(step)
-        height = max(_BOX, len(reads) * (_BOX + 6) - 6)
+        height = max(_BOX, len(step.datasets) * (_BOX + 6) - 6)
         top = y + (height - _BOX) / 2
         middle, centre = top + _BOX / 2, _SPINE + _STEP_WIDTH / 2
         lines.append(PlanLine("flow", f"M{centre} {previous}V{top}"))
         boxes.append(_step(step, top))
-        for index, (use, role) in enumerate(reads):
+        for index, each in enumerate(step.datasets):
             side = y + index * (_BOX + 6)
-            boxes.append(_dataset(use, role, _LEFT, side, _SIDE_WIDTH))
+            boxes.append(_dataset(each.use, each.role, _LEFT, side, _SIDE_WIDTH))
             lines.append(_across(_LEFT + _SIDE_WIDTH, side + _BOX / 2, _SPINE, middle, "join"))
         if isinstance(step, OutputStep):
             boxes.append(_output(step, top))
@@ -75,18 +74,7 @@ def plan_picture(plan: Plan) -> PlanPicture:
     return PlanPicture(tuple(boxes), tuple(lines), _RIGHT + _OUT_WIDTH + 12, y)
 
 
-def _reads(step: Step) -> list[tuple[DatasetUse, str]]:
-    match step:
-        case UpdateStep():
-            return [(join.dataset, f"joined as {join.alias}") for join in step.joins]
-        case AppendStep():
-            return [(step.source, "appended")]
-        case _:
-            return []
-
-
 def _step(step: Step, y: float) -> PlanBox:
-    sets = _sets(step)
     selector = f"\nrows: {step.selector.text}" if step.selector else ""
     return PlanBox(
         kind=f"step {step.type}",
@@ -95,38 +83,11 @@ def _step(step: Step, y: float) -> PlanBox:
         width=_STEP_WIDTH,
         height=_BOX,
         title=_cut(f"{step.seq}  {step.name}", _LONGEST_TITLE),
-        subtitle=_cut(_does(step), _LONGEST_DOES),
-        full=f"{step.seq} {step.name} ({step.type}){selector}\n{_does(step)}",
-        sets=sets,
+        subtitle=_cut(step.summary, _LONGEST_DOES),
+        full=f"{step.seq} {step.name} ({step.type}){selector}\n{step.summary}",
+        sets=step.columns_set,
         seq=step.seq,
     )
-
-
-def _sets(step: Step) -> tuple[str, ...]:
-    match step:
-        case UpdateStep():
-            return tuple(each.column for each in step.assignments)
-        case AggregateStep():
-            return (*step.group_by, *(each.column for each in step.aggregations))
-        case AppendStep():
-            return tuple(each.column for each in step.columns)
-        case _:
-            return ()
-
-
-def _does(step: Step) -> str:
-    match step:
-        case UpdateStep():
-            return f"sets {', '.join(_sets(step))}"
-        case AggregateStep():
-            by = f" by {', '.join(step.group_by)}" if step.group_by else ""
-            return f"{', '.join(each.column for each in step.aggregations)}{by}"
-        case AppendStep():
-            return f"fills {', '.join(_sets(step))}"
-        case OutputStep():
-            return f"writes {len(step.columns)} columns, {step.mode}"
-        case _:
-            return step.selector.text if step.selector else "every row"
 
 
 def _dataset(use: DatasetUse, role: str, x: float, y: float, width: float) -> PlanBox:

@@ -1,9 +1,8 @@
 """The parts of a plan in words, for a reviewer who does not read YAML."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from clew.cli.formatting import enumerated
 from clew.lang import text_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import SourceColumn
@@ -21,7 +20,7 @@ from clew.plan.postlude import (
     TakeTask,
     TopKTask,
 )
-from clew.plan.steps import Destination, PlannedExpression
+from clew.plan.steps import Assignment, Detail, PlannedExpression
 
 _ROWS = {
     "period": "rows whose _period is the run's",
@@ -65,13 +64,38 @@ def selector(planned: PlannedExpression | None) -> list[str]:
     return [planned.text, f"that is: {text_of(planned.tree)}"] if "{{" in planned.text else [planned.text]
 
 
-def destination(place: Destination) -> str:
-    """Where an output goes."""
-    of = f" of {place.datasource_id}" if place.datasource_id else ""
-    what = f"table {place.table}" if place.table else str(place.path)
-    form = f", as {place.format}" if place.format else ""
-    options = f" with {enumerated(f'{key}={value}' for key, value in place.options)}" if place.options else ""
-    return f"{what}{of}{form}{options}"
+def selected(planned: PlannedExpression | None) -> Detail:
+    """The rows that a step is for."""
+    return Detail("rows", tuple(selector(planned)))
+
+
+def groups(keys: Iterable[str]) -> Detail:
+    """The groups that a step sums up."""
+    return Detail("groups", (enumerated(keys) or "one, of all rows",))
+
+
+def values(assignments: Iterable[Assignment]) -> tuple[tuple[str, str, str], ...]:
+    """Columns with their types and the expressions that give their values."""
+    return tuple((each.column, str(each.value.tree.type), each.value.text) for each in assignments)
+
+
+def assigned(assignments: Iterable[Assignment]) -> Iterator[Detail]:
+    """Columns that get values: those that exist, then those that are new."""
+    listed = list(assignments)
+    for word, is_new in (("sets", False), ("adds", True)):
+        rows = values(each for each in listed if each.adds_column is is_new)
+        if rows:
+            yield Detail(word, table=rows)
+
+
+def found(use: DatasetUse) -> str:
+    """Which rows of a dataset a run sees, and where it finds them."""
+    return f"{rows_of(use)}; {whereabouts(use)}"
+
+
+def enumerated(items: Iterable[object]) -> str:
+    """Items with commas between them."""
+    return ", ".join(str(item) for item in items)
 
 
 def steps(numbers: Iterable[int]) -> str:

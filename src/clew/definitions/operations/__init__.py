@@ -1,0 +1,85 @@
+"""The operations of a project: what each type takes, one file for each type, and the table of all types.
+
+The union is closed: where a type is missing from a `match`, the type checker says so.
+"""
+
+from typing import TypeAlias
+
+from clew.definitions.operations.aggregate import Aggregate, Aggregation
+from clew.definitions.operations.append import Append, AppendAggregation
+from clew.definitions.operations.base import MOST_SEQ, OperationBase
+from clew.definitions.operations.delete import Delete
+from clew.definitions.operations.output import (
+    Destination,
+    Location,
+    LocationDestination,
+    Output,
+    PathDestination,
+    TableDestination,
+    WriteMode,
+)
+from clew.definitions.operations.update import AssignmentDefinition, RuntimeJoin, Update
+from clew.definitions.shapes import NAME, TEXT, ByKey, Located, Record, Tagged, Whole, key, record
+
+__all__ = [
+    "MOST_SEQ",
+    "OPERATION",
+    "Aggregate",
+    "Aggregation",
+    "Append",
+    "AppendAggregation",
+    "AssignmentDefinition",
+    "Delete",
+    "Destination",
+    "FragmentUse",
+    "Location",
+    "LocationDestination",
+    "Operation",
+    "OperationBase",
+    "Output",
+    "PathDestination",
+    "RuntimeJoin",
+    "TableDestination",
+    "Update",
+    "Use",
+    "WriteMode",
+]
+
+
+@record("the fragment to use")
+class FragmentUse(Located):
+    """A fragment and the name that it goes by here."""
+
+    fragment: str = key(NAME, "The id of the fragment.")
+    alias: str | None = key(
+        TEXT, "The name in the breakpoints of the fragment; one by its place where left out.", named="as", default=None
+    )
+
+
+@record("a use")
+class Use(Located):
+    """The operations of a fragment in this place."""
+
+    seq: int | None = key(
+        Whole(1, MOST_SEQ),
+        "The seq of the first operation of the fragment; behind the entry before where left out.",
+        default=None,
+    )
+    use: FragmentUse = key(Record(FragmentUse), "The fragment.")
+
+
+Operation: TypeAlias = Update | Aggregate | Append | Delete | Output
+
+_OPERATION: Tagged[Operation] = Tagged(
+    "an operation",
+    "type",
+    {
+        "update": Record(Update),
+        "aggregate": Record(Aggregate),
+        "append": Record(Append),
+        "delete": Record(Delete),
+        "output": Record(Output),
+    },
+)
+
+OPERATION: ByKey[Operation | Use] = ByKey("an operation", {"use": Record(Use)}, otherwise=_OPERATION)

@@ -1,0 +1,179 @@
+"""What users write for an output."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from clew.definitions.operations.base import OperationBase
+from clew.definitions.paths import format_of_path
+from clew.definitions.scalars import Scalar
+from clew.definitions.shapes import (
+    ANY_SCALAR,
+    FLAG,
+    NAME,
+    TEMPLATE,
+    ByKey,
+    Choice,
+    ConstantShape,
+    ListOf,
+    Located,
+    MapOf,
+    Record,
+    key,
+    record,
+)
+from clew.diagnostics import Diagnostic
+from clew.diagnostics.codes.workspace import INVALID_VALUE
+
+
+class WriteMode(StrEnum):
+    """What an output does with what is there already."""
+
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPlace:
+    """A destination, whichever way it is written: a table or a path, of a datasource or not."""
+
+    datasource_id: str | None
+    table: str | None
+    path: str | None
+    format: str | None
+    options: Mapping[str, Scalar]
+
+
+@record("a table destination")
+class TableDestination(Located):
+    """A table of a database."""
+
+    datasource_id: str = key(NAME, "The datasource.")
+    table: str = key(TEMPLATE, "The table, with placeholders such as {period}.")
+    format: str | None = key(
+        NAME, "The format of Spark to write with, where it is not the database's own.", default=None
+    )
+    options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
+    mode: WriteMode | None = key(
+        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+    )
+
+    @property
+    def target(self) -> WrittenPlace:
+        """The table."""
+        return WrittenPlace(self.datasource_id, self.table, None, self.format, self.options)
+
+
+@record("a path destination")
+class PathDestination(Located):
+    """Files below the root of a datasource."""
+
+    datasource_id: str = key(NAME, "The datasource.")
+    path: str = key(TEMPLATE, "The path below the root of the datasource, with placeholders such as {period}.")
+    format: str | None = key(
+        NAME,
+        "csv, jsonl, parquet, or any other format of Spark; by the suffix of the path where left out.",
+        default=None,
+    )
+    options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
+    mode: WriteMode | None = key(
+        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+    )
+
+    @property
+    def file_format(self) -> str:
+        """The format, by the suffix of the path where it is not given."""
+        return self.format or format_of_path(self.path)
+
+    @property
+    def target(self) -> WrittenPlace:
+        """The path below the root of the datasource."""
+        return WrittenPlace(self.datasource_id, None, self.path, self.file_format, self.options)
+
+
+@record("a location")
+class Location(Located):
+    """A place for files that no datasource describes."""
+
+    path: str = key(TEMPLATE, "The path below the workspace, with placeholders such as {period}.")
+    format: str | None = key(
+        NAME,
+        "csv, jsonl, parquet, or any other format of Spark; by the suffix of the path where left out.",
+        default=None,
+    )
+    options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
+
+    @property
+    def file_format(self) -> str:
+        """The format, by the suffix of the path where it is not given."""
+        return self.format or format_of_path(self.path)
+
+
+@record("a location destination")
+class LocationDestination(Located):
+    """Files at a place that the project itself names."""
+
+    location: Location = key(Record(Location), "Where the files are written.")
+    mode: WriteMode | None = key(
+        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+    )
+
+    @property
+    def target(self) -> WrittenPlace:
+        """The location."""
+        return WrittenPlace(None, None, self.location.path, self.location.file_format, self.location.options)
+
+
+Destination: TypeAlias = TableDestination | PathDestination | LocationDestination
+
+DESTINATION: ByKey[Destination] = ByKey(
+    "a destination",
+    {"path": Record(PathDestination), "table": Record(TableDestination), "location": Record(LocationDestination)},
+)
+
+
+@record("the arguments of an output")
+class OutputArguments(Located):
+    """What is written, and where."""
+
+    destination: Destination = key(DESTINATION, "Where to write: a table or path of a datasource, or a location.")
+    columns: tuple[str, ...] | None = key(
+        ListOf(NAME, "columns", at_least=1), "The columns to write; all where left out.", default=None
+    )
+    include_deleted: bool = key(FLAG, "Whether deleted rows are written too.", default=False)
+    register_as_dataset: str | None = key(
+        NAME, "The name of the dataset that the output becomes a version of.", default=None
+    )
+    mode: WriteMode | None = key(
+        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+    )
+
+    @property
+    def write_mode(self) -> WriteMode:
+        """The mode, wherever it is written."""
+        return self.mode or self.destination.mode or WriteMode.OVERWRITE
+
+    def check(self) -> Iterator[Diagnostic]:
+        """The mode stands in one place."""
+        if self.mode is not None and self.destination.mode is not None:
+            problem = "the mode stands in the destination and beside it"
+            yield INVALID_VALUE.at(self.place_of_key("mode"), problem=problem, hint="remove one of the two")
+
+
+@record("an output operation")
+class Output(OperationBase):
+    """Writes the selected rows."""
+
+    type: Literal["output"] = key(ConstantShape("output"), "Writes the selected rows.")
+    arguments: OutputArguments = key(Record(OutputArguments), "What to write, and where.")
+
+    @property
+    def registers(self) -> str | None:
+        """The dataset that the output becomes a version of."""
+        return self.arguments.register_as_dataset
+
+    @property
+    def datasource(self) -> str | None:
+        """The datasource of the destination; None for a location."""
+        return self.arguments.destination.target.datasource_id

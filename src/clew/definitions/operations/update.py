@@ -1,0 +1,64 @@
+"""What users write for an update."""
+
+from typing import Literal
+
+from clew.definitions.dataset import DatasetRef
+from clew.definitions.expression_text import ExpressionText
+from clew.definitions.operations.base import OperationBase
+from clew.definitions.shapes import EXPRESSION, NAME, ConstantShape, ListOf, Located, Record, Whole, key, record
+
+
+@record("a join")
+class RuntimeJoin(Located):
+    """Another dataset, whose columns the assignments of the same update can use."""
+
+    alias: str = key(NAME, "The name that expressions put before its columns.")
+    dataset_id: str = key(NAME, "The id or name of the dataset.")
+    dataset_version: int | None = key(Whole(1), "The version; the latest active one where left out.", default=None)
+    on: ExpressionText = key(EXPRESSION, "When a row of the dataset matches a row of the working dataset.")
+
+    @property
+    def dataset(self) -> DatasetRef:
+        """The dataset that is joined."""
+        return DatasetRef(dataset_id=self.dataset_id, dataset_version=self.dataset_version, node=self.node)
+
+
+@record("an assignment")
+class AssignmentDefinition(Located):
+    """A column and the value that it gets."""
+
+    column: str = key(NAME, "The column, which may be new.")
+    expression: ExpressionText = key(EXPRESSION, "The value.")
+
+
+@record("the arguments of an update")
+class UpdateArguments(Located):
+    """What an update sets, and what it looks up for that."""
+
+    joins: tuple[RuntimeJoin, ...] = key(ListOf(Record(RuntimeJoin), "joins"), "Datasets to look up in.", default=())
+    assignments: tuple[AssignmentDefinition, ...] = key(
+        ListOf(Record(AssignmentDefinition), "assignments", at_least=1), "The columns to set."
+    )
+
+
+@record("an update operation")
+class Update(OperationBase):
+    """Sets columns of the selected rows."""
+
+    type: Literal["update"] = key(ConstantShape("update"), "Sets columns of the selected rows.")
+    arguments: UpdateArguments = key(Record(UpdateArguments), "What to set.")
+
+    @property
+    def datasets(self) -> tuple[DatasetRef, ...]:
+        """The datasets that it joins."""
+        return tuple(join.dataset for join in self.arguments.joins)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The aliases of its joins."""
+        return tuple(join.alias for join in self.arguments.joins)
+
+    @property
+    def columns_set(self) -> tuple[str, ...]:
+        """The columns that it assigns."""
+        return tuple(assignment.column for assignment in self.arguments.assignments)
