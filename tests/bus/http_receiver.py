@@ -15,6 +15,8 @@ class Receiver:
 
     url: str = ""
     answers: list[int] = field(default_factory=list)
+    location: str = ""
+    """Where its redirects lead to."""
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
     def documents(self) -> list[dict[str, Any]]:
@@ -23,6 +25,7 @@ class Receiver:
 
 @contextmanager
 def listening(path: str, status: int = 204) -> Iterator[Receiver]:
+    """A receiver. As a proxy it takes requests for other hosts too, with the whole address as their path."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -31,6 +34,8 @@ def listening(path: str, status: int = 204) -> Iterator[Receiver]:
             receiver.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
             self.send_response(receiver.answers.pop(0) if receiver.answers else status)
             self.send_header("Content-Length", "0")
+            if receiver.location:
+                self.send_header("Location", receiver.location)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:

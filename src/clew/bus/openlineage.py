@@ -1,11 +1,11 @@
 """Runs as OpenLineage events, posted to a receiver such as Marquez or appended to a file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from clew.bus.file import append_line
-from clew.bus.webhook import NotTaken, http_address, post
+from clew.bus.http import NotTaken, http_address, post
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import DELIVERY_FAILED
 from clew.plan import Plan
@@ -26,16 +26,16 @@ class HttpTarget:
 
     def __init__(self, url: str, *, api_key: Callable[[], str] | None = None, timeout_s: float = 10.0) -> None:
         """`api_key` is asked at each delivery, so that the value is kept nowhere and may change."""
-        self._address = http_address(url)
+        self._url = http_address(url)
         self._api_key = api_key
         self._timeout_s = timeout_s
 
     def send(self, document: bytes) -> None:
         """Post a document."""
-        headers: Mapping[str, str] = {"Content-Type": "application/json", "User-Agent": "clew"}
+        headers = {"Content-Type": "application/json"}
         if self._api_key is not None:
-            headers = {**headers, "Authorization": f"Bearer {self._api_key()}"}
-        post(self._address, document, headers, timeout_s=self._timeout_s)
+            headers["Authorization"] = f"Bearer {self._api_key()}"
+        post(self._url, document, headers, timeout_s=self._timeout_s)
 
 
 class FileTarget:

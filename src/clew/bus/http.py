@@ -1,0 +1,81 @@
+"""HTTP as Clew's own requests use it: proxies of the environment, certificates of the system, no redirects.
+
+Redirects are not followed: they could lead anywhere, and would carry secrets with them. HTTP_PROXY, HTTPS_PROXY,
+ALL_PROXY and NO_PROXY mean what they mean to other programs.
+"""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from ssl import SSLContext
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import httpx2
+
+_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_MOST_READ = 1 << 16
+_LONGEST_ANSWER = 200
+
+
+class NotTaken(Exception):
+    """The receiver could not be reached, or did not accept the document. The text says why."""
+
+
+def http_address(url: str) -> str:
+    """The address itself; ValueError unless it begins with http:// or https:// and names a host."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f'"{url}" is not an http address')
+    return url
+
+
+def http_client(*, timeout_s: float) -> "httpx2.Client":
+    """A client for one exchange. OSError where the environment names a proxy that cannot be used."""
+    import httpx2  # noqa: PLC0415 - takes a quarter of a second, and most commands send nothing
+
+    variables = [os.environ.get(name) for name in _CERTIFICATE_VARIABLES]
+    try:
+        return httpx2.Client(
+            timeout=timeout_s,
+            verify=_certificates(*variables),
+            follow_redirects=False,
+        )
+    except (ImportError, ValueError) as error:
+        raise OSError(f"the proxy that the environment names cannot be used: {error}") from error
+
+
+@cache
+def _certificates(*_variables: str | None) -> SSLContext:
+    """The certificates that the system trusts, or those that the variables name. They take a tenth of a second to read."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    return httpx2.create_ssl_context()
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> None:
+    """Post a document. Any answer of the 2xx kind confirms it, everything else is `NotTaken`."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    sent = {"Accept-Encoding": "identity", "User-Agent": "clew", **headers}
+    try:
+        with (
+            http_client(timeout_s=timeout_s) as client,
+            client.stream("POST", url, content=body, headers=sent) as response,
+        ):
+            answer = _beginning(response)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        raise NotTaken(str(error) or type(error).__name__) from error
+    if not response.is_success:
+        raise NotTaken(f"{response.status_code} {answer[:_LONGEST_ANSWER]}".strip())
+
+
+def _beginning(response: "httpx2.Response") -> str:
+    """As much of the answer as a message can show; the rest stays unread."""
+    read = b""
+    for part in response.iter_raw():
+        read += part
+        if len(read) >= _MOST_READ:
+            break
+    return read.decode("utf-8", "replace")
