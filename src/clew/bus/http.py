@@ -48,7 +48,7 @@ def http_client(*, timeout_s: float) -> "httpx2.Client":
 
 @cache
 def _certificates(*_variables: str | None) -> SSLContext:
-    """The certificates that the system trusts, or those that the variables name. They take a tenth of a second to read."""
+    """The certificates that the system trusts, or those of the variables. Reading them takes a tenth of a second."""
     import httpx2  # noqa: PLC0415 - as above
 
     return httpx2.create_ssl_context()
