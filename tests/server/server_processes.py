@@ -26,7 +26,7 @@ def listening_in_a_thread(served: Served, settings: ServerSettings | None = None
             yield settings.address
         finally:
             served.app.state.streams.close()
-            server.should_exit = True
+            server.exit()
             thread.join()
 
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from itertools import repeat
 from pathlib import Path
 
@@ -241,6 +242,20 @@ def test_a_client_that_never_finishes_its_headers_is_cut_off(served: Served) -> 
         client.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
         assert client.recv(1) == b""
         assert silent.recv(1) == b""
+
+
+def test_an_answer_may_take_longer_than_the_headers_of_a_request(served: Served) -> None:
+    served.app.add_api_route("/slow", lambda: time.sleep(0.5) or Response(b"done"))
+    request = b"GET /slow HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with listening_in_a_thread(served, ServerSettings(slowest_headers_s=0.2)) as url, _connected(url) as client:
+        for _ in range(2):
+            client.sendall(request)
+            answer = b""
+            while not answer.endswith(b"done"):
+                answer += client.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 200 ")
+        client.sendall(request[:20])
+        assert client.recv(1) == b""
 
 
 def test_a_client_that_never_finishes_its_body_is_answered_and_cut_off(served: Served) -> None:

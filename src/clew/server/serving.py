@@ -3,6 +3,7 @@
 The certificate that the server shows, looked at before anybody is told that it serves.
 """
 
+import asyncio
 import socket
 import ssl
 import threading
@@ -10,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -23,7 +23,7 @@ from clew.server.access.doorman import Doorman
 from clew.server.access.signing_in import LINK
 from clew.server.application import create_app
 from clew.server.hosted_worker import HostedWorker, Listener
-from clew.server.protection.slow_connections import punctual_protocol
+from clew.server.protection.slow_connections import Punctual
 from clew.server.settings import ServerSettings
 from clew.server.site import Site, open_site
 from clew.server.streams import EventStreams
@@ -48,8 +48,9 @@ def require_usable_certificate(settings: ServerSettings) -> None:
 _BACKLOG = 512
 _MOST_REQUESTS_AT_ONCE = 1000
 _GRACE_S = 5
-_TICKS_WITHOUT_REQUESTS = 10
-"""How long the worker waits for somebody to come and see a page: a second."""
+_TICK_S = 0.1
+_WAIT_FOR_REQUESTS_S = 1.0
+"""How long the worker waits for the first page to be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,46 +168,67 @@ def web_server(
     stop: threading.Event | None = None,
     *,
     beside: Callable[[], None] = lambda: None,
-) -> uvicorn.Server:
-    """Uvicorn for an application; `run(sockets=...)` serves until it is told to exit, if need be at once.
+) -> "WebServer":
+    """A server for an application; `run(sockets=...)` serves until it is told to exit, if need be at once.
 
-    `beside` is called once, when the first request has been answered or nobody has come for a moment: what it starts
+    `beside` is called once, when the first request has been answered or none has come for a moment: what it starts
     takes processor time that the first page would wait for.
     """
-    return _Server(_configuration(app, settings), app.state.streams, stop or threading.Event(), beside)
+    return WebServer(app, settings, stop or threading.Event(), beside)
 
 
-class _Server(uvicorn.Server):
-    """Ends streams of events as soon as it is told to stop, instead of waiting for clients to leave."""
+class WebServer:
+    """Uvicorn, and beside it a task that watches over both ends of its life.
+
+    Streams of events end as soon as the server is told to stop, so that it does not wait for clients to leave.
+    """
 
     def __init__(
-        self, config: uvicorn.Config, streams: EventStreams, stop: threading.Event, beside: Callable[[], None]
+        self, app: FastAPI, settings: ServerSettings, stop: threading.Event, beside: Callable[[], None]
     ) -> None:
-        super().__init__(config)
-        self._streams = streams
+        self._punctual = Punctual(settings)
+        self._uvicorn = uvicorn.Server(_configuration(app, settings, self._punctual))
+        self._streams: EventStreams = app.state.streams
         self._stop = stop
-        self._beside: Callable[[], None] | None = beside
+        self._beside = beside
 
-    async def on_tick(self, counter: int) -> bool:
-        """A signal that came before uvicorn listened to signals ends it too."""
-        if self._stop.is_set():
-            self._streams.close()
-            self.should_exit = True
-        elif self._beside is not None and (self.server_state.total_requests or counter >= _TICKS_WITHOUT_REQUESTS):
-            self._beside()
-            self._beside = None
-        return await super().on_tick(counter)
+    def run(self, sockets: list[socket.socket]) -> None:
+        """Serve on sockets that listen."""
+        asyncio.run(self._serve(sockets))
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal has come."""
+    def exit(self) -> None:
+        """Tell the server to stop."""
+        self._uvicorn.should_exit = True
+
+    async def _serve(self, sockets: list[socket.socket]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            watching = [tasks.create_task(self._end_streams()), tasks.create_task(self._start_beside())]
+            await self._uvicorn.serve(sockets=sockets)
+            for task in watching:
+                task.cancel()
+
+    async def _end_streams(self) -> None:
+        """A signal may have come before uvicorn listened to signals: that ends it too."""
+        while not self._uvicorn.should_exit:
+            if self._stop.is_set():
+                self._uvicorn.should_exit = True
+            else:
+                await asyncio.sleep(_TICK_S)
         self._streams.close()
-        super().handle_exit(sig, frame)
+
+    async def _start_beside(self) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _WAIT_FOR_REQUESTS_S
+        while not self._punctual.answered and loop.time() < until:
+            await asyncio.sleep(_TICK_S)
+        if not self._uvicorn.should_exit:
+            self._beside()
 
 
-def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
+def _configuration(app: FastAPI, settings: ServerSettings, punctual: Punctual) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
-        http=punctual_protocol(settings),
+        punctual.around(app),
+        http=punctual.protocol(),
         ws="none",
         log_level="warning",
         access_log=False,

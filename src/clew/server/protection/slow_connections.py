@@ -1,14 +1,19 @@
-"""Connections on which nothing moves are closed: no request comes, or nobody reads the answer.
+"""Connections on which nothing moves are closed: no request comes, or the client does not read the answer.
 
-A client that sends a byte now and then, or takes one, holds nothing for long.
+Uvicorn has no setting for this, so a protocol stands between the event loop and uvicorn's own (`uvicorn.Config` takes
+any class of asyncio's protocols as `http`). It uses what asyncio promises and hands everything on. Whether a request is
+being answered is noted by the application around ours (`Punctual.around`), which finds its connection in a context
+variable: the task of a request starts in the context in which its bytes were received.
 """
 
 import asyncio
 import socket
 import struct
+from contextvars import ContextVar
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from clew.server.settings import ServerSettings
 
@@ -16,57 +21,104 @@ _LEAST_READ = 64 * 1024
 """Bytes of a waiting answer that have to go out in the time that a reader has, or else all that is left."""
 _RESET = struct.pack("ii", 1, 0)
 
+_connection: ContextVar["_Connection"] = ContextVar("connection")
 
-class PunctualH11Protocol(H11Protocol):
-    """HTTP/1.1 in which the headers of a request have to be there in time, and answers are read."""
+
+class Punctual:
+    """The patience that the settings give to clients, and how many requests were answered."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self.answered = 0
+
+    def protocol(self) -> type[asyncio.Protocol]:
+        """HTTP/1.1 in which the headers of a request have to arrive in time, and answers are read."""
+
+        class PunctualProtocol(_Connection):
+            headers_within_s = self._settings.slowest_headers_s
+            read_within_s = self._settings.slowest_reader_s
+
+        return PunctualProtocol
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """The application, with its requests noted at their connections."""
+
+        async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+            connection = _connection.get(None)
+            if scope["type"] != "http" or connection is None:
+                await app(scope, receive, send)
+                return
+            connection.begin_answer()
+            try:
+                await app(scope, receive, send)
+            finally:
+                connection.end_answer()
+                self.answered += 1
+
+        return noting
+
+
+class _Connection(asyncio.Protocol):
+    """A connection with its timers. Every call is handed on to uvicorn's protocol."""
 
     headers_within_s: float
     read_within_s: float
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as uvicorn calls it
-        super().__init__(*arguments, **options)
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as uvicorn calls it
+        self._handed_on = H11Protocol(**options)
+        self._transport: asyncio.Transport
+        self._answering = 0
         self._waiting: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected. Whatever it does not take at once counts as not read."""
-        super().connection_made(transport)
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn serves streams only
+        self._transport = transport
+        self._handed_on.connection_made(transport)
         transport.set_write_buffer_limits(high=1, low=0)
         self._expect_request()
 
     def data_received(self, data: bytes) -> None:
         """The client has sent something."""
-        super().data_received(data)
-        if self._is_answering():
-            self._stop_waiting()
-        else:
+        _connection.set(self)
+        self._handed_on.data_received(data)
+        if not self._answering:
             self._expect_request()
+
+    def eof_received(self) -> None:
+        """The client sends no more."""
+        self._handed_on.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         self._stop_waiting()
         self._stop_watching()
-        super().connection_lost(exc)
+        self._handed_on.connection_lost(exc)
 
     def pause_writing(self) -> None:
         """The client takes no more for the moment."""
-        super().pause_writing()
+        self._handed_on.pause_writing()
         self._watch_reader()
 
     def resume_writing(self) -> None:
         """The client has taken everything."""
         self._stop_watching()
-        super().resume_writing()
+        self._handed_on.resume_writing()
 
-    def _is_answering(self) -> bool:
-        # Before the first request there is no cycle, whatever uvicorn's annotation says.
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete
+    def begin_answer(self) -> None:
+        """A request is complete as far as its headers go."""
+        self._answering += 1
+        self._stop_waiting()
+
+    def end_answer(self) -> None:
+        """A request is answered. Uvicorn itself closes a connection on which no other one begins."""
+        self._answering -= 1
 
     def _expect_request(self) -> None:
         """Start to wait, once for all the bytes of a request's headers."""
         if self._waiting is None:
-            self._waiting = self.loop.call_later(self.headers_within_s, self._give_up)
+            self._waiting = asyncio.get_running_loop().call_later(self.headers_within_s, self._give_up)
 
     def _stop_waiting(self) -> None:
         if self._waiting is not None:
@@ -75,12 +127,12 @@ class PunctualH11Protocol(H11Protocol):
 
     def _give_up(self) -> None:
         self._waiting = None
-        if not self._is_answering() and not self.transport.is_closing():
-            self.transport.close()
+        if not self._answering and not self._transport.is_closing():
+            self._transport.close()
 
     def _watch_reader(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        self._unread = self.loop.call_later(self.read_within_s, self._cut_off_unless_read, left)
+        left = self._transport.get_write_buffer_size()
+        self._unread = asyncio.get_running_loop().call_later(self.read_within_s, self._cut_off_unless_read, left)
 
     def _stop_watching(self) -> None:
         if self._unread is not None:
@@ -88,20 +140,10 @@ class PunctualH11Protocol(H11Protocol):
             self._unread = None
 
     def _cut_off_unless_read(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() <= before - _LEAST_READ:
+        if self._transport.get_write_buffer_size() <= before - _LEAST_READ:
             self._watch_reader()
             return
         self._unread = None
         # An ordinary close would wait for the client to read, and the system would keep what is written until then.
-        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        self.transport.abort()
-
-
-def punctual_protocol(settings: ServerSettings) -> type[PunctualH11Protocol]:
-    """The protocol with the patience that the settings give it."""
-
-    class Punctual(PunctualH11Protocol):
-        headers_within_s = settings.slowest_headers_s
-        read_within_s = settings.slowest_reader_s
-
-    return Punctual
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._transport.abort()
