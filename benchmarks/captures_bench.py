@@ -39,7 +39,7 @@ def measure() -> list[Figure]:
         workspace = clew.open(root)
         environment = RunEnvironment("dev", workspace.environment, root)
         with open_state(environment) as state:
-            starter = RunStarter(workspace, environment, state)
+            starter = RunStarter(workspace.files, environment, state)
             _run(starter, "keep")
             return [*_defined(starter), *_frozen(starter), *_written(starter)]
 
@@ -105,7 +105,7 @@ def _frozen(starter: RunStarter) -> list[Figure]:
         workspace = clew.open(folder)
         small = RunEnvironment("dev", workspace.environment, Path(folder))
         with open_state(small) as small_state:
-            other = RunStarter(workspace, small, small_state)
+            other = RunStarter(workspace.files, small, small_state)
             _run(other, "keep")
             run_id = _run(other, "pointed")
             reader, environment = RunReader(small_state, small), small

@@ -90,7 +90,7 @@ def ledger_runs(rows: int, projects: Mapping[str, str] | None = None) -> Iterato
         workspace = clew.open(root)
         environment = RunEnvironment("dev", workspace.environment, root)
         with open_state(environment) as state:
-            runs = LedgerRuns(RunStarter(workspace, environment, state), environment)
+            runs = LedgerRuns(RunStarter(workspace.files, environment, state), environment)
             runs.run("keep")
             yield runs
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from benchmarks.figure import Figure
@@ -19,12 +20,14 @@ from benchmarks.ledger import write_workspace
 
 import clew
 from clew.api import starting
+from clew.api.run_view import RunReader
 from clew.api.starting import RunStarter
 from clew.api.state import State, open_state
 from clew.api.trace_ids import ProcessTraceIds
 from clew.api.workspace import Workspace
 from clew.explain.run_lineage import run_lineage
 from clew.runs.environment import RunEnvironment
+from clew.trace.opening import open_trace
 from clew.tracelink import PublishedBlock
 
 ROWS = int(os.environ.get("CLEW_BENCH_LINEAGE_ROWS", "1000000"))
@@ -101,7 +104,7 @@ def measure() -> list[Figure]:
 def _starter(workspace: Workspace, environment: RunEnvironment, state: State, links_up_to_rows: int) -> RunStarter:
     settings = environment.settings
     limits = replace(settings.tracelink, links_up_to_rows=links_up_to_rows)
-    return RunStarter(workspace, replace(environment, settings=replace(settings, tracelink=limits)), state)
+    return RunStarter(workspace.files, replace(environment, settings=replace(settings, tracelink=limits)), state)
 
 
 @contextmanager
@@ -125,7 +128,8 @@ def _questions(state: State, environment: RunEnvironment, run_id: str, side: str
     """The rows behind one summary, asked twice: a reader that was just opened, and the same one again."""
     block: PublishedBlock = list(state.tracelink.blocks.blocks_of_run(run_id))[-1]
     first, second = block.block.trace_id(17), block.block.trace_id(18)
-    reader = run_lineage(state, environment)
+    runs = RunReader(state, environment)
+    reader = run_lineage(state, environment, cache(lambda name: open_trace(runs.facts(name), environment)))
     for trace_id, when in ((first, "first question"), (second, "next question")):
         started = time.perf_counter()
         found = len(list(reader.parents([trace_id])))

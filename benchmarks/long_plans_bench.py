@@ -27,7 +27,7 @@ def measure() -> list[Figure]:
 
 def _planned(runs: LedgerRuns, length: int) -> Figure:
     started = time.perf_counter()
-    runs.starter.workspace.plan(f"long{length}")
+    runs.starter.files.plan(f"long{length}")
     bound = 20 if length == 200 else None
     return Figure(f"{length} operations: planned in", time.perf_counter() - started, "s", at_most=bound)
 

@@ -39,7 +39,7 @@ def measure() -> list[Figure]:
         workspace = clew.open(root)
         environment = workspace.run_environment
         with open_state(environment) as state:
-            starter = RunStarter(workspace, environment, state)
+            starter = RunStarter(workspace.files, environment, state)
             traced_run(starter, "keep")
             versions = starter.state.datasets.versions("ledger")
             ledger = [str(environment.storage_root / file.path) for file in versions[0].files]

@@ -10,6 +10,7 @@ import pytest
 from clew.api.projects import activate, choose, list_projects
 from clew.api.state import State, open_state
 from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.diagnostics import UserError
 
 COLUMNS = [{"name": "id", "type": "integer"}, {"name": "amount", "type": "decimal(12,2)"}]
@@ -63,24 +64,24 @@ def test_the_operations_of_a_draft_can_be_put_in_another_order_at_will(root: Pat
     digests = set[str]()
     for seqs in ((1, 2, 3), (30, 20, 10), (7, 900, 8)):
         project(root, "p", *(setting(seq, f"c{seq}") for seq in seqs), status="draft")
-        choice = choose(Workspace(root), state, "p")
+        choice = choose(WorkspaceFiles(root), state, "p")
         assert [step.seq for step in choice.plan.steps] == sorted(seqs)
         assert choice.version is None
         digests.add(choice.plan.digest)
     assert len(digests) == 3
     assert state.projects.project_versions("p") == []
-    assert [view.state for view in list_projects(Workspace(root), state)] == ["draft"]
+    assert [view.state for view in list_projects(WorkspaceFiles(root), state)] == ["draft"]
 
 
 def test_another_order_of_the_operations_of_an_active_project_is_another_version(root: Path, state: State) -> None:
     project(root, "p", setting(10, "a"), setting(20, "b"))
-    assert activate(Workspace(root), state, "p", actor="tester").version == 1
+    assert activate(WorkspaceFiles(root), state, "p", actor="tester").version == 1
     project(root, "p", setting(20, "a"), setting(10, "b"))
-    assert [view.state for view in list_projects(Workspace(root), state)] == ["modified"]
-    before = choose(Workspace(root), state, "p")
+    assert [view.state for view in list_projects(WorkspaceFiles(root), state)] == ["modified"]
+    before = choose(WorkspaceFiles(root), state, "p")
     assert (before.version, [step.name for step in before.plan.steps]) == (1, ["a", "b"])
-    assert activate(Workspace(root), state, "p", actor="tester").version == 2
-    after = choose(Workspace(root), state, "p")
+    assert activate(WorkspaceFiles(root), state, "p", actor="tester").version == 2
+    after = choose(WorkspaceFiles(root), state, "p")
     assert (after.version, [step.name for step in after.plan.steps]) == (2, ["b", "a"])
     assert len(state.projects.project_versions("p")) == 2
 
@@ -89,10 +90,10 @@ def test_a_change_that_takes_columns_from_an_active_project_is_not_activated(roo
     project(root, "close", output(columns=["id", "amount"], register_as_dataset="closed"))
     project(root, "report", output(columns=["amount"]), dataset="closed")
     for name in ("close", "report"):
-        activate(Workspace(root), state, name, actor="tester")
+        activate(WorkspaceFiles(root), state, name, actor="tester")
     project(root, "close", output(columns=["id"], register_as_dataset="closed"))
     with pytest.raises(UserError) as refused:
-        activate(Workspace(root), state, "close", actor="tester")
+        activate(WorkspaceFiles(root), state, "close", actor="tester")
     assert refused.value.code == "DatasetConflict"
     assert refused.value.diagnostic.message == (
         'the next version of the dataset "closed" has no column "amount", which the active project "report" uses'
@@ -101,4 +102,4 @@ def test_a_change_that_takes_columns_from_an_active_project_is_not_activated(roo
     assert refused.value.diagnostic.span.file == "projects/close.yaml"
     project(root, "report", output(columns=["id"]), dataset="closed")
     for name in ("report", "close"):
-        assert activate(Workspace(root), state, name, actor="tester").version == 2
+        assert activate(WorkspaceFiles(root), state, name, actor="tester").version == 2

@@ -13,6 +13,7 @@ import pytest
 from clew.api.projects import activate
 from clew.api.state import State, open_state
 from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.runs.registry import DatasetFile, Registration
 from tests.api.test_project_versions import FILES, output, project, setting, write
 
@@ -69,7 +70,7 @@ def test_a_version_without_columns_in_use_is_told_where_the_dataset_is_named(roo
 
 def test_a_column_that_was_added_to_both_projects_is_a_note_that_says_what_to_run(root: Path, state: State) -> None:
     register(state, "one", *FITS)
-    activate(Workspace(root), state, "close", actor="tester")
+    activate(WorkspaceFiles(root), state, "close", actor="tester")
     columns = ["id", "amount", "tax"]
     project(root, "close", setting(10, "tax"), output(columns=columns, register_as_dataset="closed"))
     project(root, "report", output(columns=["tax"]), dataset="closed")
@@ -80,7 +81,7 @@ def test_a_column_that_was_added_to_both_projects_is_a_note_that_says_what_to_ru
         'version 1 of the dataset "closed" has no column "tax", which the project "report" uses; the next version will '
         "have it: `clew activate close`, then `clew run close`, before `clew run report`"
     )
-    activate(Workspace(root), state, "close", actor="tester")
+    activate(WorkspaceFiles(root), state, "close", actor="tester")
     [note] = Workspace(root).check("report").notes
     assert note.endswith("the next version will have it: `clew run close`, before `clew run report`")
     planned = clew(root, "plan", "report")
@@ -111,12 +112,12 @@ def test_a_pinned_version_is_the_one_that_counts(root: Path, state: State) -> No
 
 def test_a_change_that_would_not_be_activated_is_told_unless_it_is_a_draft(root: Path, state: State) -> None:
     for name in ("close", "report"):
-        activate(Workspace(root), state, name, actor="tester")
+        activate(WorkspaceFiles(root), state, name, actor="tester")
     project(root, "report", output(columns=["id"]), dataset="closed")
     project(root, "close", output(columns=["id"], register_as_dataset="closed"))
     message = 'the next version of the dataset "closed" has no column "amount", which the active project "report" uses'
     assert told(root) == [("DatasetConflict", message, "projects/close.yaml")]
-    activate(Workspace(root), state, "report", actor="tester")
+    activate(WorkspaceFiles(root), state, "report", actor="tester")
     assert told(root) == []
 
 

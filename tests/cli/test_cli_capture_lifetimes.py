@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import clew as clew_package
+from clew.api.capture import CaptureReader
 from clew.api.state import open_state
 from clew.auth.roles import AccessRole
 from clew.captures.manifests import Manifest
 from clew.captures.queue import CaptureRecord, NewCapture
-from clew.captures.reading import CaptureReader
 from clew.captures.removal import collect_expired
 from clew.captures.worker import CaptureWorker
 from clew.definitions import CaptureMode

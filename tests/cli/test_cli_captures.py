@@ -164,7 +164,7 @@ def run_that_nobody_came_after(sample: Path) -> tuple[RunEnvironment, str]:
     workspace = clew_package.open(sample)
     environment = workspace.run_environment
     with open_state(environment) as state:
-        starter = RunStarter(workspace, environment, state)
+        starter = RunStarter(workspace.files, environment, state)
         wishes = capture_wishes_of_data(["cleaned"], "captures")
         run_id = starter.submit("gl-close", "2026-01", captures=wishes).run_id
         starter.drive(run_id, threading.Event())
@@ -202,7 +202,7 @@ def test_a_run_that_waits_is_not_deletable_whatever_captures_it_has(
     del engine
     workspace = clew_package.open(sample)
     with open_state(workspace.run_environment) as state:
-        starter = RunStarter(workspace, workspace.run_environment, state)
+        starter = RunStarter(workspace.files, workspace.run_environment, state)
         wishes = capture_wishes_of_data(["cleaned"], "captures")
         run_id = starter.submit("gl-close", "2026-01", captures=wishes).run_id
     for force in ([], ["--force"]):

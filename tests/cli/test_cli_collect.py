@@ -157,7 +157,7 @@ def test_expansion_changes_no_answer_and_adds_nothing_twice(traced: Path, clew: 
 def test_windows_of_runs_are_expanded_where_a_run_is_named(
     traced: Path, clew: Callable, monkeypatch: pytest.MonkeyPatch, named: str, asked: str | None
 ) -> None:
-    def expanded(_workspace: object, _state: object, run: str | None) -> Iterator[Expanded]:
+    def expanded(_at: object, run: str | None) -> Iterator[Expanded]:
         assert run == asked
         yield Expanded("13a86bf9-0000", 40, 1455)
 

@@ -24,7 +24,7 @@ def waiting(sample: Path, engine: FakeEngine) -> str:
     """The id of a run that waits for a worker."""
     workspace = clew_package.open(sample)
     with open_state(workspace.run_environment) as state:
-        return RunStarter(workspace, workspace.run_environment, state).submit("gl-close", "2026-01").run_id
+        return RunStarter(workspace.files, workspace.run_environment, state).submit("gl-close", "2026-01").run_id
 
 
 def test_a_worker_drives_what_waits_until_it_is_told_to_stop(

@@ -52,7 +52,7 @@ def main(root: str) -> None:
     SqlCaptureStore.finish = finishing  # type: ignore[method-assign]
     workspace = Workspace(Path(root), "prod")
     with open_state(workspace.run_environment) as state:
-        session = RunStarter(workspace, workspace.run_environment, state).session()
+        session = RunStarter(workspace.files, workspace.run_environment, state).session()
         worker = CaptureWorker(workspace.run_environment, state, lambda: session, lease=LEASE)
         workers = [threading.Thread(target=worker.run, args=(threading.Event(),)) for _ in range(2)]
         for worker in workers:

@@ -54,7 +54,7 @@ def main(root: str, run_id: str, group: str, moment: str) -> None:
     starting.WorkerSettings = partial(WorkerSettings, lease=LEASE)  # type: ignore[misc, assignment]
     workspace = Workspace(Path(root))
     with open_state(workspace.run_environment) as state:
-        starter, waiting = starting.RunStarter(workspace, workspace.run_environment, state), threading.Event()
+        starter, waiting = starting.RunStarter(workspace.files, workspace.run_environment, state), threading.Event()
         while starter.drive(run_id, threading.Event()) is None:
             waiting.wait(0.1)
 

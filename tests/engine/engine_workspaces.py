@@ -101,7 +101,7 @@ class Shop:
     def starter(self) -> Iterator[RunStarter]:
         workspace = Workspace(self.root)
         with open_state(workspace.run_environment) as state:
-            yield RunStarter(workspace, workspace.run_environment, state)
+            yield RunStarter(workspace.files, workspace.run_environment, state)
 
     def submit(self, project: str, period: str = "2026-01") -> str:
         with self.starter() as starter:

@@ -4,15 +4,17 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from clew.api.run_view import RunView
+from clew.api.run_view import RunReader, RunView
 from clew.api.state import State
 from clew.explain.run_lineage import RunLineage, run_lineage
 from clew.storage.committed import committed_parts
 from clew.storage.parts import TRACE_ID, IdBlock
+from clew.trace.opening import open_trace
 from tests.engine.engine_workspaces import SHOP, Shop
 
 Leaf = tuple[str, int]
@@ -83,7 +85,9 @@ def completed(shop: Shop, project: str) -> RunView:
 @contextmanager
 def lineage(shop: Shop) -> Iterator[tuple[State, RunLineage]]:
     with shop.starter() as starter:
-        reader = run_lineage(starter.state, starter.environment)
+        runs = RunReader(starter.state, starter.environment)
+        traces = cache(lambda run_id: open_trace(runs.facts(run_id), starter.environment))
+        reader = run_lineage(starter.state, starter.environment, traces)
         assert isinstance(reader, RunLineage)
         yield starter.state, reader
 

@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from pyspark.sql import SparkSession
 
 import clew
+from clew.api.capture import Capture
 from clew.api.run import Run
 from clew.api.run_view import RunReader
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.captures.freezing import sampled
-from clew.captures.reading import Capture
 from clew.captures.requests import KeptColumn
 from clew.captures.worker import CaptureWorker
 from clew.captures.writing import CaptureWriter, EndedRun, raw_rows, sample_of, write_rows
@@ -427,7 +427,7 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
     workspace = clew.open(root, "prod")
     environment = workspace.run_environment
     with open_state(environment) as state:
-        starter = RunStarter(workspace, environment, state)
+        starter = RunStarter(workspace.files, environment, state)
         hashed = {"breakpoint": "kept", "mode": "sample_view", "mask": {"city": "hash"}}
         wishes = capture_wishes_of_data([hashed, "kept=sample_raw", "kept=stats"], "captures")
         run = starter.submit("greet", "2026-01", captures=wishes)
@@ -486,7 +486,7 @@ def test_a_capture_that_always_loses_its_worker_is_given_up(
     assert capture.status in {"queued", "failed"}
     environment = workspace.run_environment
     with open_state(environment) as state:
-        worker = CaptureWorker(environment, state, lambda: RunStarter(workspace, environment, state).session())
+        worker = CaptureWorker(environment, state, lambda: RunStarter(workspace.files, environment, state).session())
         for _ in range(200):
             record = state.captures.find(capture.id)
             assert record is not None
@@ -507,7 +507,7 @@ def test_a_worker_that_was_overtaken_takes_nothing_from_the_capture_that_is_read
     workspace = clew.open(root, "prod")
     environment = workspace.run_environment
     with open_state(environment) as state:
-        starter = RunStarter(workspace, environment, state)
+        starter = RunStarter(workspace.files, environment, state)
         run = starter.submit("greet", "2026-01", captures=capture_wishes_of_data(["kept=sample_view"], "captures"))
         starter.drive(run.run_id, threading.Event())
         slow = CaptureWorker(environment, state, starter.session, lease=LeasePolicy(ttl_s=0.01))
@@ -559,7 +559,7 @@ operations:
     assert {each.status for each in run.captures} == {"queued"}
     environment = workspace.run_environment
     with open_state(environment) as state:
-        starter = RunStarter(workspace, environment, state)
+        starter = RunStarter(workspace.files, environment, state)
         worker = CaptureWorker(environment, state, starter.session)
         while worker.work_once():
             pass

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from clew.api.datasets import find_dataset
 from clew.api.run_view import RunView
-from clew.api.window_expansion import expand_windows
 from clew.api.workspace import Workspace
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.tracelink import NODE_LEASE_LOST
@@ -167,7 +166,7 @@ def test_ids_stay_out_of_outputs_schemas_and_states(chain: tuple[Shop, RunView, 
     shop, first, _ = chain
     assert set(shop.read("reports/out/closed")[0]) == {"id", "currency", "amount", "_period"}
     with shop.starter() as starter:
-        view = find_dataset(starter.workspace, starter.state, "closed")
+        view = find_dataset(starter.files, starter.state, "closed")
         trace = open_trace(first, starter.environment)
     assert [name for name, _ in view.columns] == ["id", "currency", "amount", "_period"]
     assert not {TRACE_ID, PARENTS} & set(trace.search(None).rows[0].state)
@@ -258,7 +257,7 @@ def expanded(shop: Shop) -> dict[tuple[str, int], int]:
     with shop.starter() as starter:
         runs = starter.state.stores.catalog.runs(RunFilter(environment_id="dev"))
         projects = {run.run_id: run.request.project_id for run in runs}
-        done = list(expand_windows(Workspace(shop.root), starter.state))
+        done = Workspace(shop.root).expand_windows()
     return {(projects[each.run_id], each.operation_seq): each.links for each in done}
 
 

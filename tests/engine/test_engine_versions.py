@@ -8,7 +8,7 @@ import pytest
 
 from clew.api.projects import activate
 from clew.api.run_view import RunView
-from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.runs.registry import DatasetFile, Registration
 from tests.engine.engine_workspaces import SHOP, Shop, make_shop
 
@@ -53,14 +53,14 @@ def test_a_version_that_takes_away_columns_in_use_is_a_conflict_and_a_pinned_one
     pinned = {"dataset_id": "closed", "dataset_version": 1}
     shop.project("report", output("report", columns=["id", "amount"]), dataset=pinned)
     with shop.starter() as starter:
-        activate(Workspace(shop.root), starter.state, "report", actor="tester")
+        activate(WorkspaceFiles(shop.root), starter.state, "report", actor="tester")
     assert told(shop.run("report")) == ("COMPLETED", None)
 
 
 def test_a_resolver_that_is_no_longer_active_is_not_used(shop: Shop) -> None:
     shop.project("p", output("out"))
     with shop.starter() as starter:
-        activate(Workspace(shop.root), starter.state, "p", actor="tester")
+        activate(WorkspaceFiles(shop.root), starter.state, "p", actor="tester")
     shop.write({"resolvers/r.yaml": {**SHOP["resolvers/r.yaml"], "status": "inactive"}})
     view = shop.run("p")
     assert told(view) == ("FAILED", "ResolverInactive")

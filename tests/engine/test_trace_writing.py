@@ -171,7 +171,7 @@ def test_records_belong_to_one_run_and_go_with_it(undisturbed: Undisturbed) -> N
     with shop.starter() as starter:
         folder = shop.storage / "runs" / other.run_id
         assert folder.is_dir()
-        remove_run(starter.workspace, starter.environment, starter.state, other.run_id, force=False, reason="done")
+        remove_run(starter.files, starter.environment, starter.state, other.run_id, force=False, reason="done")
         assert not folder.exists()
         with pytest.raises(UserError, match="RunNotFound"):
             RunReader(starter.state, starter.environment).view(other.run_id)

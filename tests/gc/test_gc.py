@@ -36,7 +36,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 def collector(shop: Shop, days_later: int = 0, others: Sequence[Collectable] = ()) -> Iterator[GarbageCollector]:
     with shop.starter() as starter:
         yield GarbageCollector(
-            starter.workspace,
+            starter.files,
             starter.environment,
             starter.state,
             others=others,
@@ -100,7 +100,7 @@ def test_a_version_that_a_kept_run_has_read_stays_and_so_does_the_run_it_comes_f
     assert [(run.run_id, run.reason) for run in garbage.kept] == [(first, "dataset closed v1 has rows of it")]
     assert all(readable(shop, run) for run in (first, second, report))
     with shop.starter() as starter:
-        remove_run(starter.workspace, starter.environment, starter.state, report, force=False, reason="")
+        remove_run(starter.files, starter.environment, starter.state, report, force=False, reason="")
     garbage = collected(shop, Retention(runs=1))
     assert names(garbage, "run") == [first]
     assert names(garbage, "dataset-version") == ["closed@1"]

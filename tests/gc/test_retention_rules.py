@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from clew.cli.commands.gc import keep_rules
 from clew.diagnostics import UserError
 from clew.events.snapshot import RunStatus
 from clew.events.values import PlanRef
-from clew.gc.retention import retention_of
+from clew.gc.retention import Retention
 from clew.gc.survey import needs_of
 from clew.runs.registry import DatasetFile, DatasetVersion
 from clew.runs.request import RunRecord, RunRequest
@@ -53,13 +54,15 @@ RUNS = [
     ],
 )
 def test_a_run_is_kept_by_any_rule_and_one_that_goes_on_by_itself(rules: list[str], expired: list[str]) -> None:
-    assert [run.run_id for run in retention_of(rules).expired(RUNS, NOW)] == expired
+    typed = keep_rules(rules)
+    retention = Retention(days=typed.days, runs=typed.runs)
+    assert [run.run_id for run in retention.expired(RUNS, NOW)] == expired
 
 
 @pytest.mark.parametrize("rule", ["", "d", "-1", "30 days", "1.5", "30h", "9999999"])
 def test_a_rule_that_makes_no_sense_is_refused(rule: str) -> None:
     with pytest.raises(UserError, match="30d") as refused:
-        retention_of([rule])
+        keep_rules([rule])
     assert refused.value.code == "WrongUsage"
 
 

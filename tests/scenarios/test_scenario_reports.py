@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.scenarios.matching import Mismatch
 from clew.scenarios.running import ScenarioResult
-from clew.scenarios.testing import TestReport, junit_xml
+from clew.scenarios.testing import TestReport
 
 WRONG = Mismatch(
     "value mismatch", "output 60", {"key": "a", "total": 1}, {"key": "a", "total": Decimal("1.50")}, ("total",)
@@ -36,7 +36,7 @@ def test_json_has_the_status_and_the_mismatches_of_each() -> None:
 
 
 def test_junit_tells_failures_from_errors() -> None:
-    suite = ElementTree.fromstring(junit_xml(REPORT, "clew"))
+    suite = ElementTree.fromstring(REPORT.to_junit("clew"))
     assert {key: suite.attrib[key] for key in ("tests", "failures", "errors")} == {
         "tests": "3",
         "failures": "1",

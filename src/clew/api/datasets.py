@@ -1,14 +1,12 @@
-"""The datasets of a workspace: those that files declare, and the versions that runs have registered.
-
-Which versions of datasets projects ask for, and which ones runs have read.
-"""
+"""The datasets of a workspace: those that files declare, and the versions that runs have registered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from clew.api.opened_environment import EnvironmentAccess
 from clew.api.state import State
-from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import NO_SUCH_DATASET
 from clew.runs.registry import DatasetVersion
@@ -66,7 +64,7 @@ class DatasetView:
         }
 
 
-def list_datasets(workspace: Workspace, state: State) -> list[DatasetView]:
+def list_datasets(files: WorkspaceFiles, state: State) -> list[DatasetView]:
     """All datasets by id."""
     registered = {version.dataset for version in state.datasets.datasets()}
     found = [
@@ -78,7 +76,7 @@ def list_datasets(workspace: Workspace, state: State) -> list[DatasetView]:
             tuple((column.name, str(column.type)) for column in dataset.main_table.columns),
             _versions(state.datasets.versions(dataset.id)),
         )
-        for dataset in workspace.loaded.workspace.datasets
+        for dataset in files.loaded.workspace.datasets
     ]
     declared = {view.dataset for view in found}
     for name in registered - declared:
@@ -87,9 +85,9 @@ def list_datasets(workspace: Workspace, state: State) -> list[DatasetView]:
     return sorted(found, key=lambda view: view.dataset)
 
 
-def find_dataset(workspace: Workspace, state: State, name: str) -> DatasetView:
+def find_dataset(files: WorkspaceFiles, state: State, name: str) -> DatasetView:
     """A dataset by id or name. UserError NoSuchDataset with near names where there is none."""
-    views = list_datasets(workspace, state)
+    views = list_datasets(files, state)
     for view in views:
         if name in {view.dataset, view.name}:
             return view
@@ -116,3 +114,20 @@ def _by_period(version: DatasetVersion) -> tuple[tuple[str, int], ...]:
     for file in version.files:
         rows[file.period] = rows.get(file.period, 0) + file.rows
     return tuple(sorted(rows.items()))
+
+
+class Datasets:
+    """The datasets of a workspace in one environment."""
+
+    def __init__(self, access: EnvironmentAccess) -> None:
+        self._access = access
+
+    def all(self) -> list[DatasetView]:
+        """All datasets by id."""
+        with self._access.opened() as at:
+            return list_datasets(at.files, at.state)
+
+    def find(self, name: str) -> DatasetView:
+        """A dataset by id or name. UserError NoSuchDataset with near names where there is none."""
+        with self._access.opened() as at:
+            return find_dataset(at.files, at.state, name)

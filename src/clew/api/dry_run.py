@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clew.api.projects import choose
 from clew.api.state import State, open_state
-from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.captures.queue import capture_parameters
 from clew.definitions import CaptureWish, Environment
 from clew.diagnostics import UserError
@@ -58,13 +58,13 @@ class DryRun:
         }
 
 
-def dry_run(workspace: Workspace, project: str, period: str, captures: Sequence[CaptureWish] = ()) -> DryRun:
+def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence[CaptureWish] = ()) -> DryRun:
     """Do what a run does before its first step. UserError for whatever would stop it there."""
-    environment = workspace.run_environment
-    definitions = workspace.loaded.workspace
+    environment = files.run_environment
+    definitions = files.loaded.workspace
     with tempfile.TemporaryDirectory(prefix="clew-dry-run-") as folder, _state(environment, Path(folder)) as state:
         run_period = period_of(definitions, period)
-        choice = choose(workspace, state, project)
+        choice = choose(files, state, project)
         require_capabilities(choice.plan, ENGINE_CAPABILITIES)
         capture_parameters(choice.plan, captures, environment, Role.ADMIN.label)
         elsewhere = _with(environment, replace(environment.settings, storage_root=folder))

@@ -1,12 +1,12 @@
-"""Which definition of a project runs: the activated version, or the file as a draft."""
+"""The projects of a workspace, and which definition of each runs: the activated version, or the file as a draft."""
 
 import json
 from dataclasses import dataclass
 from typing import Literal
 
-from clew.api.checking import find_project
+from clew.api.opened_environment import EnvironmentAccess
 from clew.api.state import State
-from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.definitions import Project, Status
 from clew.diagnostics import UserError, raise_if_any
 from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
@@ -51,70 +51,70 @@ class ProjectChoice:
     """Whether the version is made by this run: the file says that it is active, and nobody has activated it yet."""
 
 
-def plan_to_run(workspace: Workspace, state: State, name: str) -> ProjectChoice:
+def plan_to_run(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
     """What a run takes: the active version, or the file as a draft.
 
     A project whose file says that it is active and that nobody has activated yet is activated by its first run.
     """
-    choice = choose(workspace, state, name)
+    choice = choose(files, state, name)
     if choice.is_first_run:
-        activate(workspace, state, choice.project, actor="first run")
+        activate(files, state, choice.project, actor="first run")
     return choice
 
 
-def choose(workspace: Workspace, state: State, name: str) -> ProjectChoice:
+def choose(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
     """What a run would take. Changes nothing."""
-    project = _project(workspace, name)
+    project = files.project(name)
     active = state.projects.active(project.id)
     if active is not None:
         return ProjectChoice(project.id, plan_from_json(json.loads(active.plan)), active.version)
     versions = state.projects.project_versions(project.id)
     if project.status is Status.INACTIVE or (versions and project.status is Status.ACTIVE):
         raise UserError(PROJECT_NOT_ACTIVE.at(project.place("status"), project=project.id))
-    plan = workspace.plan(project.id)
+    plan = files.plan(project.id)
     if project.status is Status.ACTIVE:
         return ProjectChoice(project.id, plan, version=1, is_first_run=True)
     return ProjectChoice(project.id, plan, None)
 
 
-def is_modified(workspace: Workspace, choice: ProjectChoice) -> bool:
+def is_modified(files: WorkspaceFiles, choice: ProjectChoice) -> bool:
     """Whether the file says something else by now than the version that runs."""
     if choice.version is None or choice.is_first_run:
         return False
     try:
-        return workspace.plan(choice.project).digest != choice.plan.digest
+        return files.plan(choice.project).digest != choice.plan.digest
     except UserError:
         return True
 
 
-def activate(workspace: Workspace, state: State, name: str, actor: str) -> ProjectVersion:
+def activate(files: WorkspaceFiles, state: State, name: str, actor: str) -> ProjectVersion:
     """Check a project and freeze it as the version that runs, unless that would break others that are active."""
-    project = _project(workspace, name)
-    plan = workspace.plan(project.id)
+    project = files.project(name)
+    plan = files.plan(project.id)
     on_record = Registries(state.datasets, state.projects)
-    raise_if_any(list(broken_by(plan, workspace.loaded.workspace.projects, on_record)))
+    raise_if_any(list(broken_by(plan, files.loaded.workspace.projects, on_record)))
     return state.projects.activate(
         project=project.id,
         digest=plan.digest,
         plan=json.dumps(plan_to_json(plan), sort_keys=True),
-        definition=workspace.source_of(project.file) or "",
+        definition=files.source_of(project.file) or "",
         actor=actor,
     )
 
 
-def deactivate(workspace: Workspace, state: State, name: str, actor: str) -> ProjectVersion:
+def deactivate(files: WorkspaceFiles, state: State, name: str, actor: str) -> ProjectVersion:
     """Make the active version of a project inactive."""
-    return state.projects.deactivate(_project(workspace, name).id, actor)
+    return state.projects.deactivate(files.project(name).id, actor)
 
 
-def list_projects(workspace: Workspace, state: State) -> list[ProjectView]:
+def list_projects(files: WorkspaceFiles, state: State) -> list[ProjectView]:
     """All projects, with what became of their versions."""
-    return [_view(workspace, state, project) for project in workspace.loaded.workspace.projects]
+    return [_view(files, state, project) for project in files.loaded.workspace.projects]
 
 
-def show_project(workspace: Workspace, state: State, name: str) -> ProjectView:
+def show_project(files: WorkspaceFiles, state: State, name: str) -> ProjectView:
     """A project by id or name."""
-    return _view(workspace, state, _project(workspace, name))
+    return _view(files, state, files.project(name))
 
 
 def project_version(state: State, project: str, version: int) -> ProjectVersion:
@@ -127,9 +127,9 @@ def project_version(state: State, project: str, version: int) -> ProjectVersion:
     raise UserError(NO_SUCH_VERSION.anywhere(project=project, version=version, hint=f"versions are {known}"))
 
 
-def _view(workspace: Workspace, state: State, project: Project) -> ProjectView:
+def _view(files: WorkspaceFiles, state: State, project: Project) -> ProjectView:
     try:
-        digest = workspace.plan(project.id).digest
+        digest = files.plan(project.id).digest
     except UserError:
         digest = None
     versions = state.projects.project_versions(project.id)
@@ -141,8 +141,53 @@ def _view(workspace: Workspace, state: State, project: Project) -> ProjectView:
     return ProjectView(project.id, project.name, "inactive" if versions else "draft", newest, digest)
 
 
-def _project(workspace: Workspace, name: str) -> Project:
-    found = find_project(workspace.loaded, name)
-    if found is None:
-        raise UserError(*workspace.check(name).diagnostics)
-    return found
+class Projects:
+    """The projects of a workspace in one environment."""
+
+    def __init__(self, access: EnvironmentAccess) -> None:
+        self._access = access
+
+    def all(self) -> list[ProjectView]:
+        """All projects, with what became of their versions."""
+        with self._access.opened() as at:
+            return list_projects(at.files, at.state)
+
+    def find(self, name: str) -> ProjectView:
+        """A project by id or name."""
+        with self._access.opened() as at:
+            return show_project(at.files, at.state, name)
+
+    def versions(self, name: str) -> tuple[ProjectVersion, ...]:
+        """The versions of a project by id or name, newest first."""
+        with self._access.opened() as at:
+            return tuple(at.state.projects.project_versions(at.files.project(name).id))
+
+    def version(self, name: str, number: int) -> ProjectVersion:
+        """A version of a project by its number. UserError NoSuchVersion where there is none."""
+        with self._access.opened() as at:
+            return project_version(at.state, at.files.project(name).id, number)
+
+    def active(self, name: str) -> ProjectVersion | None:
+        """The version of a project that runs, if it was activated."""
+        with self._access.opened() as at:
+            return at.state.projects.active(at.files.project(name).id)
+
+    def choice(self, name: str) -> ProjectChoice:
+        """What a run of a project would take. Changes nothing."""
+        with self._access.opened() as at:
+            return choose(at.files, at.state, name)
+
+    def is_modified(self, choice: ProjectChoice) -> bool:
+        """Whether the file says something else by now than the version that runs."""
+        with self._access.opened() as at:
+            return is_modified(at.files, choice)
+
+    def activate(self, name: str) -> ProjectVersion:
+        """Check a project and freeze its file as the version that runs. The same file again is the same version."""
+        with self._access.opened() as at:
+            return activate(at.files_now, at.state, name, at.principal.name)
+
+    def deactivate(self, name: str) -> ProjectVersion:
+        """Make the active version of a project inactive: it does not run any more."""
+        with self._access.opened() as at:
+            return deactivate(at.files, at.state, name, at.principal.name)

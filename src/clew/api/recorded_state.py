@@ -2,17 +2,17 @@
 
 # ruff: noqa: PLC0415 - a check without a state store should not wait for what reads one
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.definitions import Project, Status
+from clew.definitions import Environment, Project, Status
 from clew.diagnostics import ClewError, Diagnostic
 from clew.plan import Plan
 from clew.runs.version_conflicts import broken_by, outdated_versions, remedy
 
 if TYPE_CHECKING:
-    from clew.api.workspace import Workspace
     from clew.store.looking import Recorded
 
 
@@ -27,7 +27,18 @@ class Conflicts:
     notes: tuple[str, ...] = ()
 
 
-def conflicts_of(workspace: "Workspace", projects: Iterable[tuple[Project, Plan]]) -> Conflicts:
+@dataclass(frozen=True, slots=True)
+class StatePlace:
+    """Which state store a check looks into: that of an environment."""
+
+    environment: str
+    settings: Environment
+    root: Path
+
+
+def conflicts_of(
+    projects: Iterable[tuple[Project, Plan]], everybody: Sequence[Project], place: Callable[[], StatePlace]
+) -> Conflicts:
     """What these projects and the datasets and active projects on record have against each other.
 
     A state store that is not there has nothing against anybody, and none is made. One that does not answer is no fault
@@ -37,13 +48,12 @@ def conflicts_of(workspace: "Workspace", projects: Iterable[tuple[Project, Plan]
     if not concerned:
         return Conflicts()
     try:
-        recorded = _look(workspace)
+        recorded = _look(place())
     except ClewError as error:
         return Conflicts(notes=(f"versions of datasets were not compared: {error.diagnostic.message}",))
     if recorded is None:
         return Conflicts()
 
-    everybody = workspace.loaded.workspace.projects
     found, notes = list[Diagnostic](), list[str]()
     for project, plan in concerned:
         for outdated in outdated_versions(plan, project, recorded):
@@ -61,16 +71,17 @@ def _has_to_do_with_versions(plan: Plan) -> bool:
     return registers or any(use.resolver_id is None for use in plan.datasets_read)
 
 
-def _look(workspace: "Workspace") -> "Recorded | None":
-    url = workspace.environment.state_store
+def _look(place: StatePlace) -> "Recorded | None":
+    url = place.settings.state_store
     if not url.startswith(_EMBEDDED):
+        from clew.runs.environment import RunEnvironment
         from clew.store.looking import look_into_postgresql
 
-        environment = workspace.run_environment
+        environment = RunEnvironment(place.environment, place.settings, place.root)
         return look_into_postgresql(environment.store_url(environment.secrets()), environment.name)
-    path = workspace.root / url.removeprefix(_EMBEDDED)
+    path = place.root / url.removeprefix(_EMBEDDED)
     if not path.exists():
         return None
     from clew.store.looking import look_into_sqlite
 
-    return look_into_sqlite(path, workspace.environment_name)
+    return look_into_sqlite(path, place.environment)

@@ -61,6 +61,16 @@ class RunView(RunFacts):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class RunInput:
+    """A dataset that a run has read."""
+
+    name: str
+    rows: int
+    sources: str
+    """Where from, in words."""
+
+
 class RunReader(RunFactsReader):
     """Reads the runs of an environment with their captures, or those of one tenant in it."""
 

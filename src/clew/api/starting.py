@@ -1,7 +1,6 @@
-"""Telling somebody what a worker writes, while it writes it.
+"""Starting runs: from a project and a period to a run that is driven to its end, here or by a worker.
 
-Starting runs: from a project and a period to a run that is driven to its end.
-A run driven in this process while somebody looks on: events as they come, Ctrl-C as a request to cancel.
+A run that is driven here can be watched: its events as they come, Ctrl-C as a request to cancel.
 """
 
 import threading
@@ -10,11 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from clew.api.opened_environment import OpenedEnvironment
 from clew.api.projects import plan_to_run
 from clew.api.signalling import send_signal
 from clew.api.state import State, queue_of
 from clew.api.trace_ids import ProcessTraceIds
-from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.bus.dispatcher import OutboxDispatcher
 from clew.bus.opening import buses_of
 from clew.captures.queue import EnlistingExecutors, capture_parameters, enlist
@@ -66,8 +66,8 @@ class ReportingWriter:
 class FreshExecutors:
     """Executors that see the files of the workspace as they stand when a run is taken."""
 
-    executors_of: Callable[[Workspace], ExecutorFactory]
-    current: Callable[[], Workspace]
+    executors_of: Callable[[WorkspaceFiles], ExecutorFactory]
+    current: Callable[[], WorkspaceFiles]
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
         """The executor of a run."""
@@ -78,22 +78,22 @@ class FreshExecutors:
 class RunStarter:
     """Asks for runs, and drives them."""
 
-    workspace: Workspace
+    files: WorkspaceFiles
     environment: RunEnvironment
     state: State
     role: str = Role.ADMIN.label
     """The role in which captures are asked for; the user of an embedded environment may do everything."""
     requested_by: str | None = None
     """Who asks, where it is not the user of this process."""
-    current: Callable[[], Workspace] | None = None
-    """Gives the workspace as its files stand, for a worker that outlives edits of them."""
+    current: Callable[[], WorkspaceFiles] | None = None
+    """Gives the files as they stand, for a worker that outlives edits of them."""
 
     def submit(
         self, project: str, period: str, request_id: str | None = None, captures: Sequence[CaptureWish] = ()
     ) -> RunRecord:
         """Ask for a run of a project for a period. The same request id gives the same run."""
-        period_of(self.workspace.loaded.workspace, period)
-        choice = plan_to_run(self.workspace, self.state, project)
+        period_of(self.files.loaded.workspace, period)
+        choice = plan_to_run(self.files, self.state, project)
         return self.submit_plan(choice.plan, period, version=choice.version, request_id=request_id, captures=captures)
 
     def submit_plan(
@@ -109,7 +109,7 @@ class RunStarter:
 
         Without a request id nobody asks a second time, so a project and period that are taken are refused at once.
         """
-        period_of(self.workspace.loaded.workspace, period)
+        period_of(self.files.loaded.workspace, period)
         parameters = capture_parameters(plan, captures, self.environment, self.role)
         if request_id is None:
             self._refuse_if_busy(plan.name, period)
@@ -165,8 +165,8 @@ class RunStarter:
             stores = replace(stores, writer=ReportingWriter(stores.writer, on_event))
         trace_ids = ProcessTraceIds(self.state.tracelink, node_id=self.environment.settings.tracelink.node_id)
         executors = FreshExecutors(
-            lambda workspace: SparkExecutors(
-                workspace.loaded.workspace,
+            lambda files: SparkExecutors(
+                files.loaded.workspace,
                 self.environment,
                 self.state.datasets,
                 self.state.secrets,
@@ -174,7 +174,7 @@ class RunStarter:
                 PostgresqlTables(),
                 trace_ids,
             ),
-            self.current or (lambda: self.workspace),
+            self.current or (lambda: self.files),
         )
         limits = self.environment.store_limits()
         driver = RunDriver(
@@ -201,7 +201,19 @@ class RunStarter:
 
     def session(self) -> SparkSession:
         """The Spark session of this process, started by whoever asks first."""
-        return session_of(self.environment, self.workspace.loaded.workspace.datasources)
+        return session_of(self.environment, self.files.loaded.workspace.datasources)
+
+
+def starter_of(at: OpenedEnvironment) -> RunStarter:
+    """Asks for runs in the name of the principal, and drives them. UserError Forbidden for those of other tenants."""
+    return RunStarter(
+        at.files,
+        at.environment,
+        at.state,
+        role=at.principal.role.value,
+        requested_by=at.principal.name,
+        current=at.source.current,
+    )
 
 
 def _require_same_request(request: RunRequest, run: RunRecord) -> None:

@@ -1,10 +1,11 @@
-"""Tokens of an environment: made, listed, revoked."""
+"""Tokens of an environment, made, listed and revoked; and the browser sessions that people begin with them."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from clew.api.opened_environment import EnvironmentAccess
 from clew.api.state import State
 from clew.auth.roles import AccessRole
-from clew.auth.tokens import ApiToken, MintedToken, mint
+from clew.auth.tokens import ApiToken, BrowserSession, MintedToken, mint, verified
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_TOKEN
 from clew.runs.clock import utc_now
@@ -29,9 +30,51 @@ def create_token(
     return minted
 
 
-def revoke_token(state: State, token_id: str) -> ApiToken:
-    """Let a token be of no use from now on, and end the sessions that it began. UserError NoSuchToken."""
-    revoked = state.tokens.revoke(token_id, utc_now())
-    if revoked is None:
-        raise UserError(NO_SUCH_TOKEN.anywhere(token_id=token_id))
-    return revoked
+class Tokens:
+    """The tokens and browser sessions of an environment."""
+
+    def __init__(self, access: EnvironmentAccess) -> None:
+        self._access = access
+
+    def all(self) -> tuple[ApiToken, ...]:
+        """All tokens, the newest first, also those that are expired or revoked."""
+        with self._access.opened() as at:
+            return at.state.tokens.tokens()
+
+    def find(self, token_id: str) -> ApiToken | None:
+        """A token by its id."""
+        with self._access.opened() as at:
+            return at.state.tokens.token(token_id)
+
+    def verified(self, text: str, now: datetime) -> ApiToken | None:
+        """The token that a text is, if it is one and still valid."""
+        with self._access.opened() as at:
+            return verified(text, at.state.tokens, now)
+
+    def create(self, name: str, *, role: AccessRole, tenant: str | None = None, days: int = 90) -> MintedToken:
+        """Make a token for a tenant, that of the environment where none is given. Its text cannot be read again."""
+        with self._access.opened() as at:
+            return create_token(at.state, at.environment, name=name, role=role, tenant=tenant, days=days)
+
+    def revoke(self, token_id: str) -> ApiToken:
+        """Make a token invalid from now on, and end the sessions that it began. UserError NoSuchToken."""
+        with self._access.opened() as at:
+            revoked = at.state.tokens.revoke(token_id, utc_now())
+        if revoked is None:
+            raise UserError(NO_SUCH_TOKEN.anywhere(token_id=token_id))
+        return revoked
+
+    def begin_session(self, session: BrowserSession) -> None:
+        """Keep a session, and forget those that have expired."""
+        with self._access.opened() as at:
+            at.state.browser_sessions.add(session)
+
+    def session(self, session_digest: str) -> BrowserSession | None:
+        """A session by the digest of its cookie."""
+        with self._access.opened() as at:
+            return at.state.browser_sessions.session(session_digest)
+
+    def end_session(self, session_digest: str) -> None:
+        """Forget a session."""
+        with self._access.opened() as at:
+            at.state.browser_sessions.end(session_digest)

@@ -1,12 +1,17 @@
-"""The trace ids of the runs that a process drives: minted under a node id that it holds for as long as it does."""
+"""Trace ids that a process mints under a node id, which it holds for as long as it needs it.
+
+For the rows of the runs that it drives; or for what it traces by itself, outside of runs.
+"""
 
 import logging
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
+from clew.api.opened_environment import EnvironmentAccess
 from clew.diagnostics import ClewError
-from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock, TraceIdBlock
+from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock, TraceIdBlock, TraceWriter
 from clew.tracelink.stores import TraceLinkStores
 
 _log = logging.getLogger(__name__)
@@ -64,3 +69,38 @@ class ProcessTraceIds:
             if self._minting is not None:
                 self._minting.close()
                 self._minting = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """What a traced stage needs of a deployment."""
+
+    ids: LeasedTraceIds
+    """Mints trace ids; give it to a `TracedStream`."""
+    writer: TraceWriter
+    """Takes batches of windows and artifacts."""
+
+
+@contextmanager
+def open_tracing(access: EnvironmentAccess, *, node_id: int | None = None) -> Iterator[Tracing]:
+    """Lease a node id, this one or any, keep it for as long as the caller works, and give it back."""
+    with access.opened() as at:
+        stores = at.state.tracelink
+        with LeasedTraceIds(stores.node_leases, policy=stores.lease_policy, node_id=node_id) as ids:
+            done = threading.Event()
+            keeper = threading.Thread(
+                target=_keep, args=(ids, stores.lease_policy.keepalive_every_ms / 1000, done), daemon=True
+            )
+            keeper.start()
+            try:
+                yield Tracing(ids, stores.writer)
+            finally:
+                done.set()
+                keeper.join()
+
+
+def _keep(ids: LeasedTraceIds, every_s: float, done: threading.Event) -> None:
+    """A keepalive that fails is made up for by the next one; if none gets through, minting stops by itself."""
+    while not done.wait(every_s):
+        with suppress(ClewError):
+            ids.keepalive()

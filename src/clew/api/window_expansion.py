@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.api.run_view import RunReader
-from clew.api.state import State
-from clew.api.workspace import Workspace
+from clew.api.opened_environment import OpenedEnvironment
 from clew.diagnostics import UserError
 from clew.engine.opening import SparkExecutors
 from clew.engine.session import session_of
@@ -25,25 +23,24 @@ class Expanded:
     """How many were worked out; 0 where they had been before."""
 
 
-def expand_windows(workspace: Workspace, state: State, run: str | None = None) -> Iterator[Expanded]:
+def expand_windows(at: OpenedEnvironment, run: str | None = None) -> Iterator[Expanded]:
     """Work out the windows of a run, or of all runs that have ended. Starts Spark. Doing it again adds nothing.
 
     UserError RunNotFound where there is no such run. Among all runs, one whose files are gone is passed over.
     """
-    environment = workspace.run_environment
-    reader = RunReader(state, environment)
+    environment, reader = at.environment, at.runs
     executors = SparkExecutors(
-        workspace.loaded.workspace,
+        at.files.loaded.workspace,
         environment,
-        state.datasets,
-        state.secrets,
+        at.state.datasets,
+        at.state.secrets,
         lambda: session_of(environment),
         PostgresqlTables(),
     )
     which = RunFilter(environment_id=environment.name)
     records = [reader.find(run)] if run is not None else reader.runs(which, _MOST_RUNS)
     for record in records:
-        snapshot = reader.view(record.run_id).snapshot
+        snapshot = reader.facts(record.run_id).snapshot
         if not snapshot.status.is_terminal:
             continue
         try:

@@ -1,38 +1,44 @@
-"""The workspace object: what `clew.open` gives."""
+"""The workspace: what `clew.open` gives, and the one door to everything that can be done with it.
+
+Commands, the server and programs call its methods and those of the runs and captures that it gives.
+"""
 
 # ruff: noqa: PLC0415 - runs need databases and Spark, which a check should not wait for
 
-from collections.abc import Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from clew.api.checking import Check, check_project, check_workspace, plan_definition, plan_project
-from clew.api.recorded_state import Conflicts, conflicts_of
-from clew.definitions import (
-    CaptureData,
-    Environment,
-    LoadedWorkspace,
-    capture_wishes_of_data,
-    find_workspace,
-    load_workspace,
-)
-from clew.diagnostics import UserError, did_you_mean
-from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
+from clew.api.checking import Check
+from clew.api.recorded_state import Conflicts
+from clew.api.workspace_files import Captures, FilesSource, LiveFiles, WorkspaceFiles, capture_wishes
+from clew.definitions import Environment, LoadedWorkspace, find_workspace
 from clew.plan import Plan
 
 if TYPE_CHECKING:
+    import threading
     from contextlib import AbstractContextManager
     from datetime import datetime
+    from types import TracebackType
 
+    from clew.api.capture import Capture
+    from clew.api.datasets import Datasets
+    from clew.api.dry_run import DryRun
     from clew.api.fluent import ProjectBuilder
-    from clew.api.lineage import Tracing
+    from clew.api.opened_environment import EnvironmentAccess, Principal
+    from clew.api.operations import Operations
+    from clew.api.projects import Projects
     from clew.api.run import Run
-    from clew.captures.reading import Capture
+    from clew.api.tokens import Tokens
+    from clew.api.trace_ids import Tracing
+    from clew.api.window_expansion import Expanded
+    from clew.api.working import Listening, WorkerListener
     from clew.gc.collector import Garbage
     from clew.runs.environment import RunEnvironment
     from clew.scenarios.testing import ScenarioTests, TestReport
-    from clew.tracelink import Expansion, Lineage
+    from clew.storage.removals import RemovalRecord
+    from clew.tracelink import CollectorCounts, Expansion, Lineage
 
 
 def open_workspace(path: str | Path = ".", environment: str | None = None) -> "Workspace":
@@ -44,74 +50,157 @@ def open_workspace(path: str | Path = ".", environment: str | None = None) -> "W
 
 
 class Workspace:
-    """A workspace as its files stand when it is first asked for something; later edits need it to be opened anew."""
+    """A workspace in one of its environments, with its files as they stand when it is first asked for something.
+
+    Each question opens the state store and closes it again. Entered with `with`, the workspace opens it once and keeps
+    it open until the end, together with the traces and plans that were asked for last.
+    """
 
     def __init__(self, root: Path, environment: str | None = None) -> None:
-        self.root = root
-        self._environment = environment
-        self._plans: dict[str, Plan] = {}
-        """Of projects that were asked for: the files do not change any more, and so does none of these."""
+        self._source: FilesSource = WorkspaceFiles(root, environment)
+        self._principal: Principal | None = None
 
     def __repr__(self) -> str:
         return f"<Workspace {self.root}>"
 
+    def __enter__(self) -> Self:
+        self._access.keep_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> None:
+        self._access.close()
+
     @cached_property
+    def _access(self) -> "EnvironmentAccess":
+        from clew.api.opened_environment import EnvironmentAccess
+
+        return EnvironmentAccess(self._source)
+
+    def following_files(self) -> "Workspace":
+        """The workspace for a process that stays: files that are edited are read again, at most a second later."""
+        other = Workspace(self.root)
+        other._source = LiveFiles(self.root, self._source.current().asked_environment)
+        return other
+
+    def acting_as(self, principal: "Principal") -> "Workspace":
+        """The same workspace, and the same open state store, in the name of another person or program.
+
+        Runs of other tenants do not exist for them; what belongs to the workspace is refused to other tenants.
+        """
+        other = Workspace(self.root)
+        other._source, other._principal = self._source, principal
+        other._access = self._access.acting_as(principal)
+        return other
+
+    # Its files
+
+    @property
+    def root(self) -> Path:
+        """The folder of clew.yaml."""
+        return self._source.root
+
+    @property
+    def files(self) -> WorkspaceFiles:
+        """The files with all that they define. UserError Forbidden where the workspace belongs to another tenant."""
+        if self._principal is not None:
+            self._access.require_own_tenant()
+        return self._source.current()
+
+    @property
     def loaded(self) -> LoadedWorkspace:
         """The definitions of all files, with what is wrong with them."""
-        return load_workspace(self.root)
+        return self.files.loaded
 
     @property
     def name(self) -> str:
         """The name that clew.yaml gives."""
-        return self.loaded.workspace.settings.name
+        return self._source.current().name
 
     @property
     def environment_name(self) -> str:
-        """The environment that was asked for, or the usual one of the workspace."""
-        return self._environment or self.loaded.workspace.settings.usual_environment
+        """The environment that was asked for, or the default one of the workspace."""
+        return self._source.current().environment_name
+
+    @property
+    def is_default_environment(self) -> bool:
+        """Whether this is the environment that commands take where none is named."""
+        files = self._source.current()
+        return files.environment_name == files.loaded.workspace.settings.usual_environment
 
     @property
     def environment(self) -> Environment:
         """The settings of the environment. UserError where clew.yaml has none of this name."""
-        known = self.loaded.workspace.settings.environments
-        if self.environment_name not in known:
-            hint = did_you_mean(self.environment_name, known) or f"the environments are {', '.join(known)}"
-            raise UserError(UNKNOWN_ENVIRONMENT.anywhere(name=self.environment_name, hint=hint))
-        return known[self.environment_name]
-
-    def require_environment(self) -> None:
-        """UserError where an environment was asked for that does not exist. The usual one is a matter of checking."""
-        if self._environment is not None:
-            _ = self.environment
+        return self._source.current().environment
 
     @property
     def run_environment(self) -> "RunEnvironment":
         """The environment as runs take it: paths, addresses, policies."""
-        from clew.runs.environment import RunEnvironment
+        return self._source.current().run_environment
 
-        return RunEnvironment(self.environment_name, self.environment, self.root)
+    def require_environment(self) -> None:
+        """UserError where an environment was asked for that does not exist. The default one is a matter of checking."""
+        self._source.current().require_environment()
 
     def check(self, project: str | None = None) -> Check:
         """Everything that is wrong with the workspace, or with what has a say in one project.
 
         Where the environment has a state store, projects are compared with the versions of datasets in it.
         """
-        compare = partial(conflicts_of, self)
-        return (
-            check_workspace(self.loaded, compare) if project is None else check_project(self.loaded, project, compare)
-        )
+        return self.files.check(project)
 
     def conflicts(self, plan: Plan) -> Conflicts:
-        """What versions of datasets and active projects have against the plan of a project of this workspace."""
-        return conflicts_of(self, [(each, plan) for each in self.loaded.workspace.projects if each.id == plan.name])
+        """How versions of datasets and active projects conflict with the plan of a project of this workspace."""
+        return self.files.conflicts(plan)
 
     def plan(self, project: "str | ProjectBuilder") -> Plan:
-        """The plan of a project by id or name, or of one written in Python. UserError with all that is in its way."""
-        if isinstance(project, str):
-            if project not in self._plans:
-                self._plans[project] = plan_project(self.loaded, project)
-            return self._plans[project]
-        return plan_definition(self.loaded, project.build())
+        """The plan of a project by id or name, or of one written in Python. UserError with all that is wrong."""
+        return self.files.plan(project) if isinstance(project, str) else self.files.plan_of(project.build())
+
+    def source_of(self, file: str) -> str | None:
+        """The text of a file of the workspace, for excerpts in messages."""
+        return self.files.source_of(file)
+
+    @property
+    def projects(self) -> "Projects":
+        """Its projects, with which version of each runs."""
+        from clew.api.projects import Projects
+
+        return Projects(self._access)
+
+    @property
+    def datasets(self) -> "Datasets":
+        """Its datasets, declared by files or registered by runs."""
+        from clew.api.datasets import Datasets
+
+        return Datasets(self._access)
+
+    # Runs
+
+    def submit(
+        self,
+        project: "str | ProjectBuilder",
+        period: str,
+        *,
+        request_id: str | None = None,
+        captures: Captures = (),
+    ) -> "Run":
+        """Ask for a run of a project for a period, and leave it to `Run.drive` or a worker.
+
+        The same request id gives the same run. A project written in Python runs as a draft, into the sandbox.
+        """
+        from clew.api.run import Run
+        from clew.api.starting import starter_of
+
+        wishes = capture_wishes(captures)
+        with self._access.opened() as at:
+            starter = starter_of(at)
+            if isinstance(project, str):
+                record = starter.submit(project, period, request_id, wishes)
+            else:
+                record = starter.submit_plan(self.plan(project), period, request_id=request_id, captures=wishes)
+        return Run(record, self._access)
 
     def run(
         self,
@@ -119,90 +208,154 @@ class Workspace:
         period: str,
         *,
         request_id: str | None = None,
-        captures: "CaptureData | Sequence[CaptureData]" = (),
+        captures: Captures = (),
     ) -> "Run":
         """Run a project for a period and wait for it. A project written in Python runs as a draft, into the sandbox.
 
         `captures` are breakpoints at which rows are kept: "NAME", "NAME=MODE", or mappings with the keys of a file of
         captures. A run that fails is returned too, with its error. Ctrl-C cancels it in order.
         """
-        from clew.api.starting import RunStarter, drive_in_foreground
-        from clew.api.state import open_state
-        from clew.captures.worker import CaptureWorker
+        with self:
+            run = self.submit(project, period, request_id=request_id, captures=captures)
+            if not self.find_run(run.id).record.status.is_terminal:
+                run.drive()
+            run.take_captures()
+            return run.refreshed()
 
-        environment = self.run_environment
-        wishes = capture_wishes_of_data(captures, "captures")
-        with open_state(environment) as state:
-            starter = RunStarter(self, environment, state)
-            if isinstance(project, str):
-                run_id = starter.submit(project, period, request_id, wishes).run_id
-            else:
-                plan = self.plan(project)
-                run_id = starter.submit_plan(plan, period, request_id=request_id, captures=wishes).run_id
-            if not state.stores.catalog.run(run_id).status.is_terminal:
-                drive_in_foreground(starter, run_id, watch=lambda _event: None)
-            CaptureWorker(environment, state, starter.session).after_run(run_id)
-        return self.get_run(run_id)
+    def dry_run(self, project: str, period: str, *, captures: Captures = ()) -> "DryRun":
+        """Do what a run does before its first step, and keep nothing. UserError for whatever would stop it there."""
+        from clew.api.dry_run import dry_run
+
+        return dry_run(self.files, project, period, capture_wishes(captures))
 
     def runs(
+        self, *, project: str | None = None, period: str | None = None, status: str | None = None, limit: int = 50
+    ) -> "list[Run]":
+        """Runs of the environment, newest first, with all that is known of them."""
+        with self:
+            found = self.find_runs(project=project, period=period, status=status, limit=limit)
+            return [run.refreshed() for run in found]
+
+    def get_run(self, run_id: str) -> "Run":
+        """A run by its id, or the beginning of it, with all that is known of it. UserError RunNotFound."""
+        with self:
+            return self.find_run(run_id).refreshed()
+
+    def find_runs(
         self,
         *,
         project: str | None = None,
         period: str | None = None,
         status: str | None = None,
         limit: int = 50,
+        before: str | None = None,
     ) -> "list[Run]":
-        """Runs of the environment, newest first."""
+        """Runs of the environment, newest first, whose details are read when they are needed.
+
+        `before` is the run that ended the page before.
+        """
         from clew.api.run import Run
-        from clew.api.run_view import RunReader
-        from clew.api.state import open_state
-        from clew.captures.manifests import Places
         from clew.events.snapshot import RunStatus
         from clew.runs.request import RunFilter
 
-        environment = self.run_environment
-        which = RunFilter(
-            environment_id=environment.name,
-            project_id=project,
-            period=period,
-            status=RunStatus(status.upper()) if status is not None else None,
-        )
-        with open_state(environment) as state:
-            reader = RunReader(state, environment)
-            places = Places(environment)
-            return [Run(reader.view(run.run_id), places) for run in reader.runs(which, limit)]
+        with self._access.opened() as at:
+            which = RunFilter(
+                environment_id=at.environment.name,
+                project_id=project,
+                period=period,
+                status=RunStatus(status.upper()) if status is not None else None,
+            )
+            behind = at.runs.find(before) if before is not None else None
+            return [Run(record, self._access) for record in at.runs.runs(which, limit, behind)]
 
-    def get_run(self, run_id: str) -> "Run":
-        """A run by its id, or the beginning of it. UserError RunNotFound where there is none."""
+    def find_run(self, run_id: str) -> "Run":
+        """A run by its id, or the beginning of it, whose details are read when they are needed. UserError RunNotFound.
+
+        Several short questions to it are quicker where the workspace is kept open.
+        """
         from clew.api.run import Run
-        from clew.api.run_view import RunReader
-        from clew.api.state import open_state
-        from clew.captures.manifests import Places
 
-        environment = self.run_environment
-        with open_state(environment) as state:
-            return Run(RunReader(state, environment).view(run_id), Places(environment))
+        with self._access.opened() as at:
+            return Run(at.runs.find(run_id), self._access)
 
-    def captures(self, *, run: str | None = None, request_id: str | None = None, limit: int = 50) -> "list[Capture]":
+    def kept_plan(self, digest: str) -> Plan | None:
+        """A plan that a run of this environment has executed, by its digest; None where there is none."""
+        from clew.storage.plans import is_kept
+
+        with self._access.opened() as at:
+            at.require_own_tenant()
+            root = at.environment.storage_root
+            return at.store.plans(root, digest) if is_kept(root, digest) else None
+
+    def captures(
+        self,
+        *,
+        run: str | None = None,
+        request_id: str | None = None,
+        status: str | None = None,
+        limit: int = 50,
+    ) -> "list[Capture]":
         """Captures of the environment, newest first, or those of one run or one request for a run."""
-        from clew.api.run_view import RunReader
-        from clew.api.state import open_state
-        from clew.captures.reading import CaptureReader
+        from clew.api.capture import capture_reader
+        from clew.captures.queue import CaptureStatus
 
-        environment = self.run_environment
-        with open_state(environment) as state:
-            reader = CaptureReader(state, environment)
-            run_id = reader.run_named(run, RunReader(state, environment)) if run is not None else None
-            return reader.listed(run_id=run_id, request_id=request_id, limit=limit)
+        with self._access.opened() as at:
+            reader = capture_reader(self._access, at)
+            run_id = reader.run_named(run, at.runs) if run is not None else None
+            wanted = CaptureStatus(status) if status is not None else None
+            return reader.listed(run_id=run_id, request_id=request_id, status=wanted, limit=limit)
 
     def capture(self, capture_id: str) -> "Capture":
         """A capture by its id. UserError CaptureNotFound where there is none."""
-        from clew.api.state import open_state
-        from clew.captures.reading import CaptureReader
+        from clew.api.capture import capture_reader
 
-        environment = self.run_environment
-        with open_state(environment) as state:
-            return CaptureReader(state, environment).find(capture_id)
+        with self._access.opened() as at:
+            return capture_reader(self._access, at).find(capture_id)
+
+    # Lineage
+
+    def lineage(
+        self, trace_id: int, direction: str = "up", *, depth: int | None = None, limit: int | None = None
+    ) -> "Lineage":
+        """Where a trace came from, or with "down" where it went, over at most `depth` links and to `limit` traces.
+
+        UserError TraceNotFound where nothing is known of the trace.
+        """
+        from clew.api.questions import followed_lineage
+        from clew.tracelink import Direction
+        from clew.tracelink.lineage import MAX_DEPTH, MAX_NODES
+
+        with self._access.opened() as at:
+            return followed_lineage(
+                at,
+                trace_id,
+                Direction(direction.lower()),
+                depth=MAX_DEPTH if depth is None else depth,
+                limit=MAX_NODES if limit is None else limit,
+            )
+
+    def expand_lineage(self, *, since: "datetime | None" = None) -> "Expansion":
+        """Write the links that windows in the state store stand for, all or those of traces minted since a moment."""
+        with self._access.opened() as at:
+            return at.state.tracelink.expander.expand(since_ms=int(since.timestamp() * 1000) if since else 0)
+
+    def expand_windows(self, run: str | None = None) -> "list[Expanded]":
+        """Work out the windows that a run left, or all runs that have ended, on Spark. Doing it again adds nothing.
+
+        Among all runs, one whose files are gone is passed over.
+        """
+        from clew.api.window_expansion import expand_windows
+
+        with self._access.opened() as at:
+            return list(expand_windows(at, run))
+
+    def tracing(self, *, node_id: int | None = None) -> "AbstractContextManager[Tracing]":
+        """Take part in tracing from this process: trace ids under a leased node id, and a place for what it tells."""
+        from clew.api.trace_ids import open_tracing
+
+        return open_tracing(self._access, node_id=node_id)
+
+    # Keeping the environment in order
 
     def gc(
         self,
@@ -212,58 +365,60 @@ class Workspace:
         keep_lineage_days: int | None = None,
         dry_run: bool = False,
     ) -> "Garbage":
-        """Remove old runs, versions of datasets that nobody needs, and what dead workers have left.
+        """Remove old runs, versions of datasets that are not needed any more, and what dead workers have left.
 
         Runs are kept that ended no more than `keep_days` ago, and the newest `keep_runs` of each project. Where neither
         is given the rules of the environment hold. Whatever is still needed stays. Frames, links and windows that
         programs have sent are kept for `keep_lineage_days`, or as the environment says. With `dry_run` nothing is
         removed.
         """
-        from clew.api.state import open_state
         from clew.gc.removal import collector_of
         from clew.gc.retention import Retention, usual_retention
 
-        environment = self.run_environment
-        given = Retention(days=keep_days, runs=keep_runs)
-        retention = usual_retention(environment.settings.retention) if given.keeps_all else given
-        with open_state(environment) as state:
-            collector = collector_of(self, environment, state, keep_lineage_days)
+        with self._access.opened() as at:
+            given = Retention(days=keep_days, runs=keep_runs)
+            retention = usual_retention(at.environment.settings.retention) if given.keeps_all else given
+            collector = collector_of(at.files, at.environment, at.state, keep_lineage_days)
             return collector.find(retention) if dry_run else collector.collect(retention)
 
-    def lineage(
-        self, trace_id: int, direction: str = "up", *, depth: int | None = None, limit: int | None = None
-    ) -> "Lineage":
-        """Where a trace came from, or with "down" where it went, over at most `depth` links and to `limit` traces.
+    def removals(self) -> "list[RemovalRecord]":
+        """What was removed before, newest first."""
+        from clew.storage.removals import Journal
 
-        UserError TraceNotFound where nothing is known of the trace.
-        """
-        from clew.api.lineage import lineage_reader
-        from clew.api.state import open_state
-        from clew.tracelink import Direction, ask_lineage
-        from clew.tracelink.lineage import MAX_DEPTH, MAX_NODES
+        environment = self._access.environment
+        return Journal(environment.storage_root).records(environment.name)
 
-        environment = self.run_environment
-        with open_state(environment) as state:
-            return ask_lineage(
-                lineage_reader(state, environment),
-                trace_id,
-                Direction(direction.lower()),
-                max_depth=MAX_DEPTH if depth is None else depth,
-                max_nodes=MAX_NODES if limit is None else limit,
-            )
+    @property
+    def tokens(self) -> "Tokens":
+        """Tokens for the server, and the sessions that begin with them."""
+        from clew.api.tokens import Tokens
 
-    def expand_lineage(self, *, since: "datetime | None" = None) -> "Expansion":
-        """Write the links that windows in the state store stand for, all or those of traces minted since a moment."""
-        from clew.api.state import open_state
+        return Tokens(self._access)
 
-        with open_state(self.run_environment) as state:
-            return state.tracelink.expander.expand(since_ms=int(since.timestamp() * 1000) if since else 0)
+    @property
+    def operations(self) -> "Operations":
+        """How busy the environment is, what event buses did not take, and who has read what."""
+        from clew.api.operations import Operations
 
-    def tracing(self, *, node_id: int | None = None) -> "AbstractContextManager[Tracing]":
-        """Take part in tracing from this process: trace ids under a leased node id, and a place for what it tells."""
-        from clew.api.lineage import open_tracing
+        return Operations(self._access)
 
-        return open_tracing(self.run_environment, node_id=node_id)
+    def work(self, stop: "threading.Event", listener: "WorkerListener | None" = None) -> None:
+        """Take runs from the queue and drive them, and do what comes after runs, until `stop` is set. Starts Spark."""
+        from clew.api.working import WorkerListener, run_worker
+
+        with self._access.opened() as at:
+            run_worker(at, stop, listener or WorkerListener())
+
+    def collect(
+        self, where: "Listening", stop: "threading.Event", on_listening: "Callable[[tuple[str, int]], None]"
+    ) -> "CollectorCounts":
+        """Write the frames and links that programs send to the state store, until `stop` is set."""
+        from clew.api.working import run_collector
+
+        with self._access.opened() as at:
+            return run_collector(at, where, stop, on_listening)
+
+    # Scenarios
 
     def test(self, *paths: str | Path) -> "TestReport":
         """Run scenarios: those of these files and folders, all of the workspace where none are given."""
@@ -284,7 +439,3 @@ class Workspace:
 
         environment = self.run_environment
         return ScenarioTests(self.loaded, paths, lambda: brief_session_of(environment))
-
-    def source_of(self, file: str) -> str | None:
-        """The text of a file of the workspace, for excerpts in messages."""
-        return self.loaded.source_of(file)

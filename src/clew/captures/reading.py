@@ -1,30 +1,14 @@
-"""Captures to look at: found by their id, opened by those who may read them, and their JSON."""
+"""Who may read a capture, and what is told of captures and jobs in JSON: by commands, Python and pages alike."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from clew.auth.roles import AccessRole, Permission
-from clew.captures.captured_rows import CapturedRows
-from clew.captures.differences import CaptureDiff, diff_captures, statistics_of_rows
-from clew.captures.manifests import Manifest, Places
-from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus
-from clew.captures.report import report_page
-from clew.captures.statistics import Statistics
+from clew.captures.queue import CaptureOutcome, CaptureRecord
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.captures import CAPTURE_ACCESS_DENIED, CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAPTURE_NOT_READY
-from clew.diagnostics.codes.runs import RUN_NOT_FOUND
+from clew.diagnostics.codes.captures import CAPTURE_ACCESS_DENIED, CAPTURE_NOT_FOUND
 from clew.events.codec import encode
 from clew.plan.postlude import PostludeJob
-from clew.runs.clock import utc_now
-from clew.runs.environment import RunEnvironment
-from clew.runs.view import RunFactsReader
-from clew.trace.results import html_table
-from clew.trace.values import json_value
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,147 +93,3 @@ def _how_it_went(outcome: CaptureOutcome) -> dict[str, object]:
         "degradations": encode(steps),
         "error": {"code": outcome.error.code, "message": outcome.error.message} if outcome.error is not None else None,
     }
-
-
-@dataclass(frozen=True)
-class Capture:
-    """A capture as it stood when it was asked for."""
-
-    record: CaptureRecord
-    places: Places
-
-    @property
-    def id(self) -> str:
-        """The id of the capture."""
-        return self.record.capture_id
-
-    @property
-    def status(self) -> str:
-        """queued, running, ready, failed, expired or dropped."""
-        return self.record.status.value
-
-    @property
-    def breakpoint(self) -> str:
-        """The full name of its breakpoint."""
-        return self.record.breakpoint
-
-    @property
-    def manifest(self) -> Manifest:
-        """Everything about it beside its rows. UserError where it is not ready, or not any more."""
-        manifest, status = self.record.outcome.manifest, self.record.status
-        expires = self.record.expires_at
-        if status is CaptureStatus.EXPIRED or (manifest is not None and expires is not None and expires <= utc_now()):
-            when = expires.date().isoformat() if expires is not None else "its day"
-            raise UserError(CAPTURE_EXPIRED.anywhere(capture_id=self.id, when=when))
-        if status is not CaptureStatus.READY or manifest is None:
-            outcome = self.record.outcome
-            reason = outcome.drop_reason or (outcome.error.message if outcome.error is not None else "")
-            because = f": {reason}" if reason else ""
-            raise UserError(CAPTURE_NOT_READY.anywhere(capture_id=self.id, status=status, because=because))
-        return manifest
-
-    @property
-    def rows(self) -> CapturedRows:
-        """Its rows. UserError where it has none."""
-        return CapturedRows(self.manifest, self.places.path(self.manifest.folder))
-
-    def to_arrow(self) -> "pa.Table":
-        """The rows that are not deleted, in the order that they had in the run."""
-        return self.rows.to_arrow()
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """The same as a data frame; pandas must be installed."""
-        return self.rows.to_pandas()
-
-    def statistics(self) -> Statistics:
-        """Its columns in numbers."""
-        manifest = self.manifest
-        if manifest.statistics is not None:
-            return Statistics.from_json(manifest.statistics)
-        return statistics_of_rows(self.rows)
-
-    def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
-        """In what another capture differs from this one."""
-        return diff_captures(self.rows, other.rows, key=key, examples=examples)
-
-    def report(self) -> str:
-        """A page about it, in HTML, that stands for itself."""
-        return report_page(self.manifest, self.statistics())
-
-    def to_json(self) -> dict[str, Any]:
-        """The form of `captures --json`."""
-        return capture_json(self.record)
-
-    def described(self) -> dict[str, Any]:
-        """The form of `capture show --json`: with manifest and statistics, once there are any."""
-        if not self.record.status.is_over or self.record.outcome.manifest is None:
-            return self.to_json()
-        return self.to_json() | {"manifest": self.manifest.to_json(), "statistics": self.statistics().to_json()}
-
-    def first_rows(self, limit: int) -> dict[str, Any]:
-        """The form of `capture view --json`: rows that are not deleted, in the order that they had in the run."""
-        rows = [
-            {name: json_value(value) for name, value in row.items()} for row in self.rows.to_arrow(limit).to_pylist()
-        ]
-        return {"capture_id": self.id, "breakpoint": self.breakpoint, "rows": rows}
-
-    def __repr__(self) -> str:
-        return f"<Capture {self.id} of {self.breakpoint}: {self.status}>"
-
-    def _repr_html_(self) -> str:
-        found = self.statistics()
-        rows = [
-            [each.name, each.type, f"{each.nulls:,}", f"{each.distinct:,}", str(each.min), str(each.max)]
-            for each in found.columns
-        ]
-        caption = f"{self.breakpoint}: {found.rows:,} rows"
-        return html_table(caption, ["column", "type", "nulls", "distinct", "min", "max"], rows)
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureReader:
-    """Finds the captures of an environment for somebody."""
-
-    state: CaptureState
-    environment: RunEnvironment
-    role: AccessRole = AccessRole.ADMIN
-    """The user of an embedded environment may do everything."""
-
-    def find(self, capture_id: str) -> Capture:
-        """A capture by its whole id. UserError CaptureNotFound, and CaptureAccessDenied for those who may not."""
-        record = self.state.captures.find(capture_id)
-        if record is None or record.kind != "capture":
-            raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=capture_id))
-        reader = Reader(self.role, self.environment.settings.tenant)
-        require_reading(record, reader, self.environment.settings.captures.include_roles)
-        return Capture(record, Places(self.environment))
-
-    def listed(
-        self,
-        *,
-        run_id: str | None = None,
-        request_id: str | None = None,
-        status: CaptureStatus | None = None,
-        limit: int = 50,
-    ) -> list[Capture]:
-        """Captures, newest first."""
-        store, tenant = self.state.captures, self.environment.settings.tenant
-        if run_id is not None:
-            found = [record for record in store.of_run(run_id) if status in {None, record.status}]
-            found = [each for each in found if each.tenant_id == tenant and each.kind == "capture"]
-        else:
-            found = list(store.listed(tenant_id=tenant, request_id=request_id, status=status, limit=limit))
-        return [Capture(record, Places(self.environment)) for record in found[:limit]]
-
-    def run_named(self, name: str, runs: RunFactsReader) -> str:
-        """The id of a run by its beginning. Captures outlive their run, so it may be one that was removed."""
-        try:
-            return runs.find(name).run_id
-        except UserError as error:
-            left = self.state.captures.listed(
-                tenant_id=self.environment.settings.tenant, run_id=name or None, limit=500
-            )
-            found = {record.run_id for record in left}
-            if error.code != RUN_NOT_FOUND.name or not name or len(found) != 1:
-                raise
-            return found.pop()

@@ -12,6 +12,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+SHORT_ID = 8
+"""Characters of a run id that are shown, and that are enough to name a run."""
+
+
+def short(run_id: str) -> str:
+    """A run id as commands show it."""
+    return run_id[:SHORT_ID]
+
+
 def enumerated(items: Iterable[object]) -> str:
     """Items with commas between them."""
     return ", ".join(str(item) for item in items)

@@ -9,8 +9,8 @@ from typing import Any
 from clew.api.remote import RemoteServer
 from clew.cli.colour import bad, good
 from clew.cli.failure import DONE, FAILED, INTERRUPTED
+from clew.cli.formatting import short
 from clew.cli.output import say, write_json
-from clew.cli.run_site import short
 from clew.cli.session import Session
 from clew.cli.views.page import plain
 from clew.cli.views.progress import LiveWatch, PlainWatch, RunProgress, watch_for_output

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Session:
         self._started = time.perf_counter()
         self._command = next((word for word in arguments if not word.startswith("-")), None)
         self._workspace: Workspace | None = None
+        self._folder: Path | None = None
         self._typed = dict[str, str]()
 
     @property
@@ -35,11 +37,23 @@ class Session:
         return time.perf_counter() - self._started
 
     def open(self, folder: Path | None, environment: str | None = None) -> "Workspace":
-        """The workspace of a folder, of the present one where none is given, in one of its environments."""
+        """The workspace of a folder, of the present one where none is given, in one of its environments.
+
+        Commands that need its state store enter it with `with`.
+        """
         from clew.api.workspace import open_workspace
 
-        self._workspace = open_workspace(folder or Path(), environment)
+        self._workspace, self._folder = open_workspace(folder or Path(), environment), folder
         return self._workspace
+
+    def command(self, text: str) -> str:
+        """A command to type next, for the workspace and environment that are open."""
+        named = elsewhere = ""
+        if self._workspace is not None and not self._workspace.is_default_environment:
+            named = f" --env {self._workspace.environment_name}"
+        if self._folder is not None:
+            elsewhere = f" -w {quote(str(self._folder))}"
+        return f"clew {text}{named}{elsewhere}"
 
     def typed(self, name: str, text: str) -> None:
         """Keep a text of the command line, so that messages about it can show it."""

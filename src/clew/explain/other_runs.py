@@ -5,10 +5,7 @@ from dataclasses import dataclass
 
 from clew.diagnostics import UserError
 from clew.explain.pinned import UpstreamByOrigin
-from clew.runs.environment import RunEnvironment
 from clew.runs.stores import RunState
-from clew.runs.view import RunFactsReader
-from clew.trace.opening import open_trace
 from clew.trace.reader import RunTrace
 
 
@@ -34,25 +31,6 @@ class DatasetWriters:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedTraces:
-    """Traces that are opened once."""
-
-    state: RunState
-    environment: RunEnvironment
-    opened: dict[str, RunTrace]
-
-    def trace(self, run_id: str) -> RunTrace:
-        """The trace of a run."""
-        if run_id not in self.opened:
-            view = RunFactsReader(self.state, self.environment).facts(run_id)
-            self.opened[run_id] = open_trace(view, self.environment)
-        return self.opened[run_id]
-
-
-def upstream_runs(
-    state: RunState, environment: RunEnvironment, trace_of: Callable[[str], RunTrace] | None = None
-) -> UpstreamByOrigin:
-    """The way to the runs that registered what a run reads."""
-    opens = trace_of or OpenedTraces(state, environment, {}).trace
-    return UpstreamByOrigin(DatasetWriters(state, opens).writer_of)
+def upstream_runs(state: RunState, trace_of: Callable[[str], RunTrace]) -> UpstreamByOrigin:
+    """The way to the runs that registered what a run reads. `trace_of` opens the trace of a run by its id."""
+    return UpstreamByOrigin(DatasetWriters(state, trace_of).writer_of)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Protocol
 
 from clew.diagnostics import UserError
-from clew.explain.other_runs import OpenedTraces
 from clew.explain.row_links import RowLinks
 from clew.runs.environment import RunEnvironment
 from clew.runs.stores import RunState
@@ -36,15 +35,12 @@ class TracedState(RunState, Protocol):
         ...
 
 
-def run_lineage(
-    state: TracedState, environment: RunEnvironment, trace_of: Callable[[str], RunTrace] | None = None
-) -> LineageReader:
+def run_lineage(state: TracedState, environment: RunEnvironment, trace_of: Callable[[str], RunTrace]) -> LineageReader:
     """The lineage of all rows of all runs of an environment that have ended.
 
     `trace_of` opens the trace of a run by its id; UserError where it is gone, or not for the eyes of who asks.
     """
-    opens = trace_of or OpenedTraces(state, environment, {}).trace
-    return RunLineage(state, LineageFiles(environment.storage_root), opens)
+    return RunLineage(state, LineageFiles(environment.storage_root), trace_of)
 
 
 @dataclass(frozen=True)

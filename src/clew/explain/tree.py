@@ -216,9 +216,3 @@ class Explanation:
     def parents(self) -> Parents | None:
         """The rows behind the value, where it stands in a summary row."""
         return self.cause.parents if isinstance(self.cause, Summarised) else None
-
-    def _repr_html_(self) -> str:
-        from clew.explain.outline import outline
-        from clew.explain.views import fragment
-
-        return fragment(outline(self))

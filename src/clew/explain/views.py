@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from clew.explain.outline import Item, outline, why_not_outline
-from clew.explain.tree import Explanation
-from clew.explain.why_not import WhyNot
+from clew.explain.tree import Explanation, Parents, Recomputed, StepRef
+from clew.explain.why_not import Elsewhere, NeverLoaded, RuleOutcome, WhyNot
+from clew.trace.records import Source
 from clew.trace.values import json_value
 
 _LEAST_ROOM = 30
@@ -64,11 +65,9 @@ def _printable(text: str) -> str:
     return "".join(ch if ch.isprintable() else "�" for ch in " ".join(text.split("\n")))
 
 
-_NAMES = frozenset(
-    {
-        *("Explanation", "StepRef", "Source", "Recomputed", "Parents"),
-        *("WhyNot", "NeverLoaded", "RuleOutcome", "Elsewhere"),
-    }
+_IN_ONE_ROLE = (
+    *(Explanation, StepRef, Source, Recomputed, Parents),
+    *(WhyNot, NeverLoaded, RuleOutcome, Elsewhere),
 )
 """Records that stand in one role only and need no kind."""
 
@@ -82,8 +81,7 @@ def as_json(answer: Explanation | WhyNot) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        name = type(value).__name__
-        kind = {} if name in _NAMES else {"kind": _snake(name)}
+        kind = {} if isinstance(value, _IN_ONE_ROLE) else {"kind": _snake(type(value).__name__)}
         return kind | {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

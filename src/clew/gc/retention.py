@@ -1,16 +1,11 @@
 """How long runs are kept."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from clew.definitions.settings import RetentionSettings
-from clew.diagnostics import UserError
-from clew.diagnostics.codes.commands import WRONG_USAGE
 from clew.runs.request import RunRecord
-
-_RULE = re.compile(r"(?P<number>\d{1,6})(?P<unit>d?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,29 +47,6 @@ class Retention:
 def usual_retention(settings: RetentionSettings) -> Retention:
     """The rules of an environment."""
     return Retention(days=settings.keep_days, runs=settings.keep_runs)
-
-
-def retention_of(rules: Sequence[str]) -> Retention:
-    """The rules as they are typed: `30d` for days, `20` for runs of each project. Of two of a kind the wider counts."""
-    days, runs = list[int](), list[int]()
-    for rule in rules:
-        read = _RULE.fullmatch(rule.strip())
-        if read is None:
-            problem = f'--keep takes days such as 30d, or a number of runs of each project such as 20, not "{rule}"'
-            raise UserError(WRONG_USAGE.anywhere(problem=problem))
-        (days if read["unit"] else runs).append(int(read["number"]))
-    return Retention(days=max(days, default=None), runs=max(runs, default=None))
-
-
-def lineage_days_of(rule: str | None) -> int | None:
-    """The days of `--keep-lineage 90d`."""
-    if rule is None:
-        return None
-    read = _RULE.fullmatch(rule.strip())
-    if read is None or not read["unit"]:
-        problem = f'--keep-lineage takes days such as 90d, not "{rule}"'
-        raise UserError(WRONG_USAGE.anywhere(problem=problem))
-    return int(read["number"])
 
 
 def _end(run: RunRecord) -> datetime:

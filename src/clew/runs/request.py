@@ -75,6 +75,24 @@ class RunRecord:
         """The version that goes into the run's idempotency keys."""
         return self.request.plan.plan_version
 
+    def to_json(self) -> dict[str, object]:
+        """A run as `runs --json` lists it."""
+        request = self.request
+        return {
+            "run_id": self.run_id,
+            "status": self.status.value,
+            "project": request.project_id,
+            "project_version": request.project_version,
+            "period": request.period,
+            "environment": request.environment_id,
+            "request_id": request.request_id,
+            "requested_by": request.requested_by,
+            "retry_of": request.retry_of,
+            "created_at": self.created_at.isoformat(),
+            "started_at": self.started_at.isoformat() if self.started_at else None,
+            "completed_at": self.completed_at.isoformat() if self.completed_at else None,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:

@@ -151,25 +151,6 @@ class RunFactsReader:
         return committed_parts(self._environment.storage_root, snapshot)
 
 
-def record_to_json(run: RunRecord) -> dict[str, object]:
-    """A run as `runs --json` lists it."""
-    request = run.request
-    return {
-        "run_id": run.run_id,
-        "status": run.status.value,
-        "project": request.project_id,
-        "project_version": request.project_version,
-        "period": request.period,
-        "environment": request.environment_id,
-        "request_id": request.request_id,
-        "requested_by": request.requested_by,
-        "retry_of": request.retry_of,
-        "created_at": iso(run.created_at),
-        "started_at": iso(run.started_at),
-        "completed_at": iso(run.completed_at),
-    }
-
-
 def output_of(plan: Plan, seq: int | None) -> OutputStep | None:
     """An output step of a plan, the last one where none is named."""
     outputs = [step for step in plan.outputs if seq in {None, step.seq}]

@@ -37,6 +37,10 @@ class TestReport:
         """How many ended like this."""
         return sum(result.status == status for result in self.results)
 
+    def to_junit(self, suite: str) -> str:
+        """JUnit XML: one test suite with a test case for each scenario."""
+        return _junit_xml(self, suite)
+
     def to_json(self) -> dict[str, object]:
         """The form of `test --json`."""
         return {
@@ -105,7 +109,7 @@ def _problems_by_file(loaded: LoadedWorkspace, *, only_scenarios: bool) -> dict[
     return found
 
 
-def junit_xml(report: TestReport, suite: str) -> str:
+def _junit_xml(report: TestReport, suite: str) -> str:
     """One test suite with a test case for each scenario."""
     root = Element(
         "testsuite",

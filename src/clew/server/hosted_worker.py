@@ -45,14 +45,11 @@ class HostedWorker:
             self._thread.join()
 
     def _run(self) -> None:
-        from clew.api.starting import RunStarter  # noqa: PLC0415
-        from clew.captures.worker import after_runs  # noqa: PLC0415 - these bring the libraries of Spark
+        from clew.api.opened_environment import local_user  # noqa: PLC0415
+        from clew.api.working import WorkerListener, run_worker  # noqa: PLC0415 - these bring the libraries of Spark
 
-        site, told = self._site, self._listener()
+        told = self._listener()
         try:
-            starter = RunStarter(site.workspace, site.environment, site.state, current=site.live.current)
-            starter.prepare()
-            with after_runs(site.environment, site.state, starter.session, on_done=told.capture, stop=self._stop):
-                starter.worker(on_event=told.event).run(self._stop)
+            run_worker(self._site.opened(local_user()), self._stop, WorkerListener(told.event, told.capture))
         except Exception:  # noqa: BLE001 - the server goes on without its worker, and says so
             _log.exception("the worker of the server has ended; runs wait for another one")

@@ -17,7 +17,7 @@ from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
 from clew.lang import Scope, Table, check_condition, parse
 from clew.lang.evaluation import Row
-from clew.lang.typed import Expression, Value
+from clew.lang.typed import Expression, Value, columns_of
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse, Names
 from clew.plan.names import name_of, names_of_created
@@ -224,6 +224,10 @@ class RunTrace:
     def close(self) -> None:
         """Let go of the database, where one was needed. It is opened again when it is asked again."""
         self._reading.database.close()
+
+    def columns_in(self, where: str, at: int) -> list[str]:
+        """The columns that a condition on the state after a step names."""
+        return sorted({column for _, column in columns_of(self.condition(where, at))})
 
     # For those who explain
 

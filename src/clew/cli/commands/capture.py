@@ -11,8 +11,7 @@ from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT, WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.captures.reading import Capture
-    from clew.cli.run_site import RunSite
+    from clew.api.capture import Capture
 
 _ACTIONS = {"show": (1, 1), "view": (1, 1), "diff": (2, 2), "rm": (1, 100)}
 """How many ids each action takes."""
@@ -45,14 +44,10 @@ def capture(
     `show` tells what a capture is and describes its columns, `view` shows its rows without the deleted ones, `diff`
     compares two captures row by row and column by column, `rm` takes captures away.
     """
-    from clew.captures.reading import CaptureReader
-    from clew.cli.run_site import open_site
-
     session = context.ensure_object(Session)
     _check(action, ids)
-    with open_site(session, workspace, environment) as site:
-        reader = CaptureReader(site.state, site.environment)
-        found = [reader.find(each) for each in ids]
+    with session.open(workspace, environment) as opened:
+        found = [opened.capture(each) for each in ids]
         match action:
             case "show":
                 _show(found[0], html, session)
@@ -61,7 +56,7 @@ def capture(
             case "diff":
                 _diff(found[0], found[1], key or [], limit, session)
             case _:
-                _remove(site, found, session)
+                _remove(found, session)
 
 
 def _check(action: str, ids: list[str]) -> None:
@@ -154,11 +149,10 @@ def _diff(before: "Capture", after: "Capture", key: list[str], limit: int, sessi
         show(*diff_page(found))
 
 
-def _remove(site: "RunSite", captures: list["Capture"], session: Session) -> None:
-    from clew.captures.removal import remove_capture
+def _remove(captures: list["Capture"], session: Session) -> None:
     from clew.cli.formatting import size
 
-    freed = sum(remove_capture(each.places, site.state.captures, each.record) for each in captures)
+    freed = sum(each.remove() for each in captures)
     if session.wants_json:
         write_json({"removed": [each.id for each in captures], "freed_bytes": freed})
     else:

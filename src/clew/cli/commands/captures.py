@@ -32,17 +32,13 @@ def captures(
     _verbose: VerboseOption = False,
 ) -> None:
     """List the rows that runs kept at breakpoints, newest first."""
-    from clew.captures.reading import CaptureReader
-    from clew.cli.run_site import open_site
     from clew.cli.views.captures import capture_table
     from clew.cli.views.page import show
 
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        reader = CaptureReader(site.state, site.environment)
-        run_id = reader.run_named(run, site.reader) if run is not None else None
+    with session.open(workspace, environment) as opened:
         wanted = None if status is None else _status(status)
-        found = reader.listed(run_id=run_id, request_id=request_id, status=wanted, limit=limit)
+        found = opened.captures(run=run, request_id=request_id, status=wanted, limit=limit)
         if session.wants_json:
             write_json({"captures": [each.to_json() for each in found]})
         elif found:

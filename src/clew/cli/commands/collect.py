@@ -9,7 +9,7 @@ from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, Worksp
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.tracelink import Collector, CollectorCounts
+    from clew.tracelink import CollectorCounts
 
 _USUAL = "127.0.0.1:9904"
 
@@ -42,26 +42,18 @@ def collect(
     Best effort: while the store is away a good deal waits, then messages are dropped. SIGTERM and Ctrl-C write what has
     come and print the counts: received, bad, of unknown schemas, dropped, written.
     """
-    from clew.cli.run_site import open_site
-    from clew.runs.worker import stop_on_signals
-    from clew.tracelink import Collector, CollectorSettings, bind_address, stages_of
+    from clew.api.working import listening, stop_on_signals
 
     session = context.ensure_object(Session)
-    address = bind_address(bind, allow_remote=allow_remote)
-    settings = CollectorSettings(batch_ms=batch_ms, stages=stages_of(stage or []))
-    with (
-        open_site(session, workspace, environment) as site,
-        stop_on_signals() as stop,
-        Collector(address, site.state.tracelink.writer, settings) as collector,
-    ):
-        _announce(collector, session)
-        counts = collector.run(stop)
+    where = listening(bind, allow_remote=allow_remote, batch_ms=batch_ms, stages=stage or [])
+    with session.open(workspace, environment) as opened, stop_on_signals() as stop:
+        counts = opened.collect(where, stop, lambda address: _announce(address, session))
     _print(counts, session)
 
 
-def _announce(collector: "Collector", session: Session) -> None:
+def _announce(address: tuple[str, int], session: Session) -> None:
     """Say where it listens; beside the answer where that is to be one document."""
-    host, port = collector.address
+    host, port = address
     line = f"collecting at {host}:{port}; Ctrl-C stops it"
     if session.wants_json:
         sys.stderr.write(line + "\n")

@@ -20,21 +20,19 @@ def datasets(
     _verbose: VerboseOption = False,
 ) -> None:
     """List datasets, declared by files or registered by runs."""
-    from clew.api.datasets import find_dataset, list_datasets
-    from clew.cli.run_site import open_site
     from clew.cli.views.page import show
     from clew.cli.views.tables import dataset_page, dataset_table
 
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
+    with session.open(workspace, environment) as opened:
         if name is not None:
-            view = find_dataset(site.workspace, site.state, name)
+            view = opened.datasets.find(name)
             if session.wants_json:
                 write_json(view.to_json())
             else:
                 show(*dataset_page(view))
             return
-        views = list_datasets(site.workspace, site.state)
+        views = opened.datasets.all()
         if session.wants_json:
             write_json({"datasets": [view.to_json() for view in views]})
         elif views:

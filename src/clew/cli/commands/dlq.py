@@ -28,27 +28,25 @@ def dlq(
     These dead letters were sent several times, later and later, and then put aside. What is
     replayed is delivered by the next `clew run` or `clew worker`.
     """
-    from clew.cli.run_site import open_site
     from clew.cli.views.page import show
     from clew.cli.views.tables import dead_letter_table
 
     session = context.ensure_object(Session)
     if action not in {"list", "replay"}:
         raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="list or replay"))
-    with open_site(session, workspace, environment) as site:
-        outbox = site.state.stores.outbox
+    with session.open(workspace, environment) as opened:
         if action == "replay":
-            number = outbox.replay(sink=sink)
+            number = opened.operations.replay(bus=sink)
             if session.wants_json:
                 write_json({"replayed": number})
             else:
                 say(f"{counted(number, 'event')} will be sent again")
             return
-        letters = outbox.dead_letters(sink=sink, limit=limit)
+        letters = opened.operations.dead_letters(bus=sink, limit=limit)
         if session.wants_json:
             write_json({"dead_letters": [letter.to_json() for letter in letters]})
         elif letters:
             show(dead_letter_table(letters))
-            say(f"next: {site.command('dlq replay')}")
+            say(f"next: {session.command('dlq replay')}")
         else:
             say("no dead letters")

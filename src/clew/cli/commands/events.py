@@ -10,7 +10,7 @@ from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseO
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.cli.run_site import RunSite
+    from clew.api.run import Run
     from clew.events.reducer import Gap
 
 
@@ -28,39 +28,36 @@ def events(
 
     With --verify: whether every event is still what was stored, which needs `tamper_evidence` in the environment.
     """
-    from clew.cli.run_site import open_site
-
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        run_id = site.reader.find(run).run_id
+    with session.open(workspace, environment) as opened:
+        found = opened.find_run(run)
         if verify:
-            raise typer.Exit(_verify(site, run_id, session))
-        _list(site, run_id, session, follow=follow)
+            raise typer.Exit(_verify(found, session))
+        _list(found, session, follow=follow)
 
 
-def _list(site: "RunSite", run_id: str, session: Session, *, follow: bool) -> None:
-    from clew.api.event_pages import events_so_far, follow_events
+def _list(run: "Run", session: Session, *, follow: bool) -> None:
     from clew.cli.views.tables import event_line
 
     def tell(gap: "Gap") -> None:
         sys.stderr.write(f"event {gap.expected_seq} is missing; what came after it waits\n")
         sys.stderr.flush()
 
-    stream = (follow_events if follow else events_so_far)(site.state, run_id, on_gap=tell)
+    stream = run.follow_events(on_gap=tell) if follow else run.events_so_far(on_gap=tell)
     if session.wants_json:
-        write_json({"run_id": run_id, "events": [event.to_json() for event in stream]})
+        write_json({"run_id": run.id, "events": [event.to_json() for event in stream]})
         return
     for event in stream:
         say(event_line(event))
 
 
-def _verify(site: "RunSite", run_id: str, session: Session) -> int:
+def _verify(run: "Run", session: Session) -> int:
     from clew.cli.colour import bad, good
     from clew.cli.formatting import counted
 
-    report = site.reader.verify(run_id)
+    report = run.verify()
     if session.wants_json:
-        write_json({"run_id": run_id, **report.to_json()})
+        write_json({"run_id": run.id, **report.to_json()})
     else:
         for each in report.breaks:
             say(f"event {each.run_seq}: {each.problem}")

@@ -22,9 +22,8 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.cli.run_site import RunSite
-    from clew.explain.tree import Explanation
-    from clew.explain.why_not import WhyNot
+    from clew.api.questions import AbsentRows, ExplainedValue
+    from clew.api.run import Run
 
 _TOP = 5
 
@@ -65,17 +64,16 @@ def explain(
     the rows behind a summary, down to the line of the source file, through every project the data passed. Every
     expression is calculated again, and the answer says whether that gives the stored value.
     """
-    from clew.cli.run_site import open_site
-
     session = context.ensure_object(Session)
     for condition in (where, why_not):
         if condition is not None:
             session.typed("<where>", condition)
-    with open_site(session, workspace, environment) as site:
+    with session.open(workspace, environment) as opened:
         if why_not is not None:
-            answer: Explanation | WhyNot = _why_not(site, run, why_not, output)
+            answer: AbsentRows | ExplainedValue = opened.find_run(run).why_not(why_not, output=output)
         else:
-            answer = _explained(site, run, _named(row, column, where), at, top=None if everything else _TOP)
+            named = _named(row, column, where)
+            answer = _explained(opened.find_run(run), named, at, top=None if everything else _TOP)
     _print(answer, session, html)
 
 
@@ -90,43 +88,19 @@ def _named(row: str | None, column: str | None, where: str | None) -> tuple[str 
 
 
 def _explained(
-    site: "RunSite", run: str, named: tuple[str | None, str | None, str], at: int | None, top: int | None
-) -> "Explanation":
-    from clew.explain.explaining import explain, row_named
-    from clew.explain.other_runs import upstream_runs
-    from clew.trace.opening import open_trace
-
-    traced = open_trace(site.reader.view(run), site.environment)
+    run: "Run", named: tuple[str | None, str | None, str], at: int | None, top: int | None
+) -> "ExplainedValue":
     row, where, column = named
-    row_id = row if row is not None else row_named(traced, where or "", at)
-    return explain(traced, row_id, column, at, upstream=upstream_runs(site.state, site.environment), top=top)
+    row_id = row if row is not None else run.row_where(where or "", at=at)
+    return run.explain(row_id, column, at=at, top=top)
 
 
-def _why_not(site: "RunSite", run: str, where: str, output: int | None) -> "WhyNot":
-    from clew.explain.elsewhere import why_not_in
-    from clew.trace.opening import open_trace
-
-    view = site.reader.view(run)
-    trace = open_trace(view, site.environment)
-    return why_not_in(
-        view,
-        trace,
-        where,
-        output,
-        environment=site.environment,
-        reader=site.reader,
-        workspace=site.workspace.loaded.workspace,
-    )
-
-
-def _print(answer: "Explanation | WhyNot", session: Session, html: Path | None) -> None:
-    from clew.explain.views import as_html, as_json, as_text
-
+def _print(answer: "ExplainedValue | AbsentRows", session: Session, html: Path | None) -> None:
     if html is not None:
-        write_file(html, as_html(answer))
+        write_file(html, answer.to_html())
     if session.wants_json:
-        write_json(as_json(answer))
+        write_json(answer.to_json())
     elif html is not None:
         say(f"written to {html}")
     else:
-        write(as_text(answer, terminal_width()))
+        write(answer.to_text(terminal_width()))

@@ -1,5 +1,8 @@
 """`clew gc`."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,12 +11,15 @@ from clew.cli.failure import FAILED
 from clew.cli.formatting import counted
 from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
 from clew.cli.session import Session
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
     from clew.gc.collector import Garbage
     from clew.storage.removals import RemovalRecord
 
 _MOST_SHOWN = 50
+_RULE = re.compile(r"(?P<number>\d{1,6})(?P<unit>d?)")
 
 
 def gc(
@@ -49,20 +55,13 @@ def gc(
     it has none either, no run is removed. The same goes for --keep-lineage and what `clew collect` has written; that is
     shared by all environments of a state store.
     """
-    from clew.cli.run_site import open_site
-    from clew.gc.removal import collector_of
-    from clew.gc.retention import lineage_days_of, retention_of, usual_retention
-    from clew.storage.removals import Journal
-
     session = context.ensure_object(Session)
-    given, lineage_days = retention_of(keep or []), lineage_days_of(keep_lineage)
-    with open_site(session, workspace, environment) as site:
-        retention = given if keep else usual_retention(site.environment.settings.retention)
+    rules, lineage_days = keep_rules(keep or []), lineage_days_of(keep_lineage)
+    with session.open(workspace, environment) as opened:
         if history:
-            _tell_history(Journal(site.environment.storage_root).records(site.environment.name), session)
+            _tell_history(opened.removals(), session)
             return
-        collector = collector_of(site.workspace, site.environment, site.state, lineage_days)
-        garbage = collector.find(retention) if dry_run else collector.collect(retention)
+        garbage = opened.gc(keep_days=rules.days, keep_runs=rules.runs, keep_lineage_days=lineage_days, dry_run=dry_run)
     if session.wants_json:
         write_json({"dry_run": dry_run, **garbage.to_json()})
     else:
@@ -71,9 +70,39 @@ def gc(
         raise typer.Exit(FAILED)
 
 
+@dataclass(frozen=True, slots=True)
+class KeepRules:
+    """The rules of `--keep`."""
+
+    days: int | None
+    runs: int | None
+
+
+def keep_rules(rules: Sequence[str]) -> KeepRules:
+    """The rules as they are typed: `30d` for days, `20` for runs of each project. Of two of a kind the wider counts."""
+    days, runs = list[int](), list[int]()
+    for rule in rules:
+        read = _RULE.fullmatch(rule.strip())
+        if read is None:
+            problem = f'--keep takes days such as 30d, or a number of runs of each project such as 20, not "{rule}"'
+            raise UserError(WRONG_USAGE.anywhere(problem=problem))
+        (days if read["unit"] else runs).append(int(read["number"]))
+    return KeepRules(days=max(days, default=None), runs=max(runs, default=None))
+
+
+def lineage_days_of(rule: str | None) -> int | None:
+    """The days of `--keep-lineage 90d`."""
+    if rule is None:
+        return None
+    read = _RULE.fullmatch(rule.strip())
+    if read is None or not read["unit"]:
+        problem = f'--keep-lineage takes days such as 90d, not "{rule}"'
+        raise UserError(WRONG_USAGE.anywhere(problem=problem))
+    return int(read["number"])
+
+
 def _tell(garbage: "Garbage", done: str) -> None:
-    from clew.cli.formatting import size
-    from clew.cli.run_site import short
+    from clew.cli.formatting import short, size
     from clew.cli.views.page import headed, plain, show
 
     if garbage.things:
@@ -116,6 +145,6 @@ def _tell_history(records: "list[RemovalRecord]", session: Session) -> None:
 
 
 def _named(kind: str, name: str) -> str:
-    from clew.cli.run_site import short
+    from clew.cli.formatting import short
 
     return short(name) if kind == "run" else name

@@ -23,10 +23,10 @@ def init(
 
     It is the month close of a general ledger: data of three months, two projects and their scenarios.
     """
-    from clew.sample import write_sample
+    from clew.api.workspace_files import write_sample_workspace
 
     session = context.ensure_object(Session)
-    files = write_sample(folder)
+    files = write_sample_workspace(folder)
     if session.wants_json:
         write_json({"path": str(folder.absolute()), "files": [file.as_posix() for file in files]})
         return

@@ -12,7 +12,7 @@ from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
     from clew.api.window_expansion import Expanded
-    from clew.cli.run_site import RunSite
+    from clew.api.workspace import Workspace
     from clew.tracelink import Lineage
 
 _MOST_TRACES = 10_000
@@ -48,15 +48,13 @@ def lineage(
     A tree from the trace to the rows it came from, down to the line of a source file, or with --down to all that was
     made from it. Each trace stands in the tree once; `…` marks where a limit ended the search.
     """
-    from clew.cli.run_site import open_site
-
     session = context.ensure_object(Session)
     _check_usage(trace_id, is_both_ways=up and down, expands=expand, names_run=run is not None)
-    with open_site(session, workspace, environment) as site:
+    with session.open(workspace, environment) as opened:
         if trace_id is None:
-            _expand(site, run, session)
+            _expand(opened, run, session)
             return
-        answer = _asked(site, trace_id, goes_down=down, depth=depth, limit=limit)
+        answer = opened.lineage(_number(trace_id), "down" if down else "up", depth=depth, limit=limit)
     if session.wants_json:
         write_json(answer.to_json())
     elif dot:
@@ -74,24 +72,15 @@ def _check_usage(trace_id: str | None, *, is_both_ways: bool, expands: bool, nam
         raise UserError(WRONG_USAGE.anywhere(problem="--run goes with --expand: a trace id is known without its run"))
 
 
-def _asked(site: "RunSite", trace_id: str, *, goes_down: bool, depth: int, limit: int) -> "Lineage":
-    from clew.api.lineage import lineage_reader
-    from clew.tracelink import Direction, ask_lineage
-
-    reader = lineage_reader(site.state, site.environment)
-    direction = Direction.DOWN if goes_down else Direction.UP
-    return ask_lineage(reader, _number(trace_id), direction, max_depth=depth, max_nodes=limit)
-
-
 def _number(trace_id: str) -> int:
     if not trace_id.isascii() or not trace_id.isdecimal() or not 0 < int(trace_id) < 1 << 64:
         raise UserError(WRONG_USAGE.anywhere(problem=f'"{trace_id}" is not a trace id: they are numbers of 64 bits'))
     return int(trace_id)
 
 
-def _expand(site: "RunSite", run: str | None, session: Session) -> None:
-    done = site.state.tracelink.expander.expand()
-    steps = _expanded_runs(site, run) if run is not None else []
+def _expand(workspace: "Workspace", run: str | None, session: Session) -> None:
+    done = workspace.expand_lineage()
+    steps = _expanded_runs(workspace, run) if run is not None else []
     if session.wants_json:
         write_json(
             {
@@ -107,10 +96,8 @@ def _expand(site: "RunSite", run: str | None, session: Session) -> None:
         say(f"{counted(step.links, 'new link')} of step {step.operation_seq} of run {step.run_id[:8]}")
 
 
-def _expanded_runs(site: "RunSite", run: str) -> "list[Expanded]":
-    from clew.api.window_expansion import expand_windows
-
-    return list(expand_windows(site.workspace, site.state, None if run == _ALL_RUNS else run))
+def _expanded_runs(workspace: "Workspace", run: str) -> "list[Expanded]":
+    return workspace.expand_windows(None if run == _ALL_RUNS else run)
 
 
 def _print_tree(answer: "Lineage") -> None:

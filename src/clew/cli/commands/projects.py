@@ -21,14 +21,12 @@ def projects(
 
     A project is a draft until it is activated; modified means that its file has changed since.
     """
-    from clew.api.projects import list_projects
-    from clew.cli.run_site import open_site
     from clew.cli.views.page import show
     from clew.cli.views.tables import project_table
 
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        views = list_projects(site.workspace, site.state)
+    with session.open(workspace, environment) as opened:
+        views = opened.projects.all()
         if session.wants_json:
             write_json({"projects": [view.to_json() for view in views]})
         elif views:
@@ -49,21 +47,17 @@ def activate(
 
     Later edits of its file do not run before it is activated again.
     """
-    from clew.api.projects import activate as activate_project
-    from clew.cli.run_site import open_site
-    from clew.runs.signals import actor_name
-
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        before = site.state.projects.active(site.workspace.plan(project).name)
-        version = activate_project(site.workspace, site.state, project, actor_name())
+    with session.open(workspace, environment) as opened:
+        before = opened.projects.active(opened.plan(project).name)
+        version = opened.projects.activate(project)
         if session.wants_json:
             write_json(version.to_json())
         elif before is not None and before.version == version.version:
             say(f"{version.project} v{version.version} is active already, with the same digest")
         else:
             say(f"{version.project} v{version.version} is active (digest {version.digest[:12]})")
-            say(f"next: {site.command(f'run {version.project} --period PERIOD')}")
+            say(f"next: {session.command(f'run {version.project} --period PERIOD')}")
 
 
 def deactivate(
@@ -75,13 +69,9 @@ def deactivate(
     _verbose: VerboseOption = False,
 ) -> None:
     """Take a project out of use: it does not run any more."""
-    from clew.api.projects import deactivate as deactivate_project
-    from clew.cli.run_site import open_site
-    from clew.runs.signals import actor_name
-
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        version = deactivate_project(site.workspace, site.state, project, actor_name())
+    with session.open(workspace, environment) as opened:
+        version = opened.projects.deactivate(project)
         if session.wants_json:
             write_json(version.to_json())
         else:

@@ -25,15 +25,12 @@ def rm(
     Its history, its trace and what it read are removed. Outputs, versions of datasets and captures stay, and so does
     the fact that the run existed. Captures that are still to be made need --force, and are dropped.
     """
-    from clew.cli.formatting import size
-    from clew.cli.run_site import open_site, short
-    from clew.gc.removal import remove_run
+    from clew.cli.formatting import short, size
 
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        run_id = site.reader.find(run).run_id
-        removal = remove_run(site.workspace, site.environment, site.state, run_id, force=force, reason=reason)
+    with session.open(workspace, environment) as opened:
+        removal = opened.find_run(run).remove(force=force, reason=reason)
         if session.wants_json:
-            write_json({"run_id": run_id, "deleted": True, "freed_bytes": removal.freed_bytes})
+            write_json({"run_id": removal.run_id, "deleted": True, "freed_bytes": removal.freed_bytes})
         else:
-            say(f"run {short(run_id)} deleted, {size(removal.freed_bytes)} freed")
+            say(f"run {short(removal.run_id)} deleted, {size(removal.freed_bytes)} freed")

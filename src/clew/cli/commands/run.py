@@ -13,8 +13,8 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
+    from clew.api.run import Run
     from clew.api.workspace import Workspace
-    from clew.cli.run_site import RunSite
     from clew.definitions import CaptureWish
 
 
@@ -76,21 +76,19 @@ def run_project(
         return
 
     from clew.cli.driving import drive
-    from clew.cli.run_site import open_site
 
-    with open_site(session, workspace, environment) as site:
-        wishes = _wishes(site.workspace.root, capture or [], captures, session)
-        run_id = _submit(site, project, period, request_id, wishes, session)
-        raise typer.Exit(drive(site, run_id, session))
+    with session.open(workspace, environment) as opened:
+        wishes = _wishes(opened.root, capture or [], captures, session)
+        run = _submit(opened, project, period, request_id, wishes, session)
+        raise typer.Exit(drive(opened, run, session))
 
 
 def _dry_run(
     workspace: "Workspace", project: str, period: str, wishes: "Sequence[CaptureWish]", session: Session
 ) -> None:
-    from clew.api.dry_run import dry_run
     from clew.cli.views.page import grid, plain, show
 
-    found = dry_run(workspace, project, period, wishes)
+    found = workspace.dry_run(project, period, captures=wishes)
     if session.wants_json:
         write_json(found.to_json())
         return
@@ -111,31 +109,21 @@ def _dry_run(
 
 
 def _wishes(root: Path, words: list[str], file: Path | None, session: Session) -> "Sequence[CaptureWish]":
-    from clew.definitions import capture_wishes_of_data, capture_wishes_of_file
-    from clew.definitions.kinds import read_source
+    from clew.api.workspace_files import read_capture_wishes
 
-    listed: Sequence[CaptureWish] = ()
-    if file is not None:
-        source = read_source(file.absolute(), root)
-        session.typed(source.file, source.text)
-        listed = capture_wishes_of_file(file.absolute(), root)
-    return (*listed, *capture_wishes_of_data(words, "--capture"))
+    return read_capture_wishes(words, file, root, session.typed)
 
 
 def _submit(
-    site: "RunSite",
+    workspace: "Workspace",
     project: str,
     period: str,
     request_id: str | None,
     wishes: "Sequence[CaptureWish]",
     session: Session,
-) -> str:
-    from clew.api.projects import choose, is_modified
-    from clew.api.starting import RunStarter
-
-    choice = choose(site.workspace, site.state, project)
-    if not session.wants_json and is_modified(site.workspace, choice):
-        activate = site.command(f"activate {choice.project}")
+) -> "Run":
+    choice = workspace.projects.choice(project)
+    if not session.wants_json and workspace.projects.is_modified(choice):
+        activate = session.command(f"activate {choice.project}")
         say(f"note: the file has changed since version {choice.version}, which runs; `{activate}` makes a new one")
-    starter = RunStarter(site.workspace, site.environment, site.state)
-    return starter.submit(project, period, request_id, wishes).run_id
+    return workspace.submit(project, period, request_id=request_id, captures=wishes)

@@ -29,21 +29,15 @@ def runs(
     _verbose: VerboseOption = False,
 ) -> None:
     """List runs, the newest first."""
-    from clew.cli.run_site import open_site
     from clew.cli.views.page import show
     from clew.cli.views.tables import runs_table
-    from clew.runs.request import RunFilter
-    from clew.runs.view import record_to_json
 
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        which = RunFilter(
-            environment_id=site.environment.name, project_id=project, period=period, status=_status(status)
-        )
-        found = site.reader.runs(which, limit + 1)
-        shown = found[:limit]
+    with session.open(workspace, environment) as opened:
+        found = opened.find_runs(project=project, period=period, status=_status(status), limit=limit + 1)
+        shown = [run.record for run in found[:limit]]
         if session.wants_json:
-            write_json({"runs": [record_to_json(run) for run in shown], "has_more": len(found) > limit})
+            write_json({"runs": [run.to_json() for run in shown], "has_more": len(found) > limit})
         elif shown:
             show(runs_table(shown))
             if len(found) > limit:
@@ -51,7 +45,7 @@ def runs(
         elif project or period or status:
             say("no such runs")
         else:
-            say(f"no runs yet; `{site.command('run PROJECT --period PERIOD')}` makes the first")
+            say(f"no runs yet; `{session.command('run PROJECT --period PERIOD')}` makes the first")
 
 
 def _status(name: str | None) -> "RunStatus | None":

@@ -15,16 +15,15 @@ def show(
     _verbose: VerboseOption = False,
 ) -> None:
     """Show a run: its steps, its outputs, why it failed."""
-    from clew.cli.run_site import open_site
     from clew.cli.views import page
     from clew.cli.views.run import end_lines, run_page
 
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
-        view = site.reader.view(run)
+    with session.open(workspace, environment) as opened:
+        found = opened.get_run(run)
         if session.wants_json:
-            write_json(view.to_json())
+            write_json(found.to_json())
             return
-        page.show(*run_page(view, site.environment.storage_root))
-        for line in end_lines(view, site):
+        page.show(*run_page(found))
+        for line in end_lines(found, session):
             say(line)

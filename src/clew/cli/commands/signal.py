@@ -44,23 +44,17 @@ def signal(
     The decision is recorded with its reason. Where the signal makes the run go on and the state store is a file of this
     machine, the run is driven here, as by `clew run`.
     """
-    from clew.api.signalling import send_signal
-    from clew.cli.run_site import open_site
-
     session = context.ensure_object(Session)
-    with open_site(session, workspace, environment) as site:
+    with session.open(workspace, environment) as opened:
         type_ = _type(name)
-        run_id = site.reader.find(run).run_id
-        outcome = send_signal(
-            site.state, site.environment, run_id, type_, step=step, reason=reason, signal_id=signal_id
-        )
+        outcome = opened.find_run(run).signal(type_, step=step, reason=reason, signal_id=signal_id)
         if not session.wants_json:
             say(_words(outcome, type_, step))
         next_run = outcome.next_run
-        if next_run is not None and not no_drive and site.environment.embedded_store is not None:
+        if next_run is not None and not no_drive and opened.run_environment.embedded_store is not None:
             from clew.cli.driving import drive
 
-            raise typer.Exit(drive(site, next_run, session))
+            raise typer.Exit(drive(opened, opened.find_run(next_run), session))
         if session.wants_json:
             write_json(outcome.to_json())
         raise typer.Exit(DONE if outcome.is_accepted else FAILED)

@@ -75,10 +75,9 @@ def _summary(report: "TestReport") -> str:
 def _write_junit(report: "TestReport", file: Path) -> None:
     from clew.diagnostics import UserError
     from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
-    from clew.scenarios.testing import junit_xml
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(junit_xml(report, "clew"), encoding="utf-8")
+        file.write_text(report.to_junit("clew"), encoding="utf-8")
     except OSError as error:
         raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=f"{file}: {error.strerror or error}")) from error

@@ -1,5 +1,6 @@
 """`clew token`."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,8 @@ from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
+    from clew.api.tokens import Tokens
     from clew.auth.roles import AccessRole
-    from clew.cli.run_site import RunSite
 
 _ACTIONS = ("create", "list", "revoke")
 
@@ -41,27 +42,23 @@ def token(
 
     They open the HTTP API and the web pages. A token is shown once, when it is made; only a digest of it is kept.
     """
-    from clew.cli.run_site import open_site
-
     session = context.ensure_object(Session)
     if action not in _ACTIONS:
         raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="create, list or revoke"))
-    with open_site(session, workspace, environment) as site:
+    with session.open(workspace, environment) as opened:
         if action == "list":
-            _list(site, session)
+            _list(opened.tokens, session)
         elif name is None or not name.strip():
             what = "whose token it is" if action == "create" else "the id of the token"
             raise UserError(WRONG_USAGE.anywhere(problem=f"say {what}: clew token {action} NAME"))
         elif action == "create":
-            _create(site, session, name.strip(), _role(role), tenant, days)
+            _create(opened.tokens, session, name.strip(), _role(role), tenant, days)
         else:
-            _revoke(site, session, name.strip())
+            _revoke(opened.tokens, session, name.strip())
 
 
-def _create(site: "RunSite", session: Session, name: str, role: "AccessRole", tenant: str | None, days: int) -> None:
-    from clew.api.tokens import create_token
-
-    minted = create_token(site.state, site.environment, name=name, role=role, tenant=tenant, days=days)
+def _create(tokens: "Tokens", session: Session, name: str, role: "AccessRole", tenant: str | None, days: int) -> None:
+    minted = tokens.create(name, role=role, tenant=tenant, days=days)
     if session.wants_json:
         write_json({**minted.token.to_json(), "token": minted.text})
         return
@@ -70,24 +67,21 @@ def _create(site: "RunSite", session: Session, name: str, role: "AccessRole", te
     say("keep it: it is not shown again")
 
 
-def _list(site: "RunSite", session: Session) -> None:
+def _list(tokens: "Tokens", session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.tables import token_table
-    from clew.runs.clock import utc_now
 
-    tokens = site.state.tokens.tokens()
+    found = tokens.all()
     if session.wants_json:
-        write_json({"tokens": [each.to_json() for each in tokens]})
-    elif tokens:
-        show(token_table(tokens, utc_now()))
+        write_json({"tokens": [each.to_json() for each in found]})
+    elif found:
+        show(token_table(found, datetime.now(UTC)))
     else:
-        say(f"no tokens; `{site.command('token create NAME --role ROLE')}` makes one")
+        say(f"no tokens; `{session.command('token create NAME --role ROLE')}` makes one")
 
 
-def _revoke(site: "RunSite", session: Session, token_id: str) -> None:
-    from clew.api.tokens import revoke_token
-
-    revoked = revoke_token(site.state, token_id)
+def _revoke(tokens: "Tokens", session: Session, token_id: str) -> None:
+    revoked = tokens.revoke(token_id)
     if session.wants_json:
         write_json(revoked.to_json())
     else:

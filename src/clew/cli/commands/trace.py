@@ -40,15 +40,12 @@ def trace(
     --step everything that one step did (to the rows of --where), with --at the state after a step; without any of them
     the counts of each step.
     """
-    from clew.cli.run_site import open_site
-    from clew.trace.opening import open_trace
-
     session = context.ensure_object(Session)
     _check(row=row, step=step, at=at, where=where, after=after)
     if where is not None:
         session.typed("<where>", where)
-    with open_site(session, workspace, environment) as site:
-        traced = open_trace(site.reader.view(run), site.environment)
+    with session.open(workspace, environment) as opened:
+        traced = opened.find_run(run).open_trace()
     if row is not None:
         _one_row(traced, row, at, session)
     elif step is not None:
@@ -120,7 +117,6 @@ def _one_step(traced: "RunTrace", step: int, wanted: TraceQuestion, session: Ses
 def _many_rows(traced: "RunTrace", at: int | None, wanted: TraceQuestion, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import found_page
-    from clew.lang.typed import columns_of
 
     found = traced.search(wanted.where, at, wanted.limit, wanted.after)
     if len(found.rows) == 1 and at is None and not found.has_more:
@@ -132,8 +128,7 @@ def _many_rows(traced: "RunTrace", at: int | None, wanted: TraceQuestion, sessio
     elif session.wants_json:
         write_json(found.to_json())
     elif found.rows:
-        condition = traced.condition(wanted.where, found.at) if wanted.where is not None else None
-        asked = sorted({column for _, column in columns_of(condition)}) if condition is not None else []
+        asked = traced.columns_in(wanted.where, found.at) if wanted.where is not None else []
         show(found_page(found, traced.plan, asked))
     else:
         say("no row matches")

@@ -16,8 +16,7 @@ from clew.captures.manifests import Manifest
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.captures.report import cut, deleted_rows, shown, sparkline
 from clew.captures.statistics import ColumnStatistics, Statistics
-from clew.cli.formatting import duration, local_minute, size
-from clew.cli.run_site import short
+from clew.cli.formatting import duration, local_minute, short, size
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.trace.results import shown as shown_value
 

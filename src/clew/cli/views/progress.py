@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from clew.captures.queue import CaptureRecord
 from clew.cli.colour import bad, has_colours
+from clew.cli.formatting import short
 from clew.cli.output import say
-from clew.cli.run_site import short
 from clew.cli.views.captures import job_name, what
 from clew.cli.views.page import plain
 from clew.cli.views.tables import LOAD, StepLines, outcome

@@ -6,95 +6,94 @@ The page of a run.
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 from rich.console import RenderableType
 
+from clew.api.run import Run
 from clew.api.run_view import RunView
 from clew.cli.colour import bad, error_text, good
-from clew.cli.formatting import between, duration, local_time, size, zone_name
-from clew.cli.run_site import RunSite, short
+from clew.cli.formatting import between, duration, local_time, short, size, zone_name
+from clew.cli.session import Session
 from clew.cli.views.captures import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain
-from clew.cli.views.tables import STATUS_COLOURS, outcome
+from clew.cli.views.tables import LOAD, STATUS_COLOURS, outcome
 from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
-from clew.storage.committed import LOAD_STEP, readable_parts, sources_of
-from clew.storage.parts import PartFile
 
 
-def end_lines(view: RunView, site: RunSite) -> list[str]:
+def end_lines(run: Run, session: Session) -> list[str]:
     """The lines below the steps."""
+    view = run.view
     match view.snapshot.status:
         case RunStatus.COMPLETED:
-            return _completed(view, site)
+            return _completed(run, session)
         case RunStatus.FAILED:
-            return _failed(view, site)
+            return _failed(view, session)
         case RunStatus.CANCELLED:
             name = short(view.record.run_id)
             return [
                 f"The run is {bad('CANCELLED')}; {published(view)}.",
-                f"next: {site.command(f'signal {name} RETRY_RUN')}",
+                f"next: {session.command(f'signal {name} RETRY_RUN')}",
             ]
         case RunStatus.PAUSED:
-            resume = site.command(f"signal {short(view.record.run_id)} RESUME")
+            resume = session.command(f"signal {short(view.record.run_id)} RESUME")
             return [f"The run is PAUSED; {published(view)}.", f"next: {resume}"]
         case RunStatus.PENDING | RunStatus.APPROVED | RunStatus.RUNNING:
-            return _waiting(view, site)
+            return _waiting(view, session)
 
 
-def _completed(view: RunView, site: RunSite) -> list[str]:
+def _completed(run: Run, session: Session) -> list[str]:
+    view = run.view
     took = duration(taken(view))
-    parts, problems = readable_parts(site.environment.storage_root, view.snapshot)
+    trace, problems = run.trace_size()
     if view.plan_problem is not None:
         problems.insert(0, view.plan_problem)
     if problems:
         more = [f"and {len(problems) - 1} more files"] if len(problems) > 1 else []
-        return [f"{good('completed')} in {took}", error_text(problems[0], site.workspace.source_of, sys.stdout), *more]
-    trace = sum(file.size for part in parts if part.kind != "input" for file in part.files)
+        return [f"{good('completed')} in {took}", error_text(problems[0], session.source_of, sys.stdout), *more]
     return [
         f"{good('completed')} in {took}; trace {size(trace)}",
-        f"next: {site.command(f'trace {short(view.record.run_id)}')}",
+        f"next: {session.command(f'trace {short(view.record.run_id)}')}",
     ]
 
 
-def _failed(view: RunView, site: RunSite) -> list[str]:
+def _failed(view: RunView, session: Session) -> list[str]:
     name, failed = short(view.record.run_id), view.failed_step
-    lines = failure_lines(view, site)
+    lines = failure_lines(view, session)
     if failed is None:
         lines.append(f"The run is {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
-        return [*lines, f"  {site.command(f'signal {name} RETRY_RUN')}"]
+        return [*lines, f"  {session.command(f'signal {name} RETRY_RUN')}"]
     lines.append(f"The run is {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
-    lines.append(f"  {site.command(f'signal {name} RETRY_STEP --step {failed.seq}')}")
-    if failed.step_id != LOAD_STEP:
+    lines.append(f"  {session.command(f'signal {name} RETRY_STEP --step {failed.seq}')}")
+    if failed.step_id != LOAD:
         lines.append("or, where the input itself was wrong, read everything anew in another run:")
-        lines.append(f"  {site.command(f'signal {name} RETRY_RUN')}")
+        lines.append(f"  {session.command(f'signal {name} RETRY_RUN')}")
     return lines
 
 
-def failure_lines(view: RunView, site: RunSite) -> list[str]:
+def failure_lines(view: RunView, session: Session) -> list[str]:
     """What went wrong, with the place in the project."""
     failure = view.failure
     if failure is None:
         return []
-    text = error_text(failure, site.workspace.source_of, sys.stdout)
+    text = error_text(failure, session.source_of, sys.stdout)
     failed = view.failed_step
     if failed is None:
         return [text]
     return [f'{at(failed.step_id)} "{plain(failed.name)}" failed:', text]
 
 
-def _waiting(view: RunView, site: RunSite) -> list[str]:
+def _waiting(view: RunView, session: Session) -> list[str]:
     name = short(view.record.run_id)
     if view.record.approval_pending:
         return [
             "The run waits for approval; nothing has been read or written.",
-            f"next: {site.command(f'signal {name} APPROVE')}",
+            f"next: {session.command(f'signal {name} APPROVE')}",
         ]
     request = view.record.request
     again = f"run {request.project_id} --period {request.period} --request-id {request.request_id}"
     return [
         f"The run is {view.snapshot.status}: another run of the project and period is in the way, or a worker let go.",
-        f"next: {site.command('worker')}, or the same request again: {site.command(again)}",
+        f"next: {session.command('worker')}, or the same request again: {session.command(again)}",
     ]
 
 
@@ -116,7 +115,7 @@ def _steps(seqs: list[int]) -> str:
 
 def at(step_id: str) -> str:
     """A step in a sentence."""
-    return "loading" if step_id == LOAD_STEP else f"step {step_id}"
+    return "loading" if step_id == LOAD else f"step {step_id}"
 
 
 def taken(view: RunView) -> timedelta | None:
@@ -129,8 +128,9 @@ def taken(view: RunView) -> timedelta | None:
 _STEP_COLOURS = {StepStatus.FAILED: "bold red", StepStatus.RUNNING: "cyan", StepStatus.SKIPPED: "yellow"}
 
 
-def run_page(view: RunView, root: Path) -> Iterator[RenderableType]:
+def run_page(run: Run) -> Iterator[RenderableType]:
     """What a run is, what its steps did, what it read and what it published."""
+    view = run.view
     request = view.record.request
     version = request.project_version or ""
     yield heading(f"run {view.record.run_id}")
@@ -150,10 +150,10 @@ def run_page(view: RunView, root: Path) -> Iterator[RenderableType]:
             ["step", "name", "status", "rows", "took"],
             [_step_row(step) for step in view.snapshot.steps],
         )
-    inputs = [part for part in readable_parts(root, view.snapshot)[0] if part.kind == "input"]
+    inputs = run.inputs()
     if inputs:
         yield plain("")
-        rows = [[plain(part.name), plain(f"{_rows(part.files):,} rows"), plain(sources_of(part))] for part in inputs]
+        rows = [[plain(each.name), plain(f"{each.rows:,} rows"), plain(each.sources)] for each in inputs]
         yield headed(["read", "", "from"], rows)
     outputs = view.outputs()
     if outputs:
@@ -179,10 +179,6 @@ def _step_row(step: StepSnapshot) -> list[RenderableType]:
         plain(step.skip_reason or counted),
         plain(duration(between(step.started_at, step.completed_at))),
     ]
-
-
-def _rows(files: tuple[PartFile, ...]) -> int:
-    return sum(file.rows for file in files)
 
 
 def _output_row(output: dict[str, object]) -> list[RenderableType]:

@@ -14,8 +14,7 @@ from rich.console import RenderableType
 from clew.api.datasets import DatasetView
 from clew.api.projects import ProjectView
 from clew.auth.tokens import ApiToken
-from clew.cli.formatting import between, duration, local_minute, local_time
-from clew.cli.run_site import short
+from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.events.bodies import StepCompleted
 from clew.events.envelope import StoredEvent

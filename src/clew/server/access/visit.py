@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
+from clew.api.opened_environment import OpenedEnvironment, Principal
+from clew.api.questions import AbsentRows, ExplainedValue, absent_rows, explained
 from clew.api.run_view import RunReader
-from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.auth.access_log import AccessRecord, Subject
 from clew.auth.roles import Permission
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
-from clew.explain.elsewhere import why_not_in
-from clew.explain.explaining import explain
-from clew.explain.other_runs import upstream_runs
-from clew.explain.tree import Explanation
-from clew.explain.why_not import WhyNot
 from clew.runs.clock import utc_now
 from clew.runs.request import RunRecord
 from clew.server.access.doorman import Caller, Doorman
@@ -46,13 +43,13 @@ class Visit:
         return RunReader(site.state, site.environment, tenant_id=self.caller.tenant_id, plans=site.plans.plan)
 
     @property
-    def workspace(self) -> Workspace:
+    def workspace(self) -> WorkspaceFiles:
         """The workspace as its files stand. UserError Forbidden where it belongs to another tenant."""
         self.caller.require_tenant(self.site.tenant)
         return self.site.workspace
 
     @property
-    def workspace_now(self) -> Workspace:
+    def workspace_now(self) -> WorkspaceFiles:
         """The workspace as its files stand at this moment, for what freezes them."""
         self.caller.require_tenant(self.site.tenant)
         return self.site.live.look_now()
@@ -60,15 +57,16 @@ class Visit:
     @property
     def starter(self) -> "RunStarter":
         """Asks for runs in the name of the caller."""
-        from clew.api.starting import RunStarter  # noqa: PLC0415 - it brings the libraries of Spark
+        from clew.api.starting import starter_of  # noqa: PLC0415 - it brings the libraries of Spark
 
-        return RunStarter(
-            self.workspace,
-            self.site.environment,
-            self.site.state,
-            role=self.caller.role.value,
-            requested_by=self.caller.name,
-        )
+        return starter_of(self.opened)
+
+    @property
+    def opened(self) -> OpenedEnvironment:
+        """The environment in the eyes of the caller."""
+        caller = self.caller
+        principal = Principal(name=caller.name, role=caller.role, tenant_id=caller.tenant_id, token_id=caller.token_id)
+        return self.site.opened(principal)
 
     def trace(self, run: str) -> RunTrace:
         """The trace of a run by its id or the beginning of it. UserError RunNotFinished while the run goes on."""
@@ -78,25 +76,14 @@ class Visit:
         """The trace of a run."""
         return self.site.traces.of(run, self.runs, self.site.environment)
 
-    def explain(self, run: str, row_id: str, column: str, at: int | None = None, top: int | None = 5) -> Explanation:
+    def explain(self, run: str, row_id: str, column: str, at: int | None = None, top: int | None = 5) -> ExplainedValue:
         """Why a value is what it is, through all runs that the caller may see. `top` None gives every parent."""
-        upstream = upstream_runs(self.site.state, self.site.environment, self.trace)
-        return explain(self.trace(run), row_id, column, at, upstream=upstream, top=top)
+        return explained(self.opened, run, row_id, column, step=at, top=top)
 
-    def why_not(self, run: str, where: str, output: int | None = None) -> WhyNot:
+    def why_not(self, run: str, where: str, output: int | None = None) -> AbsentRows:
         """Why rows are not in an output. Other runs count as far as the caller may see them; rules and files are of the
         workspace, and are told to those whom it belongs to."""
-        view = self.runs.view(run)
-        is_own = self.caller.tenant_id == self.site.tenant
-        return why_not_in(
-            view,
-            self.trace_of(view.record),
-            where,
-            output,
-            environment=self.site.environment,
-            reader=self.runs,
-            workspace=self.site.workspace.loaded.workspace if is_own else None,
-        )
+        return absent_rows(self.opened, self.runs.view(run), where, output)
 
     def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:
         """Keep on record that the caller reads values of rows. Belongs before the answer, not behind it."""

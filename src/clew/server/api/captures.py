@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
+from clew.api.capture import CaptureReader
 from clew.auth.access_log import Subject
 from clew.captures.queue import CaptureStatus
-from clew.captures.reading import CaptureReader
 from clew.server.access.visit import CaptureVisit, Visit
 from clew.server.api.documents import (
     CaptureDiffDocument,

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse
 
-from clew.api.lineage import lineage_reader
+from clew.api.questions import followed_lineage
 from clew.auth.access_log import Subject
 from clew.server.access.visit import RowVisit
 from clew.server.api.documents import LineageDocument
-from clew.tracelink import Direction, ask_lineage
+from clew.tracelink import Direction
 
 router = APIRouter(tags=["rows"])
 
@@ -25,5 +25,4 @@ def lineage(
     """A graph of traces; each with the rows of runs and the frames of processes that it stands for."""
     visit.caller.require_tenant(visit.site.tenant)
     visit.has_read(Subject.LINEAGE, str(trace_id), direction.value)
-    reader = lineage_reader(visit.site.state, visit.site.environment, visit.trace)
-    return JSONResponse(ask_lineage(reader, trace_id, direction, max_depth=depth, max_nodes=limit).to_json())
+    return JSONResponse(followed_lineage(visit.opened, trace_id, direction, depth=depth, limit=limit).to_json())

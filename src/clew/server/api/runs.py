@@ -16,7 +16,6 @@ from clew.events.snapshot import RunStatus
 from clew.plan import plan_to_json
 from clew.runs.request import RunFilter
 from clew.runs.signals import SignalType
-from clew.runs.view import record_to_json
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.cursors import cursor_of, item_of
 from clew.server.api.documents import (
@@ -52,7 +51,7 @@ def list_runs(
     shown, has_more = found[:limit], len(found) > limit
     return JSONResponse(
         {
-            "runs": [record_to_json(run) for run in shown],
+            "runs": [run.to_json() for run in shown],
             "has_more": has_more,
             "next_cursor": cursor_of(shown[-1].run_id) if has_more else None,
         }

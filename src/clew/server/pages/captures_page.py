@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 
+from clew.api.capture import Capture
 from clew.captures.differences import CaptureDiff, ColumnPair, RowChange, ValueChange
-from clew.captures.reading import Capture
 from clew.captures.statistics import Bin, ColumnStatistics, Statistics
 from clew.lang.typed import Value
 from clew.lang.types import Kind, parse_type

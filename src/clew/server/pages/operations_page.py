@@ -4,54 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from clew.api.operations import Activity
 from clew.events.snapshot import RunStatus
-from clew.runs.limits import Load, QueuePolicy
 from clew.runs.request import RunRecord
 from clew.runs.stores import DeadLetter, HeldLease, OutboxLoad
 from clew.server.pages import addresses, words
 from clew.server.pages.runs_page import version_text
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """What was found at one moment."""
-
-    load: Load
-    policy: QueuePolicy
-    open_runs: Sequence[RunRecord]
-    leases: Sequence[HeldLease]
-    outbox: Sequence[OutboxLoad]
-    dead: Sequence[DeadLetter]
-
-    def to_json(self) -> dict[str, object]:
-        """The page as data."""
-        return {
-            "queue": {
-                "running": self.load.running,
-                "queued": self.load.queued,
-                "max_running": self.policy.max_running,
-                "policy": self.policy.overload.value,
-                "runs": [
-                    {"run_id": run.run_id, "status": run.status.value, "created_at": run.created_at.isoformat()}
-                    for run in self.open_runs
-                ],
-            },
-            "leases": [
-                {
-                    "run_id": lease.run_id,
-                    "owner": lease.owner,
-                    "token": lease.token,
-                    "expires_at": lease.expires_at.isoformat(),
-                    "expired": lease.is_expired,
-                }
-                for lease in self.leases
-            ],
-            "outbox": [
-                {"sink": load.sink, "waiting": load.waiting, "retried": load.retried, "dead": load.dead}
-                for load in self.outbox
-            ],
-            "dead_letters": [letter.to_json() for letter in self.dead],
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter, Response
 
+from clew.api.capture import Capture, CaptureReader
 from clew.auth.access_log import Subject
 from clew.captures.captured_rows import ROW_ID
-from clew.captures.reading import Capture, CaptureReader
 from clew.captures.statistics import Statistics
 from clew.diagnostics import UserError
 from clew.lang.typed import Value

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from clew.api.lineage import lineage_reader
+from clew.api.questions import followed_lineage
 from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
 from clew.diagnostics import UserError
@@ -16,7 +16,7 @@ from clew.server.pages.explain_page import explain_page
 from clew.server.pages.lineage_page import lineage_page, run_graph, run_key, trace_graph, value_graph
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.routes.rows import title_of
-from clew.tracelink import Direction, ask_lineage
+from clew.tracelink import Direction
 
 router = APIRouter()
 
@@ -106,8 +106,7 @@ def _of_trace(visit: Visit, desk: AtDesk, trace: int, direction: Direction) -> R
     visit.caller.require(Permission.READ_ROWS)
     visit.caller.require_tenant(visit.site.tenant)
     visit.has_read(Subject.LINEAGE, str(trace), direction.value)
-    reader = lineage_reader(visit.site.state, visit.site.environment, visit.trace)
-    found = ask_lineage(reader, trace, direction, max_nodes=_MOST_TRACES)
+    found = followed_lineage(visit.opened, trace, direction, limit=_MOST_TRACES)
     graph = trace_graph(found)
     upwards = direction is Direction.UP
     rest = "" if found.is_complete else f" Only the nearest {len(graph.nodes)} are shown."

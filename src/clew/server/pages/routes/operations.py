@@ -5,12 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
+from clew.api.operations import Activity
 from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
 from clew.runs.clock import utc_now
 from clew.runs.request import RunFilter
 from clew.server.access.visit import RunVisit, Visit, may
-from clew.server.pages.operations_page import Activity, operations_page
+from clew.server.pages.operations_page import operations_page
 from clew.server.pages.rendering import AtDesk
 
 router = APIRouter()

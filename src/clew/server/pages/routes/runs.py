@@ -10,7 +10,6 @@ from clew.events.snapshot import RunStatus
 from clew.runs.clock import utc_now
 from clew.runs.request import RunFilter
 from clew.runs.signals import NEEDED_ROLE, SignalType
-from clew.runs.view import record_to_json
 from clew.server.access.visit import RunVisit, Visit
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
@@ -54,7 +53,7 @@ def runs(
         section="Runs",
         page=page,
         document=lambda: {
-            "runs": [record_to_json(run) for run in found[:_PAGE]],
+            "runs": [run.to_json() for run in found[:_PAGE]],
             "has_more": len(found) > _PAGE,
         },
     )

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from clew.api.checking import find_project
 from clew.api.datasets import DatasetView, find_dataset, list_datasets
 from clew.api.projects import ProjectView, activate, deactivate, list_projects, project_version, show_project
-from clew.api.workspace import Workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
 from clew.definitions import Status
@@ -160,7 +160,7 @@ def one_dataset(dataset: str, visit: RunVisit, desk: AtDesk) -> Response:
     return desk.page(visit, "dataset.html", section="Datasets", page=lambda: found, document=found.to_json)
 
 
-def _periods(visit: Visit, workspace: Workspace) -> list[str]:
+def _periods(visit: Visit, workspace: WorkspaceFiles) -> list[str]:
     if not visit.caller.may(Permission.START_RUNS) or visit.caller.csrf is None:
         return []
     return [period.identifier for period in workspace.loaded.workspace.periods.periods]
@@ -174,12 +174,12 @@ def _changes(
 
 
 def _compared(
-    visit: Visit, workspace: Workspace, view: ProjectView, old: str, new: str
+    visit: Visit, workspace: WorkspaceFiles, view: ProjectView, old: str, new: str
 ) -> tuple[ComparableDefinition, ComparableDefinition]:
     return _definition(visit, workspace, view, old), _definition(visit, workspace, view, new)
 
 
-def _definition(visit: Visit, workspace: Workspace, view: ProjectView, name: str) -> ComparableDefinition:
+def _definition(visit: Visit, workspace: WorkspaceFiles, view: ProjectView, name: str) -> ComparableDefinition:
     if name == FILE:
         project = find_project(workspace.loaded, view.project)
         text = workspace.source_of(project.file) if project else None

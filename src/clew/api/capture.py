@@ -1,0 +1,189 @@
+"""Captures to look at: found by their whole id, opened by those who may, read without Spark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
+from clew.auth.roles import AccessRole
+from clew.captures.captured_rows import CapturedRows
+from clew.captures.differences import CaptureDiff, diff_captures, statistics_of_rows
+from clew.captures.manifests import Manifest, Places
+from clew.captures.queue import CaptureRecord, CaptureState, CaptureStatus
+from clew.captures.reading import Reader, capture_json, require_reading
+from clew.captures.removal import remove_capture
+from clew.captures.report import report_page
+from clew.captures.statistics import Statistics
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.captures import CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAPTURE_NOT_READY
+from clew.diagnostics.codes.runs import RUN_NOT_FOUND
+from clew.runs.clock import utc_now
+from clew.runs.environment import RunEnvironment
+from clew.runs.view import RunFactsReader
+from clew.trace.results import html_table
+from clew.trace.values import json_value
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture as it stood when it was asked for."""
+
+    record: CaptureRecord
+    places: Places
+    access: EnvironmentAccess | None = field(default=None, repr=False, compare=False)
+    """The way back to the state store, for what changes it."""
+
+    @property
+    def id(self) -> str:
+        """The id of the capture."""
+        return self.record.capture_id
+
+    @property
+    def status(self) -> str:
+        """queued, running, ready, failed, expired or dropped."""
+        return self.record.status.value
+
+    @property
+    def breakpoint(self) -> str:
+        """The full name of its breakpoint."""
+        return self.record.breakpoint
+
+    @property
+    def manifest(self) -> Manifest:
+        """Everything about it beside its rows. UserError where it is not ready, or not any more."""
+        manifest, status = self.record.outcome.manifest, self.record.status
+        expires = self.record.expires_at
+        if status is CaptureStatus.EXPIRED or (manifest is not None and expires is not None and expires <= utc_now()):
+            when = expires.date().isoformat() if expires is not None else "its day"
+            raise UserError(CAPTURE_EXPIRED.anywhere(capture_id=self.id, when=when))
+        if status is not CaptureStatus.READY or manifest is None:
+            outcome = self.record.outcome
+            reason = outcome.drop_reason or (outcome.error.message if outcome.error is not None else "")
+            because = f": {reason}" if reason else ""
+            raise UserError(CAPTURE_NOT_READY.anywhere(capture_id=self.id, status=status, because=because))
+        return manifest
+
+    @property
+    def rows(self) -> CapturedRows:
+        """Its rows. UserError where it has none."""
+        return CapturedRows(self.manifest, self.places.path(self.manifest.folder))
+
+    def to_arrow(self) -> "pa.Table":
+        """The rows that are not deleted, in the order that they had in the run."""
+        return self.rows.to_arrow()
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The same as a data frame; pandas must be installed."""
+        return self.rows.to_pandas()
+
+    def statistics(self) -> Statistics:
+        """Its columns in numbers."""
+        manifest = self.manifest
+        if manifest.statistics is not None:
+            return Statistics.from_json(manifest.statistics)
+        return statistics_of_rows(self.rows)
+
+    def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
+        """In what another capture differs from this one."""
+        return diff_captures(self.rows, other.rows, key=key, examples=examples)
+
+    def report(self) -> str:
+        """A page about it, in HTML, that stands for itself."""
+        return report_page(self.manifest, self.statistics())
+
+    def remove(self) -> int:
+        """Remove its rows and its record; how many bytes that freed."""
+        if self.access is None:
+            raise RuntimeError("this capture does not know its workspace")
+        with self.access.opened() as at:
+            return remove_capture(self.places, at.state.captures, self.record)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `captures --json`."""
+        return capture_json(self.record)
+
+    def described(self) -> dict[str, Any]:
+        """The form of `capture show --json`: with manifest and statistics, once there are any."""
+        if not self.record.status.is_over or self.record.outcome.manifest is None:
+            return self.to_json()
+        return self.to_json() | {"manifest": self.manifest.to_json(), "statistics": self.statistics().to_json()}
+
+    def first_rows(self, limit: int) -> dict[str, Any]:
+        """The form of `capture view --json`: rows that are not deleted, in the order that they had in the run."""
+        rows = [
+            {name: json_value(value) for name, value in row.items()} for row in self.rows.to_arrow(limit).to_pylist()
+        ]
+        return {"capture_id": self.id, "breakpoint": self.breakpoint, "rows": rows}
+
+    def __repr__(self) -> str:
+        return f"<Capture {self.id} of {self.breakpoint}: {self.status}>"
+
+    def _repr_html_(self) -> str:
+        found = self.statistics()
+        rows = [
+            [each.name, each.type, f"{each.nulls:,}", f"{each.distinct:,}", str(each.min), str(each.max)]
+            for each in found.columns
+        ]
+        caption = f"{self.breakpoint}: {found.rows:,} rows"
+        return html_table(caption, ["column", "type", "nulls", "distinct", "min", "max"], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReader:
+    """Finds the captures of an environment for somebody."""
+
+    state: CaptureState
+    environment: RunEnvironment
+    role: AccessRole = AccessRole.ADMIN
+    """The user of an embedded environment may do everything."""
+    access: EnvironmentAccess | None = None
+    """The way back, for the captures that are found."""
+
+    def find(self, capture_id: str) -> Capture:
+        """A capture by its whole id. UserError CaptureNotFound, and CaptureAccessDenied for those who may not."""
+        record = self.state.captures.find(capture_id)
+        if record is None or record.kind != "capture":
+            raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=capture_id))
+        reader = Reader(self.role, self.environment.settings.tenant)
+        require_reading(record, reader, self.environment.settings.captures.include_roles)
+        return Capture(record, Places(self.environment), self.access)
+
+    def listed(
+        self,
+        *,
+        run_id: str | None = None,
+        request_id: str | None = None,
+        status: CaptureStatus | None = None,
+        limit: int = 50,
+    ) -> list[Capture]:
+        """Captures, newest first."""
+        store, tenant = self.state.captures, self.environment.settings.tenant
+        if run_id is not None:
+            found = [record for record in store.of_run(run_id) if status in {None, record.status}]
+            found = [each for each in found if each.tenant_id == tenant and each.kind == "capture"]
+        else:
+            found = list(store.listed(tenant_id=tenant, request_id=request_id, status=status, limit=limit))
+        return [Capture(record, Places(self.environment), self.access) for record in found[:limit]]
+
+    def run_named(self, name: str, runs: RunFactsReader) -> str:
+        """The id of a run by its beginning. Captures outlive their run, so it may be one that was removed."""
+        try:
+            return runs.find(name).run_id
+        except UserError as error:
+            left = self.state.captures.listed(
+                tenant_id=self.environment.settings.tenant, run_id=name or None, limit=500
+            )
+            found = {record.run_id for record in left}
+            if error.code != RUN_NOT_FOUND.name or not name or len(found) != 1:
+                raise
+            return found.pop()
+
+
+def capture_reader(access: EnvironmentAccess, at: OpenedEnvironment) -> CaptureReader:
+    """Finds captures for the principal. UserError Forbidden where the workspace belongs to another tenant."""
+    at.require_own_tenant()
+    return CaptureReader(at.state, at.environment, at.principal.role, access)

@@ -1,0 +1,217 @@
+"""An environment of a workspace with its state store open, as one person sees it.
+
+The state store is opened for each question, or once by whoever enters the workspace and kept until they leave it.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from clew.api.run_view import RunReader
+from clew.api.state import State, open_state
+from clew.api.workspace_files import FilesSource, WorkspaceFiles
+from clew.auth.access_log import GatheredLog
+from clew.auth.roles import AccessRole
+from clew.diagnostics import Diagnostic, UserError
+from clew.diagnostics.codes.server import FORBIDDEN
+from clew.runs.environment import RunEnvironment
+from clew.runs.request import RunRecord
+from clew.runs.signals import Actor, actor_name
+from clew.storage.plans import PlanReader, PlanShelf, kept_plan
+from clew.trace.opening import open_trace
+from clew.trace.reader import RunTrace
+
+_MOST_TRACES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """The person or program in whose name a workspace is used."""
+
+    name: str
+    role: AccessRole = AccessRole.ADMIN
+    tenant_id: str | None = None
+    """Whose runs exist for them; None for the user of this process, who sees those of all tenants."""
+    token_id: str | None = None
+    """The token that identified them."""
+
+    def actor(self, tenant: str) -> Actor:
+        """The sender of signals, in the tenant of the environment where they have no other."""
+        return Actor(self.name, self.role.signal_role, self.tenant_id or tenant)
+
+
+def local_user() -> Principal:
+    """The user of this process, who may do everything."""
+    return Principal(name=actor_name())
+
+
+@dataclass(eq=False)
+class Traces:
+    """The traces that were asked for last. A run that goes on after a failure has more events, and is opened again."""
+
+    _opened: OrderedDict[tuple[str, int], RunTrace] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, run: RunRecord, reader: RunReader, environment: RunEnvironment) -> RunTrace:
+        """The trace of a run that the reader may see."""
+        key = (run.run_id, run.last_seq)
+        with self._lock:
+            known = self._opened.get(key)
+            if known is not None:
+                self._opened.move_to_end(key)
+                return known
+        opened = open_trace(reader.facts(run.run_id), environment)
+        with self._lock:
+            self._opened[key] = opened
+            while len(self._opened) > _MOST_TRACES:
+                self._opened.popitem(last=False)
+        return opened
+
+    def close(self) -> None:
+        """Close their databases. A trace that is asked again opens its own again."""
+        with self._lock:
+            for trace in self._opened.values():
+                trace.close()
+
+
+@dataclass(frozen=True, eq=False)
+class OpenStore:
+    """A state store that is open, with what is worth keeping as long as it is."""
+
+    environment: RunEnvironment
+    state: State
+    traces: Traces
+    plans: PlanReader
+    access_log: GatheredLog
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedEnvironment:
+    """What everything behind the door works on. Runs of other tenants do not exist here."""
+
+    source: FilesSource
+    store: OpenStore
+    principal: Principal
+
+    @property
+    def environment(self) -> RunEnvironment:
+        """The environment as runs take it."""
+        return self.store.environment
+
+    @property
+    def state(self) -> State:
+        """The state store."""
+        return self.store.state
+
+    @property
+    def files(self) -> WorkspaceFiles:
+        """The files of the workspace. UserError Forbidden where it belongs to another tenant."""
+        self.require_own_tenant()
+        return self.source.current()
+
+    @property
+    def files_now(self) -> WorkspaceFiles:
+        """The files at this very moment, for what freezes them. UserError Forbidden as above."""
+        self.require_own_tenant()
+        return self.source.look_now()
+
+    @property
+    def is_own_tenant(self) -> bool:
+        """Whether the workspace belongs to the tenant of the principal."""
+        return self.principal.tenant_id in {None, self.environment.settings.tenant}
+
+    def require_own_tenant(self) -> None:
+        """UserError Forbidden where the workspace belongs to another tenant."""
+        if not self.is_own_tenant:
+            raise UserError(_of_another_tenant())
+
+    @property
+    def runs(self) -> RunReader:
+        """The runs that the principal may see."""
+        return RunReader(self.state, self.environment, tenant_id=self.principal.tenant_id, plans=self.store.plans)
+
+    def trace(self, run: str) -> RunTrace:
+        """The trace of a run by its id or the beginning of it. UserError RunNotFinished while the run goes on."""
+        return self.trace_of(self.runs.find(run))
+
+    def trace_of(self, run: RunRecord) -> RunTrace:
+        """The trace of a run, opened once."""
+        return self.store.traces.of(run, self.runs, self.environment)
+
+
+@dataclass
+class _Keeper:
+    """Holds the store that is kept open as long as anyone needs it. Shared by all principals of one workspace."""
+
+    kept: OpenStore | None = None
+    exits: ExitStack = field(default_factory=ExitStack)
+    users: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class EnvironmentAccess:
+    """The way to the state store of an environment, for one principal."""
+
+    def __init__(self, source: FilesSource, principal: Principal | None = None, keeper: _Keeper | None = None) -> None:
+        self.source = source
+        self.principal = principal or local_user()
+        self._keeper = keeper or _Keeper()
+
+    def acting_as(self, principal: Principal) -> "EnvironmentAccess":
+        """The same environment, and the same open store, for another principal."""
+        return EnvironmentAccess(self.source, principal, self._keeper)
+
+    @property
+    def environment(self) -> RunEnvironment:
+        """The environment as runs take it."""
+        kept = self._keeper.kept
+        return kept.environment if kept is not None else self.source.current().run_environment
+
+    def require_own_tenant(self) -> None:
+        """UserError Forbidden where the workspace belongs to another tenant than the principal."""
+        tenant = self.principal.tenant_id
+        if tenant is not None and tenant != self.environment.settings.tenant:
+            raise UserError(_of_another_tenant())
+
+    def keep_open(self) -> None:
+        """Open the state store, if it is not open yet, and keep it until as many calls of `close`."""
+        keeper = self._keeper
+        with keeper.lock:
+            if keeper.kept is None:
+                keeper.kept = keeper.exits.enter_context(_opened_store(self.environment, PlanShelf().plan))
+            keeper.users += 1
+
+    def close(self) -> None:
+        """Close the state store where nobody else keeps it open."""
+        keeper = self._keeper
+        with keeper.lock:
+            keeper.users -= 1
+            if keeper.users == 0:
+                keeper.kept = None
+                keeper.exits.close()
+
+    @contextmanager
+    def opened(self) -> Iterator[OpenedEnvironment]:
+        """The environment with its state store, opened for the time being where it is not kept open."""
+        kept = self._keeper.kept
+        if kept is not None:
+            yield OpenedEnvironment(self.source, kept, self.principal)
+            return
+        with _opened_store(self.environment, kept_plan) as store:
+            yield OpenedEnvironment(self.source, store, self.principal)
+
+
+@contextmanager
+def _opened_store(environment: RunEnvironment, plans: PlanReader) -> Iterator[OpenStore]:
+    traces = Traces()
+    with open_state(environment) as state:
+        try:
+            yield OpenStore(environment, state, traces, plans, GatheredLog(state.access_log))
+        finally:
+            traces.close()
+
+
+def _of_another_tenant() -> Diagnostic:
+    return FORBIDDEN.anywhere(problem="this workspace belongs to another tenant")

@@ -1,0 +1,128 @@
+"""For those who operate an environment: how busy it is, what event buses did not take, and who has read what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.api.opened_environment import EnvironmentAccess
+from clew.auth.access_log import AccessRecord, Subject
+from clew.events.snapshot import RunStatus
+from clew.runs.clock import utc_now
+from clew.runs.limits import Load, QueuePolicy
+from clew.runs.request import RunFilter, RunRecord
+from clew.runs.stores import DeadLetter, HeldLease, OutboxLoad
+
+_NOT_ENDED = (RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.APPROVED, RunStatus.PENDING)
+_MOST_RUNS = 100
+_MOST_LETTERS = 50
+_LONGEST_DETAIL = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What was found at one moment."""
+
+    load: Load
+    policy: QueuePolicy
+    open_runs: Sequence[RunRecord]
+    leases: Sequence[HeldLease]
+    outbox: Sequence[OutboxLoad]
+    dead: Sequence[DeadLetter]
+
+    def to_json(self) -> dict[str, object]:
+        """The form that the page of operations gives as data."""
+        return {
+            "queue": {
+                "running": self.load.running,
+                "queued": self.load.queued,
+                "max_running": self.policy.max_running,
+                "policy": self.policy.overload.value,
+                "runs": [
+                    {"run_id": run.run_id, "status": run.status.value, "created_at": run.created_at.isoformat()}
+                    for run in self.open_runs
+                ],
+            },
+            "leases": [
+                {
+                    "run_id": lease.run_id,
+                    "owner": lease.owner,
+                    "token": lease.token,
+                    "expires_at": lease.expires_at.isoformat(),
+                    "expired": lease.is_expired,
+                }
+                for lease in self.leases
+            ],
+            "outbox": [
+                {"sink": load.sink, "waiting": load.waiting, "retried": load.retried, "dead": load.dead}
+                for load in self.outbox
+            ],
+            "dead_letters": [letter.to_json() for letter in self.dead],
+        }
+
+
+class Operations:
+    """What goes on in an environment, as far as it concerns the tenant of whoever asks."""
+
+    def __init__(self, access: EnvironmentAccess) -> None:
+        self._access = access
+
+    def load(self) -> Load:
+        """How many runs of the environment run and wait. Fails where the state store does not answer."""
+        with self._access.opened() as at:
+            return at.state.stores.catalog.load(at.environment.name)
+
+    def activity(self) -> Activity:
+        """Runs that have not ended, who drives them, and what waits for event buses."""
+        with self._access.opened() as at:
+            name, tenant, stores, reader = at.environment.name, at.principal.tenant_id, at.state.stores, at.runs
+            return Activity(
+                load=stores.catalog.load(name),
+                policy=at.environment.queue_policy(),
+                open_runs=[
+                    run
+                    for status in _NOT_ENDED
+                    for run in reader.runs(RunFilter(environment_id=name, status=status), _MOST_RUNS)
+                ],
+                leases=stores.activity.leases(name, tenant_id=tenant),
+                outbox=stores.activity.outbox(name, tenant_id=tenant),
+                dead=stores.outbox.dead_letters(tenant_id=tenant, limit=_MOST_LETTERS),
+            )
+
+    def dead_letters(self, *, bus: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:
+        """Events that a bus did not take, oldest first."""
+        with self._access.opened() as at:
+            return at.state.stores.outbox.dead_letters(sink=bus, tenant_id=at.principal.tenant_id, limit=limit)
+
+    def replay(self, *, bus: str | None = None) -> int:
+        """Send dead letters again, all or those of one bus; how many there were. A worker delivers them."""
+        with self._access.opened() as at:
+            return at.state.stores.outbox.replay(sink=bus, tenant_id=at.principal.tenant_id)
+
+    def record_access(self, subject: Subject, subject_id: str, detail: str = "") -> None:
+        """Keep on record what the principal reads or has changed. Returns when it is safe, so it belongs before the
+        answer."""
+        with self._access.opened() as at:
+            at.store.access_log.add(
+                AccessRecord(
+                    tenant_id=at.principal.tenant_id or at.environment.settings.tenant,
+                    actor=at.principal.name,
+                    role=at.principal.role.value,
+                    token_id=at.principal.token_id,
+                    subject=subject,
+                    subject_id=subject_id,
+                    detail=detail[:_LONGEST_DETAIL],
+                    read_at=utc_now(),
+                )
+            )
+
+    def access_records(
+        self,
+        *,
+        subject_id: str | None = None,
+        actor: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> tuple[AccessRecord, ...]:
+        """Who has read the values of rows or changed what runs, the newest first."""
+        with self._access.opened() as at:
+            tenant = at.principal.tenant_id or at.environment.settings.tenant
+            return at.state.access_log.records(tenant, subject_id=subject_id, actor=actor, before=before, limit=limit)

@@ -1,0 +1,123 @@
+"""Questions about rows: why a value is what it is, why rows are not in an output, where a trace came from and went.
+
+The answers are trees of values that can show themselves: as text, as a page, as JSON.
+"""
+
+from dataclasses import fields
+from functools import cache
+
+from clew.api.opened_environment import OpenedEnvironment
+from clew.explain.elsewhere import why_not_in
+from clew.explain.explaining import explain, row_named
+from clew.explain.other_runs import upstream_runs
+from clew.explain.outline import outline, why_not_outline
+from clew.explain.run_lineage import run_lineage
+from clew.explain.tree import Explanation
+from clew.explain.views import as_html, as_json, as_text, fragment
+from clew.explain.why_not import WhyNot
+from clew.runs.view import RunFacts
+from clew.tracelink import Direction, Lineage, UnitedLineage, ask_lineage
+from clew.tracelink.lineage import MAX_DEPTH, MAX_NODES
+
+TOP = 5
+"""How many of the rows behind a summary an explanation shows where nobody asks for more."""
+
+
+class ExplainedValue(Explanation):
+    """Why a column of a row has its value, to be read or shown."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, tree: Explanation) -> "ExplainedValue":
+        """A tree of an explanation, or a part of one, that can show itself."""
+        return cls(**{field.name: getattr(tree, field.name) for field in fields(tree)})
+
+    def to_text(self, width: int | None = None) -> str:
+        """Lines with a tree in front of them, wrapped where a width is given."""
+        return as_text(self, width)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else."""
+        return as_html(self)
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew explain --json`."""
+        return as_json(self)
+
+    def _repr_html_(self) -> str:
+        return fragment(outline(self))
+
+
+class AbsentRows(WhyNot):
+    """Why rows are not in an output, to be read or shown."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, answer: WhyNot) -> "AbsentRows":
+        """An answer that can show itself."""
+        return cls(**{field.name: getattr(answer, field.name) for field in fields(answer)})
+
+    def to_text(self, width: int | None = None) -> str:
+        """Lines with a tree in front of them, wrapped where a width is given."""
+        return as_text(self, width)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else."""
+        return as_html(self)
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew explain --why-not --json`."""
+        return as_json(self)
+
+    def _repr_html_(self) -> str:
+        return fragment(why_not_outline(self))
+
+
+def explained(
+    at: OpenedEnvironment, run: str, row: str, column: str, *, step: int | None = None, top: int | None = TOP
+) -> ExplainedValue:
+    """Why a value is what it is, through all runs that the principal may see. `top` None shows every row behind it."""
+    upstream = upstream_runs(at.state, cache(at.trace))
+    return ExplainedValue.of(explain(at.trace(run), row, column, step, upstream=upstream, top=top))
+
+
+def one_row(at: OpenedEnvironment, run: str, where: str, step: int | None = None) -> str:
+    """The id of the one row that a condition names. UserError AmbiguousRow where it names several, or none."""
+    return row_named(at.trace(run), where, step)
+
+
+def absent_rows(at: OpenedEnvironment, view: RunFacts, where: str, output: int | None = None) -> AbsentRows:
+    """Why the rows that match a condition are not in an output of a run.
+
+    Other runs count as far as the principal may see them. Rules and files are those of the workspace, and are shown to
+    its own tenant only.
+    """
+    answer = why_not_in(
+        view,
+        at.trace_of(view.record),
+        where,
+        output,
+        environment=at.environment,
+        reader=at.runs,
+        workspace=at.source.current().loaded.workspace if at.is_own_tenant else None,
+    )
+    return AbsentRows.of(answer)
+
+
+def followed_lineage(
+    at: OpenedEnvironment,
+    trace_id: int,
+    direction: Direction = Direction.UP,
+    *,
+    depth: int = MAX_DEPTH,
+    limit: int = MAX_NODES,
+) -> Lineage:
+    """A trace through runs, projects and processes: rows of runs from their files, the rest from the state store.
+
+    UserError TraceNotFound where nothing is known of the trace; Forbidden where the workspace is another tenant's.
+    """
+    at.require_own_tenant()
+    reader = UnitedLineage([run_lineage(at.state, at.environment, cache(at.trace)), at.state.tracelink.reader])
+    return ask_lineage(reader, trace_id, direction, max_depth=depth, max_nodes=limit)

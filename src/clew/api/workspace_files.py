@@ -1,0 +1,229 @@
+"""The files of a workspace in one of its environments: what they define, whether it holds, and the plans it gives.
+
+For a process that stays, the files as they stand now: read again when they have changed.
+"""
+
+# ruff: noqa: PLC0415 - a check should not wait for what runs and samples need
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from clew.api.checking import Check, check_project, check_workspace, find_project, plan_definition, plan_project
+from clew.api.recorded_state import Conflicts, StatePlace, conflicts_of
+from clew.definitions import (
+    CaptureData,
+    CaptureWish,
+    Environment,
+    LoadedWorkspace,
+    Project,
+    capture_wishes_of_data,
+    capture_wishes_of_file,
+    load_workspace,
+)
+from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE, read_source
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
+from clew.plan import Plan
+
+if TYPE_CHECKING:
+    from clew.runs.environment import RunEnvironment
+
+_LOOK_EVERY_S = 1.0
+
+Fingerprint = frozenset[tuple[str, int, int]]
+
+
+class WorkspaceFiles:
+    """The files as they stood when they were first asked for something; later edits are not seen."""
+
+    def __init__(self, root: Path, environment: str | None = None) -> None:
+        self.root = root
+        self.asked_environment = environment
+        """The environment that was asked for by name, where one was."""
+        self._plans: dict[str, Plan] = {}
+        """Of projects that were asked for: as the files do not change, neither do these."""
+
+    @cached_property
+    def loaded(self) -> LoadedWorkspace:
+        """The definitions of all files, with what is wrong with them."""
+        return load_workspace(self.root)
+
+    @property
+    def name(self) -> str:
+        """The name that clew.yaml gives."""
+        return self.loaded.workspace.settings.name
+
+    @property
+    def environment_name(self) -> str:
+        """The environment that was asked for, or the default one of the workspace."""
+        return self.asked_environment or self.loaded.workspace.settings.usual_environment
+
+    @property
+    def environment(self) -> Environment:
+        """The settings of the environment. UserError where clew.yaml has none of this name."""
+        known = self.loaded.workspace.settings.environments
+        if self.environment_name not in known:
+            hint = did_you_mean(self.environment_name, known) or f"the environments are {', '.join(known)}"
+            raise UserError(UNKNOWN_ENVIRONMENT.anywhere(name=self.environment_name, hint=hint))
+        return known[self.environment_name]
+
+    def require_environment(self) -> None:
+        """UserError where an environment was asked for that does not exist. The default one is a matter of checking."""
+        if self.asked_environment is not None:
+            _ = self.environment
+
+    @property
+    def run_environment(self) -> "RunEnvironment":
+        """The environment as runs take it: paths, addresses, policies."""
+        from clew.runs.environment import RunEnvironment
+
+        return RunEnvironment(self.environment_name, self.environment, self.root)
+
+    def check(self, project: str | None = None) -> Check:
+        """Everything that is wrong with the workspace, or with what has a say in one project.
+
+        Where the environment has a state store, projects are compared with the versions of datasets in it.
+        """
+        if project is None:
+            return check_workspace(self.loaded, self._compare)
+        return check_project(self.loaded, project, self._compare)
+
+    def conflicts(self, plan: Plan) -> Conflicts:
+        """How versions of datasets and active projects conflict with the plan of a project of this workspace."""
+        return self._compare([(each, plan) for each in self.loaded.workspace.projects if each.id == plan.name])
+
+    def _compare(self, projects: Sequence[tuple[Project, Plan]]) -> Conflicts:
+        return conflicts_of(projects, self.loaded.workspace.projects, self._state_place)
+
+    def _state_place(self) -> StatePlace:
+        return StatePlace(self.environment_name, self.environment, self.root)
+
+    def project(self, name: str) -> Project:
+        """A project by id or name. UserError where there is none, or with what keeps its file from being read."""
+        found = find_project(self.loaded, name)
+        if found is None:
+            raise UserError(*self.check(name).diagnostics)
+        return found
+
+    def plan(self, project: str) -> Plan:
+        """The plan of a project by id or name. UserError with everything that keeps it from having one."""
+        if project not in self._plans:
+            self._plans[project] = plan_project(self.loaded, project)
+        return self._plans[project]
+
+    def plan_of(self, project: Project) -> Plan:
+        """The plan of a project that is in no file. UserError with everything that keeps it from having one."""
+        return plan_definition(self.loaded, project)
+
+    def source_of(self, file: str) -> str | None:
+        """The text of a file of the workspace, for excerpts in messages."""
+        return self.loaded.source_of(file)
+
+    def current(self) -> "WorkspaceFiles":
+        """These files: they stay as they were read."""
+        return self
+
+    def look_now(self) -> "WorkspaceFiles":
+        """These files: they stay as they were read."""
+        return self
+
+
+class FilesSource(Protocol):
+    """Gives the files of a workspace: always the same, or as they stand."""
+
+    @property
+    def root(self) -> Path:
+        """The folder of clew.yaml."""
+        ...
+
+    def current(self) -> WorkspaceFiles:
+        """The files now. What was given out before stays as it was."""
+        ...
+
+    def look_now(self) -> WorkspaceFiles:
+        """The files at this very moment, for what freezes them."""
+        ...
+
+
+class LiveFiles:
+    """Gives the files of a workspace as they stood at most a second ago. May be used by several threads."""
+
+    def __init__(
+        self, root: Path, environment: str | None = None, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.root = root
+        self._environment = environment
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._looked = -_LOOK_EVERY_S
+        self._fingerprint: Fingerprint | None = None
+        self._opened = WorkspaceFiles(root, environment)
+
+    def current(self) -> WorkspaceFiles:
+        """The files now. What was given out before stays as it was."""
+        with self._lock:
+            is_due = self._monotonic() - self._looked >= _LOOK_EVERY_S
+        return self.look_now() if is_due else self._opened
+
+    def look_now(self) -> WorkspaceFiles:
+        """The files as they stand at this moment."""
+        with self._lock:
+            self._looked = self._monotonic()
+            found = _fingerprint(self.root)
+            if found != self._fingerprint:
+                self._fingerprint = found
+                self._opened = WorkspaceFiles(self.root, self._environment)
+            return self._opened
+
+
+def _fingerprint(root: Path) -> Fingerprint:
+    """What changes when a file is written: the names, times and sizes of all definitions."""
+    folders = [root / kind.folder for kind in FILE_KINDS.values() if kind.folder]
+    files = [root / WORKSPACE_FILE, *(path for folder in folders if folder.is_dir() for path in folder.iterdir())]
+    found = set[tuple[str, int, int]]()
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        found.add((str(path), status.st_mtime_ns, status.st_size))
+    return frozenset(found)
+
+
+def write_sample_workspace(folder: Path) -> tuple[Path, ...]:
+    """Write a sample workspace into an empty folder, or one to be made; the files that were written."""
+    from clew.sample import write_sample
+
+    return write_sample(folder)
+
+
+Captures = CaptureData | Sequence[CaptureData] | Sequence[CaptureWish]
+"""Breakpoints at which a run keeps rows: "NAME", "NAME=MODE", or mappings with the keys of a file of captures."""
+
+
+def capture_wishes(captures: Captures) -> tuple[CaptureWish, ...]:
+    """Captures as programs ask for them. UserError with everything that is wrong with them."""
+    if not isinstance(captures, str | Mapping):
+        read = tuple(each for each in captures if isinstance(each, CaptureWish))
+        if len(read) == len(captures):
+            return read
+    return capture_wishes_of_data(cast("CaptureData | Sequence[CaptureData]", captures), "captures")
+
+
+def read_capture_wishes(
+    words: Sequence[str], file: Path | None, root: Path, on_source: Callable[[str, str], None]
+) -> tuple[CaptureWish, ...]:
+    """Captures that a file lists, and those that words of the command line name.
+
+    `on_source` is given the name and text of the file before anything can be wrong with it, for excerpts in messages.
+    """
+    listed: Sequence[CaptureWish] = ()
+    if file is not None:
+        source = read_source(file.absolute(), root)
+        on_source(source.file, source.text)
+        listed = capture_wishes_of_file(file.absolute(), root)
+    return (*listed, *capture_wishes_of_data(words, "--capture"))
