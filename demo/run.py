@@ -1,6 +1,6 @@
-"""What Clew does today, on the sample workspace: every command as you would type it, with its answer.
+"""A tour of Clew on the sample workspace: every command as you would type it, with its output.
 
-`make demo` runs this. It works in a folder of its own, which is removed in the end.
+`make demo` runs this, in a temporary folder.
 """
 
 import json
@@ -14,18 +14,18 @@ CLEW = Path(sys.executable).with_name("clew")
 
 
 def main() -> None:
-    """The whole demonstration."""
+    """Run the whole demo."""
     with tempfile.TemporaryDirectory(prefix="clew-demo-") as folder:
         home = Path(folder)
         ledger = home / "ledger"
-        say("A workspace with the month close of a general ledger: journal lines of three months in four currencies,")
-        say("exchange rates with one that was restated, budgets, two projects and their scenarios.")
+        say("A sample workspace, the month-end close of a general ledger: three months of journal lines in four currencies,")
+        say("exchange rates (one of them restated), budgets, two projects, and scenarios that test them.")
         clew_command("init ledger", home)
-        say("Is it right? Every file is read and every expression is compiled. No Spark is started for that.")
+        say("Is it valid? Clew reads every file and compiles every expression, without starting Spark.")
         clew_command("check", ledger)
-        say("What would a run do? A plan can be reviewed and approved without reading YAML.")
+        say("What would a run do? Reviewers can approve the plan without reading YAML.")
         clew_command("plan gl-close", ledger)
-        say("Now somebody mistypes a column:")
+        say("Now with a typo in a column name:")
         shell("sed -i.bak 's/amount_local \\* fx.rate/amount_lcoal * fx.rate/' fragments/fx-to-usd.yaml", ledger)
         clew_command("check gl-close", ledger, expected=1)
         shell("mv fragments/fx-to-usd.yaml.bak fragments/fx-to-usd.yaml", ledger)
@@ -33,19 +33,19 @@ def main() -> None:
 
 
 def run_and_follow(ledger: Path) -> None:
-    """Run both projects on Spark, then follow numbers back to where they came from, without it."""
-    say("The month close on Spark, which takes a few seconds to start:")
+    """Run both projects on Spark, then trace numbers back to their origin without Spark."""
+    say("Run the month-end close. Spark takes a few seconds to start:")
     clew_command("run gl-close --period 2026-01", ledger)
     close = latest_run(ledger, "gl-close")
-    say("The totals of January, as finance would check them. From here on nothing starts Spark.")
+    say("The totals for January, as finance would check them. Nothing from here on starts Spark, except the second run.")
     clew_command(f"""trace {close} --where 'row_kind = "total"'""", ledger)
-    say("What happened to one line of the journal?")
+    say("What happened to one journal line?")
     clew_command(f"""trace {close} --where 'journal_id = "JE-00231" AND line_number = 2'""", ledger)
-    say("Why are the expenses what they are? Every expression is calculated again on the way down to the file.")
+    say("Why are expenses this high? Clew recalculates every expression on the way down to the file.")
     clew_command(f"""explain {close} --where 'row_kind = "total" AND account_type = "expense"' total_usd""", ledger)
-    say("Where did the entry JE-00099 go?")
+    say("Why is entry JE-00099 missing?")
     clew_command(f"""explain {close} --why-not 'journal_id = "JE-00099"'""", ledger)
-    say("Another project takes the closed ledger as its input:")
+    say("A second project uses the closed ledger as its input:")
     clew_command("run group-report --period 2026-01", ledger)
     report = latest_run(ledger, "group-report")
     say("An explanation goes through both projects, down to the lines of the journal:")
@@ -55,8 +55,8 @@ def run_and_follow(ledger: Path) -> None:
 
 
 def show_pages(ledger: Path) -> None:
-    """The same in a browser. At a terminal the pages stay until Ctrl-C; elsewhere it is left at showing the link."""
-    say("An auditor does not type commands. The pages show the same: click a number to see where it came from.")
+    """The same in a browser. In a terminal, serve until Ctrl-C; otherwise stop after printing the link."""
+    say("Auditors may prefer a browser. The web pages show the same: click a number to see where it came from.")
     arguments = "serve --no-worker" if sys.stdout.isatty() else "serve --no-worker --port 0"
     say("", f"$ clew {arguments}")
     command = [str(CLEW), *shlex.split(arguments)]
@@ -71,7 +71,7 @@ def show_pages(ledger: Path) -> None:
 
 
 def latest_run(ledger: Path, project: str) -> str:
-    """The beginning of the id of a project's newest run."""
+    """The first characters of the id of a project's newest run."""
     listed = subprocess.run(
         [str(CLEW), "runs", "--project", project, "--json"], cwd=ledger, check=True, capture_output=True, text=True
     )
@@ -79,7 +79,7 @@ def latest_run(ledger: Path, project: str) -> str:
 
 
 def clew_command(arguments: str, folder: Path, *, expected: int = 0) -> None:
-    """Show a command of Clew and run it."""
+    """Print a clew command and run it."""
     say("", f"$ clew {arguments}")
     run([str(CLEW), *shlex.split(arguments)], folder, expected)
     if arguments.startswith("init"):
@@ -88,20 +88,20 @@ def clew_command(arguments: str, folder: Path, *, expected: int = 0) -> None:
 
 
 def shell(command: str, folder: Path) -> None:
-    """Show a command of the shell and run it."""
+    """Print a shell command and run it."""
     say(f"$ {command}")
     run(shlex.split(command), folder, expected=0)
 
 
 def run(command: list[str], folder: Path, expected: int) -> None:
-    """Run a command; a code other than the expected one ends the demonstration."""
+    """Run a command; stop the demo if it exits with another code than expected."""
     done = subprocess.run(command, cwd=folder, check=False)
     if done.returncode != expected:
         sys.exit(f"{shlex.join(command)} ended with {done.returncode} instead of {expected}")
 
 
 def say(*lines: str) -> None:
-    """Print lines, an empty one for none, before any command prints its own."""
+    """Print lines, or an empty line, and flush, so that output stays in order."""
     print("\n".join(lines), flush=True)
 
 

@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tracelink.md").read_text(encoding=
 
 
 def test_the_page_says_what_a_new_epoch_means_for_trace_ids() -> None:
-    assert re.search(r"\*\*Epochs\.\*\*.*Trace ids go on over a change of epoch", PAGE, re.DOTALL)
+    assert re.search(r"\*\*Epochs\.\*\*.*Trace ids continue across epochs", PAGE, re.DOTALL)
 
 
 def test_every_table_of_tracelink_is_named() -> None:
