@@ -18,8 +18,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="clew-demo-") as folder:
         home = Path(folder)
         ledger = home / "ledger"
-        say("A sample workspace, the month-end close of a general ledger: three months of journal lines in four currencies,")
-        say("exchange rates (one of them restated), budgets, two projects, and scenarios that test them.")
+        say("A sample workspace, the month-end close of a general ledger: three months of journal lines,")
+        say("exchange rates for four currencies (one restated), budgets, two projects, and scenarios that test them.")
         clew_command("init ledger", home)
         say("Is it valid? Clew reads every file and compiles every expression, without starting Spark.")
         clew_command("check", ledger)
@@ -37,7 +37,7 @@ def run_and_follow(ledger: Path) -> None:
     say("Run the month-end close. Spark takes a few seconds to start:")
     clew_command("run gl-close --period 2026-01", ledger)
     close = latest_run(ledger, "gl-close")
-    say("The totals for January, as finance would check them. Nothing from here on starts Spark, except the second run.")
+    say("The totals for January, as finance would check them. Questions like this one do not start Spark.")
     clew_command(f"""trace {close} --where 'row_kind = "total"'""", ledger)
     say("What happened to one journal line?")
     clew_command(f"""trace {close} --where 'journal_id = "JE-00231" AND line_number = 2'""", ledger)
