@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, StructType
 
 from clew.engine.names import named
+from clew.engine.spark_internals import arrow_schema
 from clew.engine.sql import quoted
 from clew.events.values import sha256_of_file
 from clew.storage.parts import (
@@ -144,7 +144,7 @@ def read_part(
 def _few_rows(spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """The rows themselves as part of the query, which Spark answers in a fraction of the time of a scan."""
     schema = cast(StructType, StructType.fromDDL(", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)))
-    fields = to_arrow_schema(schema)
+    fields = arrow_schema(schema)
     tables = [_typed(pq.read_table(root / file.path), fields) for file in part.files]
     rows = pa.concat_tables(tables) if tables else fields.empty_table()
     ordinals = [

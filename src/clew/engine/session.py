@@ -4,7 +4,6 @@ Whether there is a Java that Spark can use.
 The Spark session of an environment.
 """
 
-import logging
 import os
 import re
 import shutil
@@ -19,17 +18,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from clew.definitions import DatabaseDatasource, Datasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import CONNECT_MISSING, JAVA_MISSING, SPARK_NOT_STARTED
+from clew.engine.spark_internals import has_context, launched, silence_query_errors
 from clew.runs.environment import RunEnvironment
 
 OLDEST_JAVA = 17
@@ -111,8 +108,6 @@ _PAGE = "4m"
 _LOG_LEVEL = "spark.log.level"
 _STARTING = threading.Lock()
 """Two threads that ask for the session at once get the same one."""
-_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-"""In Python: they write every error of a query to stderr, before anybody could catch it."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _THROUGHPUT = "-XX:+UseParallelGC"
 """Runs want to be done soon, and nobody waits for a single answer of the JVM: pauses may be longer."""
@@ -141,8 +136,7 @@ def spark_session(settings: SessionSettings) -> SparkSession:
             spark = _present() or _started(settings)
     for name, value in LANGUAGE_SETTINGS.items():
         spark.conf.set(name, value)
-    for name in _LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    silence_query_errors()
     return spark
 
 
@@ -165,7 +159,7 @@ def tuned_for_few_rows(spark: SparkSession) -> Iterator[None]:
 def _present() -> SparkSession | None:
     """The session that was started before, by whichever thread: Spark itself remembers only those of the same one."""
     active = SparkSession.getActiveSession()
-    if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001 - nothing public tells
+    if active is not None or not has_context():
         return active
     return SparkSession.builder.getOrCreate()
 
@@ -191,19 +185,11 @@ def _started(settings: SessionSettings) -> SparkSession:
     with tempfile.TemporaryFile() as noise:
         try:
             # What the JVM itself writes while it starts is of no use to anybody, unless it does not start.
-            gateway = _launched(conf, None if _LOG_LEVEL in settings.config else noise)
+            gateway = launched(conf, None if _LOG_LEVEL in settings.config else noise)
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except (PySparkException, Py4JError) as error:
             problem = _cause(error) or _first_complaint(noise) or str(error)
             raise UserError(SPARK_NOT_STARTED.anywhere(problem=problem)) from error
-
-
-def _launched(conf: SparkConf, stderr: IO[bytes] | None) -> JavaGateway | None:
-    """The way to a new JVM; None where an earlier attempt has left one, which the context finds by itself."""
-    if SparkContext._gateway is not None:  # noqa: SLF001 - nothing public tells
-        return None
-    gateway: JavaGateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
-    return gateway
 
 
 def _cause(error: Exception) -> str:

@@ -1,0 +1,51 @@
+"""What Clew uses of PySpark without a promise that it stays: all of it, in one place.
+
+Each function says what is missing from the public interface. `pyproject.toml` bounds the version of PySpark, and
+`tests/engine/test_spark_internals.py` fails where one of these has changed its shape. What differs between versions of
+Spark belongs here too.
+"""
+
+import logging
+from typing import IO
+
+import pyarrow as pa
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""In Python: they write every error of a query to stderr before it can be caught. Only the source names them."""
+
+
+def has_context() -> bool:
+    """Whether this process has a Spark context, whichever thread started it.
+
+    `SparkSession.getActiveSession` knows those of the same thread only, and `getOrCreate` starts one.
+    """
+    return SparkContext._active_spark_context is not None  # noqa: SLF001 - see above
+
+
+def launched(conf: SparkConf, stderr: IO[bytes] | None) -> JavaGateway | None:
+    """The way to a new JVM; None where an earlier attempt has left one, which the context finds by itself.
+
+    A context that starts its own JVM lets it write to the terminal. `SparkContext` takes a gateway as a public
+    argument, but only an undocumented module makes one.
+    """
+    if SparkContext._gateway is not None:  # noqa: SLF001 - a second JVM would be of no use
+        return None
+    gateway: JavaGateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+    return gateway
+
+
+def silence_query_errors() -> None:
+    """Keep PySpark from writing errors of queries, which are raised as well."""
+    for name in QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The schema that Arrow gives to rows of Spark. `DataFrame.toArrow` is public, but runs a job to tell."""
+    return to_arrow_schema(schema)

@@ -1,0 +1,85 @@
+"""The parts of PySpark that it does not promise, as `clew.engine.spark_internals` uses them.
+
+A failure here after an upgrade of PySpark names what to look at. Until then the upper bound in pyproject.toml stays.
+"""
+
+import ast
+import inspect
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark.errors.exceptions.base
+from packaging.requirements import Requirement
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DateType, DecimalType, LongType, StringType, StructType, TimestampNTZType
+
+from clew.engine import spark_internals
+from clew.engine.spark_internals import QUERY_LOGGERS, arrow_schema, has_context
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_pyspark_has_an_upper_bound_because_of_what_it_does_not_promise() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    [requirement] = [each for each in map(Requirement, declared) if each.name == "pyspark"]
+    assert any(bound.operator == "<" for bound in requirement.specifier)
+    assert version("pyspark") in requirement.specifier
+
+
+def test_the_context_and_the_gateway_of_the_process_are_where_they_are_looked_for(spark: SparkSession) -> None:
+    assert has_context()
+    assert SparkContext._active_spark_context is spark.sparkContext
+    assert isinstance(SparkContext._gateway, JavaGateway)
+
+
+def test_a_gateway_can_be_launched_with_a_place_for_what_the_jvm_writes() -> None:
+    assert list(inspect.signature(launch_gateway).parameters) == ["conf", "popen_kwargs"]
+    assert "gateway" in inspect.signature(SparkContext.__init__).parameters
+
+
+def test_pyspark_still_writes_errors_of_queries_with_these_loggers() -> None:
+    source = inspect.getsource(pyspark.errors.exceptions.base)
+    assert all(f'getLogger("{name}")' in source for name in QUERY_LOGGERS)
+    assert source.count("PySparkLogger.getLogger(") == len(QUERY_LOGGERS)
+
+
+def test_the_arrow_schema_is_the_one_that_a_query_gives(spark: SparkSession) -> None:
+    schema = StructType()
+    for name, kind in {
+        "text": StringType(),
+        "number": LongType(),
+        "amount": DecimalType(18, 2),
+        "day": DateType(),
+        "moment": TimestampNTZType(),
+    }.items():
+        schema.add(name, kind, nullable=name != "number")
+    found = arrow_schema(schema)
+    assert found == spark.createDataFrame([], schema).toArrow().schema
+    assert found.field("amount").type == pa.decimal128(18, 2)
+
+
+def test_no_other_module_reads_private_attributes_of_others() -> None:
+    allowed = Path(spark_internals.__file__)
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.attr}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        if path != allowed
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith(("_active_spark", "_gateway", "_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc"))
+        and isinstance(node.value, ast.Name | ast.Attribute)
+        and not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+    ]
+    assert found == []
+    undocumented = ("pyspark.java_gateway", "pyspark.sql.pandas", "pyspark.logger", "pyspark.core")
+    importing = [
+        path.name
+        for path in (ROOT / "src").rglob("*.py")
+        if path != allowed and any(name in path.read_text(encoding="utf-8") for name in undocumented)
+    ]
+    assert importing == []
