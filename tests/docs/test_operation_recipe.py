@@ -11,6 +11,8 @@ import pytest
 from clew.api.fluent import ProjectBuilder
 from clew.cli.views.tables import outcome
 from clew.definitions import Operation
+from clew.definitions.operations import OPERATION
+from clew.definitions.shapes import Tagged
 from clew.plan.operations import Step
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +113,8 @@ def _ends_in_wildcard(node: ast.Match) -> bool:
 
 def test_definitions_and_steps_have_the_same_types() -> None:
     assert {operation.__name__.lower() for operation in get_args(Operation)} == set(TYPES)
+    assert isinstance(OPERATION.otherwise, Tagged)
+    assert set(OPERATION.otherwise.members) == set(TYPES)
 
 
 @pytest.mark.parametrize("type_", TYPES)
