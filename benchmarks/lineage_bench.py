@@ -27,7 +27,7 @@ from clew.api.trace_ids import ProcessTraceIds
 from clew.api.workspace import Workspace
 from clew.explain.run_lineage import run_lineage
 from clew.runs.environment import RunEnvironment
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 from clew.tracelink import PublishedBlock
 
 ROWS = int(os.environ.get("CLEW_BENCH_LINEAGE_ROWS", "1000000"))

@@ -13,8 +13,8 @@ from clew.plan import Plan
 from clew.runs.clock import utc_now
 from clew.runs.limits import QueuePolicy
 from clew.runs.projector import Projector
-from clew.runs.queue import RunQueue
 from clew.runs.request import RunRequest
+from clew.runs.submission import RunQueue
 from clew.server.site import Site
 from clew.storage.plans import keep_plan
 

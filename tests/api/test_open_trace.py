@@ -13,7 +13,7 @@ from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import PlanRef
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord, RunRequest
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 
 
 def environment(root: Path) -> RunEnvironment:

@@ -10,7 +10,7 @@ import pytest
 
 from clew.bus.http import NotTaken, http_address, post
 from clew.bus.openlineage import HttpTarget
-from tests.runs.http_receiver import Receiver, listening
+from tests.bus.http_receiver import Receiver, listening
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -118,7 +118,7 @@ def test_what_is_not_an_http_address_is_refused(url: str) -> None:
 
 def test_the_http_library_is_loaded_only_when_something_is_sent() -> None:
     code = (
-        "import sys\nimport clew.api.remote, clew.bus.opening\n"
+        "import sys\nimport clew.api.remote, clew.bus.buses\n"
         "sys.exit(any(name.startswith(('httpx', 'httpcore')) for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

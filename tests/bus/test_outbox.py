@@ -30,14 +30,14 @@ def clock() -> SetClock:
     return SetClock()
 
 
-def site_with(url: str, open_stores: OpenStores, clock: SetClock, sinks: dict[str, EventBus], **policy: object) -> Site:
-    stores = open_stores(url, clock=clock, sinks=tuple(sinks))
+def site_with(url: str, open_stores: OpenStores, clock: SetClock, buses: dict[str, EventBus], **policy: object) -> Site:
+    stores = open_stores(url, clock=clock, buses=tuple(buses))
     delivery = DeliveryPolicy(jitter=0.0, **policy)  # type: ignore[arg-type]
-    return Site(stores, FakeExecutors(2), clock=clock, sinks=sinks, delivery=delivery)
+    return Site(stores, FakeExecutors(2), clock=clock, buses=buses, delivery=delivery)
 
 
 class Broken:
-    """A sink that never takes anything."""
+    """A bus that never takes anything."""
 
     def __init__(self) -> None:
         self.offered = 0
@@ -75,8 +75,8 @@ def test_all_events_of_a_run_arrive_in_order(
     sqlite_url: str, open_stores: OpenStores, clock: SetClock, receiver: Receiver, tmp_path: Path
 ) -> None:
     lines = tmp_path / "bus" / "events.jsonl"
-    sinks: dict[str, EventBus] = {"hook": WebhookBus("hook", receiver.url), "log": FileBus("log", lines)}
-    site = site_with(sqlite_url, open_stores, clock, sinks)
+    buses: dict[str, EventBus] = {"hook": WebhookBus("hook", receiver.url), "log": FileBus("log", lines)}
+    site = site_with(sqlite_url, open_stores, clock, buses)
     site.submit()
     site.drive()
     while site.dispatcher.deliver_due().attempted:
@@ -150,12 +150,12 @@ def test_after_enough_failures_an_event_is_a_dead_letter_with_an_alert_and_can_b
     ]
 
 
-def test_a_sink_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
+def test_a_bus_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
     sqlite_url: str, open_stores: OpenStores, clock: SetClock, tmp_path: Path
 ) -> None:
     broken, lines = Broken(), tmp_path / "events.jsonl"
-    sinks: dict[str, EventBus] = {"hook": broken, "log": FileBus("log", lines)}
-    site = site_with(sqlite_url, open_stores, clock, sinks)
+    buses: dict[str, EventBus] = {"hook": broken, "log": FileBus("log", lines)}
+    site = site_with(sqlite_url, open_stores, clock, buses)
     site.submit()
     assert site.drive() is RunStatus.COMPLETED
     for _ in range(36):
@@ -166,7 +166,7 @@ def test_a_sink_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
     assert site.stores.outbox.dead_letters() == ()
 
     with listening("/hooks/clew?team=gl") as receiver:
-        recovered = Site(site.stores, site.executors, clock=clock, sinks={"hook": WebhookBus("hook", receiver.url)})
+        recovered = Site(site.stores, site.executors, clock=clock, buses={"hook": WebhookBus("hook", receiver.url)})
         clock.forward(1000)
         while recovered.dispatcher.deliver_due().attempted:
             pass
@@ -174,7 +174,7 @@ def test_a_sink_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
     assert arrived == list(range(1, len(site.types()) + 1))
 
 
-def test_a_sink_that_breaks_does_not_keep_events_from_the_others(
+def test_a_bus_that_breaks_does_not_keep_events_from_the_others(
     sqlite_url: str, open_stores: OpenStores, clock: SetClock, tmp_path: Path
 ) -> None:
     lines = tmp_path / "events.jsonl"
@@ -209,8 +209,8 @@ def test_a_file_that_cannot_be_written_is_a_failed_delivery(
 
 
 def test_the_worker_delivers_while_runs_go_on(sqlite_url: str, open_stores: OpenStores, receiver: Receiver) -> None:
-    stores: RunStores = open_stores(sqlite_url, sinks=("hook",))
-    site = Site(stores, FakeExecutors(), sinks={"hook": WebhookBus("hook", receiver.url)})
+    stores: RunStores = open_stores(sqlite_url, buses=("hook",))
+    site = Site(stores, FakeExecutors(), buses={"hook": WebhookBus("hook", receiver.url)})
     site.submit()
     stop = threading.Event()
     thread = threading.Thread(target=site.worker().run, args=(stop,))

@@ -15,7 +15,7 @@ from clew.definitions import CaptureMode
 from clew.lang.types import parse_type
 from clew.storage.parts import ORDINAL
 from clew.storage.row_identity import RowIds
-from clew.trace.values import arrow_type
+from clew.trace.json_values import arrow_type
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from openlineage.client.serde import Serde
 
 import clew as clew_package
 from clew.api.state import open_state
-from clew.bus.opening import plan_of
+from clew.bus.buses import plan_of
 from clew.bus.openlineage import HttpTarget, OpenLineageBus
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from clew.definitions import KINDS
 from clew.definitions.kinds import FILE_KINDS, read_source
 from clew.definitions.nodes import ListNode, MapNode, Node, ScalarNode
-from clew.definitions.scalars import scalar_value
 from clew.definitions.yaml_nodes import read_yaml
+from clew.definitions.yaml_scalars import scalar_value
 
 
 def as_data(node: Node | None) -> object:

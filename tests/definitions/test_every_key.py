@@ -44,9 +44,9 @@ from clew.definitions import (
     schema_of,
 )
 from clew.definitions.nodes import SourceText
-from clew.definitions.scalars import Value, value_of
 from clew.definitions.settings import CaptureMode
 from clew.definitions.yaml_nodes import read_yaml
+from clew.definitions.yaml_scalars import Value, value_of
 from clew.diagnostics import Span, UserError
 from clew.lang.types import DATE, DOUBLE, STRING, decimal
 

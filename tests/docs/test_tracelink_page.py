@@ -5,7 +5,7 @@ from pathlib import Path
 
 import clew
 from clew.sample import write_sample
-from clew.store.tracelink.tables import metadata
+from clew.store.tracelink.trace_tables import metadata
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tracelink.md").read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ from clew.api.state import State
 from clew.explain.run_lineage import RunLineage, run_lineage
 from clew.storage.committed import committed_parts
 from clew.storage.parts import TRACE_ID, IdBlock
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import SHOP, Shop
 
 Leaf = tuple[str, int]

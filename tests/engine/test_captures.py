@@ -34,9 +34,9 @@ from clew.diagnostics import ClewError
 from clew.runs.limits import LeasePolicy
 from clew.sample import write_sample
 from clew.storage.parts import ORDINAL
-from clew.trace.opening import open_trace
+from clew.trace.json_values import values_of
 from clew.trace.reader import RunTrace
-from clew.trace.values import values_of
+from clew.trace.run_trace import open_trace
 from tests.engine.capture_workspaces import write_people
 from tests.engine.engine_projects import RICH_DATASETS, rich_projects, rich_tables
 from tests.engine.engine_runs import PERIOD, RUN_ID, TODAY, in_any_order, run_plan

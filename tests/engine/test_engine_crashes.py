@@ -14,7 +14,7 @@ from clew.runs.request import RunFilter
 from clew.sample import write_sample
 from clew.storage.committed import committed_parts
 from clew.storage.parts import IdBlock
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop
 from tests.engine.lineage_runs import blocks_of, registered_rows, trace_ids
 

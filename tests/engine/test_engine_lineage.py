@@ -28,7 +28,7 @@ from clew.sample import write_sample
 from clew.storage.committed import committed_parts
 from clew.storage.parts import LINEAGE, PARENTS, TRACE_ID, Part, PartFile
 from clew.storage.row_identity import ordinal_of
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 from clew.tracelink import Direction, TraceIdBlock, walk
 from tests.engine.carried_lineage import BEHIND, Carried
 from tests.engine.engine_workspaces import DATA, Shop, make_shop

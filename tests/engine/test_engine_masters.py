@@ -21,9 +21,9 @@ pytestmark = pytest.mark.usefixtures("spark")
 RUN_ID = "5f0c9d0e-7a44-4b52-9c1b-3a1d8a2f6e10"
 SAMPLE = {"breakpoint": "cleaned", "mode": "sample_view", "sample": {"rows": 60}}
 DRIVE = """
-import json, sys, clew, clew.runs.queue
+import json, sys, clew, clew.runs.submission
 root, run_id, sample = sys.argv[1:]
-clew.runs.queue.uuid4 = lambda: run_id
+clew.runs.submission.uuid4 = lambda: run_id
 run = clew.open(root).run("p", period="2026-01", captures=json.loads(sample))
 print(json.dumps(run.to_json()))
 """
@@ -91,7 +91,7 @@ def results_of(shop: Shop, run: dict[str, Any]) -> Results:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Results:
     shop = shop_at(tmp_path_factory.mktemp("local"), "local[2]", {})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clew.runs.queue.uuid4", lambda: RUN_ID)
+        patch.setattr("clew.runs.submission.uuid4", lambda: RUN_ID)
         run = clew.open(shop.root).run("p", period="2026-01", captures=SAMPLE)
     results = results_of(shop, run.to_json())
     assert len(results.sample) == 60

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from clew.api.run_view import RunView
 from clew.explain.explaining import explain, row_named
 from clew.explain.views import as_text
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop, make_shop
 from tests.store.store_postgres import PostgresServer, postgres_server
 

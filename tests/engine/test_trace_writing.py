@@ -18,11 +18,11 @@ from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.events.bodies import StepCompleted
 from clew.events.envelope import StoredEvent
-from clew.gc.removal import remove_run
+from clew.gc.run_removal import remove_run
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import ORDINAL, after_column, mask_column, part_from_json
-from clew.trace.opening import open_trace
 from clew.trace.reader import RunTrace
+from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop, make_shop
 
 ROWS = 400

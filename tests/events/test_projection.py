@@ -19,7 +19,7 @@ from clew.events import (
 )
 from clew.events.reducer import Head, advance, detect_gap, head_after, incremental_project, project_run
 from clew.events.snapshot import RunSnapshot, RunStatus, StepStatus
-from clew.runs.follower import RunFollower
+from clew.runs.projector import RunFollower
 from tests.runs.runs_histories import FAILURE, History, artifact, eventful, queued, steps
 
 FATES = st.lists(st.sampled_from(["ok", "skip", "retry", "pause"]), min_size=1, max_size=6)

@@ -15,11 +15,11 @@ from clew.api.run_view import RunReader
 from clew.cli.main import run as command
 from clew.definitions import capture_wishes_of_data
 from clew.events.snapshot import RunStatus
-from clew.gc.collector import Garbage, GarbageCollector
-from clew.gc.removal import remove_run
+from clew.gc.garbage import Garbage, GarbageCollector
 from clew.gc.retention import Retention
+from clew.gc.run_removal import remove_run
 from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 from clew.tracelink import TraceBatch
 from tests.engine.engine_workspaces import Shop
 from tests.trace.interpreted_shop import interpreted_shop, setting, step
@@ -223,7 +223,7 @@ def test_a_removal_that_was_interrupted_is_finished_by_the_next_one(
 ) -> None:
     first, second = run_id(shop, "close"), run_id(shop, "close")
     with monkeypatch.context() as patch:
-        patch.setattr("clew.gc.collector.shutil.rmtree", lambda *_args, **_more: None)
+        patch.setattr("clew.gc.garbage.shutil.rmtree", lambda *_args, **_more: None)
         assert names(collected(shop, Retention(runs=1)), "run") == [first]
     assert folders(shop, "runs") == {first, second}
     again = collected(shop, Retention(runs=1))

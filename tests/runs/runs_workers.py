@@ -16,11 +16,11 @@ from clew.runs.driver import DriverSettings, RunDriver
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import DeliveryPolicy, LeasePolicy, QueuePolicy, RetryPolicy, StoreLimits
 from clew.runs.projector import Projector
-from clew.runs.queue import RunQueue, Submission
 from clew.runs.request import RunRecord
 from clew.runs.secrets import EnvironmentSecrets, SecretsResolver
 from clew.runs.signal_service import SignalService
 from clew.runs.stores import RunStores
+from clew.runs.submission import RunQueue, Submission
 from clew.runs.worker import Worker, WorkerSettings
 from tests.runs.runs_histories import request, steps
 
@@ -103,7 +103,7 @@ class Site:
     retry: RetryPolicy = QUICK_RETRY
     lease: LeasePolicy = field(default_factory=lambda: LeasePolicy(poll_s=0.02))
     delivery: DeliveryPolicy = field(default_factory=DeliveryPolicy)
-    sinks: Mapping[str, EventBus] = field(default_factory=dict)
+    buses: Mapping[str, EventBus] = field(default_factory=dict)
     clock: Clock = utc_now
     variables: dict[str, str] = field(default_factory=dict)
 
@@ -124,7 +124,7 @@ class Site:
         )
         self.signals = SignalService(self.stores, self.queue, limits=self.limits, clock=self.clock)
         self.dispatcher = OutboxDispatcher(
-            self.stores.outbox, self.stores.writer, self.sinks, policy=self.delivery, clock=self.clock
+            self.stores.outbox, self.stores.writer, self.buses, policy=self.delivery, clock=self.clock
         )
         self.heartbeat = Heartbeat(self.stores.leases, self.stores.reader, self.lease)
 

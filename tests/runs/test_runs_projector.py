@@ -7,8 +7,7 @@ import pytest
 from clew.events import AlertRaised, StoredEvent
 from clew.events.reducer import project_run
 from clew.events.snapshot import RunSnapshot, RunStatus
-from clew.runs.follower import RunFollower
-from clew.runs.projector import Projector
+from clew.runs.projector import Projector, RunFollower
 from clew.runs.signals import Actor, Role, Signal, SignalType
 from clew.runs.stores import RunStores
 from tests.runs.runs_workers import FakeExecutors, SetClock, Site

@@ -282,7 +282,7 @@ def test_waits_grow_are_bounded_and_partly_random() -> None:
     assert delay_before(5000, retry, lambda: 0.0) == 10
 
 
-def test_a_sink_that_is_down_for_an_hour_is_outlasted_by_the_defaults() -> None:
+def test_a_bus_that_is_down_for_an_hour_is_outlasted_by_the_defaults() -> None:
     delivery = DeliveryPolicy()
     shortest = sum(delay_before(n, delivery, lambda: 0.9999) for n in range(2, delivery.attempts + 1))
     assert shortest > 3600

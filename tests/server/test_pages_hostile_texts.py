@@ -10,7 +10,7 @@ import pytest
 from clew.api.run_view import RunReader
 from clew.api.signalling import send_signal
 from clew.runs.signals import SignalType
-from clew.trace.opening import open_trace
+from clew.trace.run_trace import open_trace
 from tests.server.hostile_site import COLUMN, HOSTILE, alive_in, hostile_site
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served

@@ -14,7 +14,7 @@ from clew.server.pages.lineage_page import trace_graph
 from clew.server.pages.run_page import operation_excerpt
 from clew.server.pages.timeline import AXIS, timeline
 from clew.tracelink import Direction, Lineage, TracePlace
-from clew.tracelink.lineage import LineageGraph, LineageNode
+from clew.tracelink.lineage_walk import LineageGraph, LineageNode
 
 START = datetime(2026, 2, 1, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import pytest
 
 from clew.plan import plan_from_json
 from clew.storage import plans
-from clew.trace.database import TraceDatabase
+from clew.trace.trace_database import TraceDatabase
 from tests.server.server_fixtures import Served
 
 

@@ -16,7 +16,7 @@ from clew.runs.signals import Role
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.database import Database
 from clew.store.migrations import MIGRATIONS, migrate
-from clew.store.opening import StoreOptions, open_database
+from clew.store.state_store import StoreOptions, open_database
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

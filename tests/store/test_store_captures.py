@@ -19,7 +19,7 @@ from clew.runs.limits import Accepted
 from clew.store.captures import SqlCaptureStore
 from clew.store.database import Database
 from clew.store.migrations import MIGRATIONS, migrate
-from clew.store.opening import StoreOptions, open_database, run_stores
+from clew.store.state_store import StoreOptions, open_database, run_stores
 from tests.runs.runs_histories import START, request
 
 REQUEST = CaptureRequest(

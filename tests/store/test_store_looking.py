@@ -5,8 +5,8 @@ from pathlib import Path
 from clew.runs.registry import DatasetFile, Registration
 from clew.store.looking import Recorded, RecordedVersion, look_into_postgresql, look_into_sqlite
 from clew.store.migrations import MIGRATIONS, migrate
-from clew.store.opening import StoreOptions, open_database
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
+from clew.store.state_store import StoreOptions, open_database
 
 
 def look(url: str, environment: str) -> Recorded:

@@ -45,7 +45,7 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def timed(url: str, open_stores: OpenStores, clock: SetClock) -> RunStores:
-    return open_stores(url, clock=clock, sinks=("hook", "log"))
+    return open_stores(url, clock=clock, buses=("hook", "log"))
 
 
 def submit(stores: RunStores, run_id: str, *, admission: Admission | None = None, **changes: object) -> Intake:
@@ -333,13 +333,13 @@ def test_attempts_of_the_platform_are_counted_per_logical_attempt(timed: RunStor
     assert count(held.lease, "20", 1) == 2
 
 
-def test_every_event_waits_in_the_outbox_once_per_sink(timed: RunStores) -> None:
+def test_every_event_waits_in_the_outbox_once_per_bus(timed: RunStores) -> None:
     submit(timed, "a")
-    for sink in ("hook", "log"):
-        (entry,) = timed.outbox.take(sink, limit=10, hold_s=60)
-        assert (entry.sink, entry.attempts, entry.event) == (sink, 0, timed.reader.events("a")[0])
+    for bus in ("hook", "log"):
+        (entry,) = timed.outbox.take(bus, limit=10, hold_s=60)
+        assert (entry.bus, entry.attempts, entry.event) == (bus, 0, timed.reader.events("a")[0])
         assert entry.run == timed.catalog.run("a")
-        assert timed.outbox.take(sink, limit=10, hold_s=60) == ()
+        assert timed.outbox.take(bus, limit=10, hold_s=60) == ()
     assert timed.outbox.take("other", limit=10, hold_s=60) == ()
 
 
@@ -369,10 +369,10 @@ def test_a_postponed_entry_waits_and_a_buried_one_is_a_dead_letter_until_it_is_r
     clock.forward(10_000)
     assert timed.outbox.take("hook", limit=10, hold_s=60) == ()
     (dead,) = timed.outbox.dead_letters()
-    assert (dead.sink, dead.run_id, dead.run_seq, dead.event_type) == ("hook", "a", 1, "RunQueued")
+    assert (dead.bus, dead.run_id, dead.run_seq, dead.event_type) == ("hook", "a", 1, "RunQueued")
     assert (dead.attempts, dead.error) == (2, "410")
-    assert timed.outbox.dead_letters(sink="log") == ()
-    assert timed.outbox.replay(sink="log") == 0
+    assert timed.outbox.dead_letters(bus="log") == ()
+    assert timed.outbox.replay(bus="log") == 0
     assert timed.outbox.replay(entry_ids=[dead.entry_id]) == 1
     (entry,) = timed.outbox.take("hook", limit=10, hold_s=60)
     assert entry.attempts == 0

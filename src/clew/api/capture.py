@@ -20,8 +20,8 @@ from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.view import RunFactsReader
+from clew.trace.json_values import json_value
 from clew.trace.results import html_table
-from clew.trace.values import json_value
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

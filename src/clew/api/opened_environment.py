@@ -20,8 +20,8 @@ from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
 from clew.runs.signals import Actor, actor_name
 from clew.storage.plans import PlanReader, PlanShelf, kept_plan
-from clew.trace.opening import open_trace
 from clew.trace.reader import RunTrace
+from clew.trace.run_trace import open_trace
 
 _MOST_TRACES = 16
 

@@ -52,7 +52,7 @@ class Activity:
                 for lease in self.leases
             ],
             "outbox": [
-                {"sink": load.sink, "waiting": load.waiting, "retried": load.retried, "dead": load.dead}
+                {"sink": load.bus, "waiting": load.waiting, "retried": load.retried, "dead": load.dead}
                 for load in self.outbox
             ],
             "dead_letters": [letter.to_json() for letter in self.dead],
@@ -90,12 +90,12 @@ class Operations:
     def dead_letters(self, *, bus: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:
         """Events that a bus did not take, oldest first."""
         with self._access.opened() as at:
-            return at.state.stores.outbox.dead_letters(sink=bus, tenant_id=at.principal.tenant_id, limit=limit)
+            return at.state.stores.outbox.dead_letters(bus=bus, tenant_id=at.principal.tenant_id, limit=limit)
 
     def replay(self, *, bus: str | None = None) -> int:
         """Send dead letters again, all or those of one bus; how many there were. A worker delivers them."""
         with self._access.opened() as at:
-            return at.state.stores.outbox.replay(sink=bus, tenant_id=at.principal.tenant_id)
+            return at.state.stores.outbox.replay(bus=bus, tenant_id=at.principal.tenant_id)
 
     def record_access(self, subject: Subject, subject_id: str, detail: str = "") -> None:
         """Keep on record what the principal reads or has changed. Returns when it is safe, so it belongs before the

@@ -17,7 +17,7 @@ from clew.explain.views import as_html, as_json, as_text, fragment
 from clew.explain.why_not import WhyNot
 from clew.runs.view import RunFacts
 from clew.tracelink import Direction, Lineage, UnitedLineage, ask_lineage
-from clew.tracelink.lineage import MAX_DEPTH, MAX_NODES
+from clew.tracelink.lineage_walk import MAX_DEPTH, MAX_NODES
 
 TOP = 5
 """How many of the rows behind a summary an explanation shows where nobody asks for more."""

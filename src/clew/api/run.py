@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clew.events.reducer import Gap
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
-    from clew.gc.removal import Removal
+    from clew.gc.run_removal import Removal
     from clew.plan import Plan
     from clew.runs.projector import Projected
     from clew.runs.signals import SignalType
@@ -244,7 +244,7 @@ class Run:
 
         Refused where a dataset has rows of it or captures wait for them, unless `force` is given.
         """
-        from clew.gc.removal import remove_run
+        from clew.gc.run_removal import remove_run
 
         with self._access.opened() as at:
             return remove_run(at.files, at.environment, at.state, self.id, force=force, reason=reason)

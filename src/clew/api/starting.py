@@ -15,8 +15,8 @@ from clew.api.signalling import send_signal
 from clew.api.state import State, queue_of
 from clew.api.trace_ids import ProcessTraceIds
 from clew.api.workspace_files import WorkspaceFiles
+from clew.bus.buses import buses_of
 from clew.bus.dispatcher import OutboxDispatcher
-from clew.bus.opening import buses_of
 from clew.captures.queue import EnlistingExecutors, capture_parameters, enlist
 from clew.definitions import CaptureWish
 from clew.diagnostics import ClewError, UserError

@@ -8,15 +8,15 @@ from clew.auth.access_log import AccessLog
 from clew.auth.tokens import BrowserSessionStore, TokenStore
 from clew.captures.queue import CaptureStore
 from clew.runs.environment import RunEnvironment
-from clew.runs.queue import RunQueue
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.secrets import SecretsResolver, redacted_logs
 from clew.runs.stores import RunStores
+from clew.runs.submission import RunQueue
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.captures import SqlCaptureStore
 from clew.store.migrations import MIGRATIONS, migrate
-from clew.store.opening import StoreOptions, open_database, run_stores
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
+from clew.store.state_store import StoreOptions, open_database, run_stores
 from clew.store.tracelink import trace_link_stores
 from clew.tracelink.stores import TraceLinkStores
 
@@ -49,7 +49,7 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
     """
     secrets = environment.secrets()
     options = StoreOptions(
-        sinks=tuple(bus.id for bus in environment.settings.bus),
+        buses=tuple(bus.id for bus in environment.settings.bus),
         chained=environment.settings.store_limits.tamper_evidence,
     )
     with redacted_logs(secrets.redactor):

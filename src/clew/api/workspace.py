@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from clew.api.trace_ids import Tracing
     from clew.api.window_expansion import Expanded
     from clew.api.working import Listening, WorkerListener
-    from clew.gc.collector import Garbage
+    from clew.gc.garbage import Garbage
     from clew.runs.environment import RunEnvironment
     from clew.scenarios.testing import ScenarioTests, TestReport
     from clew.storage.removals import RemovalRecord
@@ -323,7 +323,7 @@ class Workspace:
         """
         from clew.api.questions import followed_lineage
         from clew.tracelink import Direction
-        from clew.tracelink.lineage import MAX_DEPTH, MAX_NODES
+        from clew.tracelink.lineage_walk import MAX_DEPTH, MAX_NODES
 
         with self._access.opened() as at:
             return followed_lineage(
@@ -372,13 +372,13 @@ class Workspace:
         programs have sent are kept for `keep_lineage_days`, or as the environment says. With `dry_run` nothing is
         removed.
         """
-        from clew.gc.removal import collector_of
         from clew.gc.retention import Retention, usual_retention
+        from clew.gc.run_removal import garbage_collector
 
         with self._access.opened() as at:
             given = Retention(days=keep_days, runs=keep_runs)
             retention = usual_retention(at.environment.settings.retention) if given.keeps_all else given
-            collector = collector_of(at.files, at.environment, at.state, keep_lineage_days)
+            collector = garbage_collector(at.files, at.environment, at.state, keep_lineage_days)
             return collector.find(retention) if dry_run else collector.collect(retention)
 
     def removals(self) -> "list[RemovalRecord]":

@@ -1,4 +1,4 @@
-"""Brings events from the outbox to the sinks, at its own pace: no run waits for it."""
+"""Brings events from the outbox to the event buses, at its own pace: no run waits for it."""
 
 import logging
 import random as random_numbers
@@ -34,13 +34,13 @@ class Deliveries:
 
 
 class OutboxDispatcher:
-    """Delivers at least once. What a sink does not take is sent again, later and later, and in the end put aside."""
+    """Delivers at least once. What a bus does not take is sent again, later and later, and in the end put aside."""
 
     def __init__(
         self,
         outbox: OutboxStore,
         writer: EventWriter,
-        sinks: Mapping[str, EventBus],
+        buses: Mapping[str, EventBus],
         *,
         policy: DeliveryPolicy | None = None,
         redactor: Redactor | None = None,
@@ -49,15 +49,15 @@ class OutboxDispatcher:
     ) -> None:
         self._outbox = outbox
         self._writer = writer
-        self._sinks = dict(sinks)
+        self._buses = dict(buses)
         self._policy = policy or DeliveryPolicy()
         self._redactor = redactor or Redactor()
         self._clock = clock
         self._random = random
 
     def deliver_due(self) -> Deliveries:
-        """One round over all sinks."""
-        rounds = [self._deliver(name, sink) for name, sink in self._sinks.items()]
+        """One round over all buses."""
+        rounds = [self._deliver(name, bus) for name, bus in self._buses.items()]
         return Deliveries(
             delivered=sum(one.delivered for one in rounds),
             postponed=sum(one.postponed for one in rounds),
@@ -82,19 +82,19 @@ class OutboxDispatcher:
     def _finish(self) -> None:
         """Send what the end of a run has left, as long as it is taken: the next worker may be long in coming."""
         try:
-            for name, sink in self._sinks.items():
-                while self._deliver_while_taken(name, sink):
+            for name, bus in self._buses.items():
+                while self._deliver_while_taken(name, bus):
                     pass
         except ClewError as away:
             _log.warning("the outbox cannot be read: %s", away)
 
-    def _deliver_while_taken(self, name: str, sink: EventBus) -> bool:
-        """One batch up to the first event that the sink does not take; whether there may be more to send."""
+    def _deliver_while_taken(self, name: str, bus: EventBus) -> bool:
+        """One batch up to the first event that the bus does not take; whether there may be more to send."""
         entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
         delivered: list[int] = []
         try:
             for entry in entries:
-                error = self._attempt(sink, entry)
+                error = self._attempt(bus, entry)
                 if error is not None:
                     self._postpone(entry, error)
                     return False
@@ -103,13 +103,13 @@ class OutboxDispatcher:
             self._outbox.delivered(delivered)
         return bool(entries)
 
-    def _deliver(self, name: str, sink: EventBus) -> Deliveries:
+    def _deliver(self, name: str, bus: EventBus) -> Deliveries:
         delivered: list[int] = []
         postponed = buried = 0
         entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
         try:
             for entry in entries:
-                error = self._attempt(sink, entry)
+                error = self._attempt(bus, entry)
                 if error is None:
                     delivered.append(entry.entry_id)
                 elif entry.attempts + 1 < self._policy.attempts:
@@ -122,13 +122,13 @@ class OutboxDispatcher:
             self._outbox.delivered(delivered)
         return Deliveries(len(delivered), postponed, buried)
 
-    def _attempt(self, sink: EventBus, entry: OutboxEntry) -> str | None:
-        """None where the sink took the event, else why not."""
+    def _attempt(self, bus: EventBus, entry: OutboxEntry) -> str | None:
+        """None where the bus took the event, else why not."""
         try:
-            sink.deliver(entry)
+            bus.deliver(entry)
         except ClewError as error:
             return self._redactor.text(error.diagnostic.message)[:_LONGEST_ERROR]
-        except Exception as error:  # noqa: BLE001 -- a sink that breaks must not stop the others
+        except Exception as error:  # noqa: BLE001 -- a bus that breaks must not stop the others
             return self._redactor.text(f"{type(error).__name__}: {error}")[:_LONGEST_ERROR]
         return None
 
@@ -137,18 +137,18 @@ class OutboxDispatcher:
         self._outbox.postpone(entry.entry_id, error=error, delay_s=delay)
 
     def _bury(self, entry: OutboxEntry, error: str) -> None:
-        """Put the event aside, and say so once per run and sink. That an alert was not taken raises no further one."""
+        """Put the event aside, and say so once per run and bus. That an alert was not taken raises no further one."""
         self._outbox.bury(entry.entry_id, error=error)
         _log.error(
-            "event %s of run %s not delivered to %s: %s", entry.event.run_seq, entry.run.run_id, entry.sink, error
+            "event %s of run %s not delivered to %s: %s", entry.event.run_seq, entry.run.run_id, entry.bus, error
         )
         body = entry.event.body
         if isinstance(body, AlertRaised) and body.alert == Alert.DEAD_LETTER:
             return
         alert = RaisedAlert(
             alert=Alert.DEAD_LETTER,
-            message=f'the sink "{entry.sink}" did not take event {entry.event.run_seq}: {error}',
-            scope=entry.sink,
-            details={"sink": entry.sink, "run_seq": entry.event.run_seq},
+            message=f'the bus "{entry.bus}" did not take event {entry.event.run_seq}: {error}',
+            scope=entry.bus,
+            details={"sink": entry.bus, "run_seq": entry.event.run_seq},
         )
         raise_alert(self._writer, entry.run.run_id, alert, self._clock)

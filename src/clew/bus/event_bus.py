@@ -1,11 +1,11 @@
-"""What the outbox needs of a receiver.
-
-A sink that is told of some events only.
-"""
+"""What a receiver of events is, and the CloudEvents form in which most receivers get them."""
 
 from collections.abc import Collection
 from typing import Protocol
 
+from clew.events.codec import canonical_json, iso
+from clew.events.envelope import StoredEvent
+from clew.runs.request import RunRecord
 from clew.runs.stores import OutboxEntry
 
 
@@ -20,11 +20,37 @@ class EventBus(Protocol):
 class ChosenEvents:
     """Hands on the events of the types that were chosen, and confirms the others without a word."""
 
-    def __init__(self, sink: EventBus, event_types: Collection[str]) -> None:
-        self._sink = sink
+    def __init__(self, bus: EventBus, event_types: Collection[str]) -> None:
+        self._bus = bus
         self._event_types = frozenset(event_types)
 
     def deliver(self, entry: OutboxEntry) -> None:
         """Hand the event on if it was chosen."""
         if entry.event.event_type in self._event_types:
-            self._sink.deliver(entry)
+            self._bus.deliver(entry)
+
+
+CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
+_TYPE_PREFIX = "clew.run"
+
+
+def cloud_event(run: RunRecord, event: StoredEvent) -> dict[str, object]:
+    """The document. `id` is the event's own, so that a receiver recognises one that it gets twice."""
+    request = run.request
+    return {
+        "specversion": "1.0",
+        "id": event.event_id,
+        "source": f"/clew/{request.tenant_id}/{request.environment_id}/{request.project_id}",
+        "type": f"{_TYPE_PREFIX}.{event.event_type}",
+        "subject": run.run_id,
+        "time": iso(event.emitted_at),
+        "datacontenttype": "application/json",
+        "runseq": event.run_seq,
+        "eventversion": event.body.VERSION,
+        "data": {**event.to_json(), "project_id": request.project_id, "period": request.period},
+    }
+
+
+def cloud_event_bytes(run: RunRecord, event: StoredEvent) -> bytes:
+    """The document as it is sent and signed."""
+    return canonical_json(cloud_event(run, event)).encode()

@@ -7,7 +7,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from clew.bus.cloudevents import cloud_event_bytes
+from clew.bus.event_bus import cloud_event_bytes
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import DELIVERY_FAILED
 from clew.runs.stores import OutboxEntry
@@ -47,4 +47,4 @@ class FileBus:
         try:
             append_line(self._path, cloud_event_bytes(entry.run, entry.event))
         except OSError as error:
-            raise TransientFailure(DELIVERY_FAILED.anywhere(sink=self._name, reason=str(error))) from error
+            raise TransientFailure(DELIVERY_FAILED.anywhere(bus=self._name, reason=str(error))) from error

@@ -72,4 +72,4 @@ class OpenLineageBus:
         try:
             self._target.send(Serde.to_json(event).encode())
         except (NotTaken, OSError) as error:
-            raise TransientFailure(DELIVERY_FAILED.anywhere(sink=self._name, reason=str(error))) from error
+            raise TransientFailure(DELIVERY_FAILED.anywhere(bus=self._name, reason=str(error))) from error

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 
-from clew.bus.cloudevents import CONTENT_TYPE, cloud_event_bytes
+from clew.bus.event_bus import CONTENT_TYPE, cloud_event_bytes
 from clew.bus.http import NotTaken, http_address, post
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import DELIVERY_FAILED
@@ -39,4 +39,4 @@ class WebhookBus:
         try:
             post(self._url, body, headers, timeout_s=self._timeout_s)
         except NotTaken as error:
-            raise TransientFailure(DELIVERY_FAILED.anywhere(sink=self._name, reason=str(error))) from error
+            raise TransientFailure(DELIVERY_FAILED.anywhere(bus=self._name, reason=str(error))) from error

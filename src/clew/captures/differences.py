@@ -17,8 +17,8 @@ from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.captures import NO_COMMON_KEY
 from clew.events.codec import encode
 from clew.lang.types import Kind, parse_type
+from clew.trace.json_values import JsonValue, json_value
 from clew.trace.sql import Sql, quoted
-from clew.trace.values import JsonValue, json_value
 
 _NUMBER = "__number"
 _COMPARABLE = (

@@ -5,7 +5,7 @@ from html import escape
 
 from clew.captures.manifests import Manifest
 from clew.captures.statistics import ColumnStatistics, Statistics, TopValue
-from clew.trace.values import JsonValue
+from clew.trace.json_values import JsonValue
 
 _WIDTH, _HEIGHT, _GAP = 260, 64, 2
 _LONGEST_FACT = 60

@@ -9,8 +9,8 @@ from typing import Any
 from clew.captures.captured_rows import Questions, questions
 from clew.events.codec import decode, encode
 from clew.lang.types import Kind, Type
+from clew.trace.json_values import JsonValue, json_value
 from clew.trace.sql import Sql, quoted
-from clew.trace.values import JsonValue, json_value
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})

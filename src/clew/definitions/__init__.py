@@ -54,7 +54,6 @@ from clew.definitions.postlude import (
 )
 from clew.definitions.project import Fragment, Project, project_from_data
 from clew.definitions.resolver import PathStrategy, Resolver, Rule, Strategy, TableStrategy
-from clew.definitions.scalars import Scalar, Value
 from clew.definitions.scenario import (
     ExpectedChange,
     ExpectedDiff,
@@ -68,6 +67,7 @@ from clew.definitions.scenario import (
 from clew.definitions.schemas import schema_of
 from clew.definitions.settings import CaptureMode, Environment, Settings
 from clew.definitions.workspace import LoadedWorkspace, WorkspaceDefinitions
+from clew.definitions.yaml_scalars import Scalar, Value
 
 __all__ = [
     "KINDS",

@@ -7,7 +7,6 @@ from typing import ClassVar, TypeAlias
 
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.nodes import Entry, ListNode, MapNode, Node, ScalarNode
-from clew.definitions.scalars import Value
 from clew.definitions.shapes import (
     ANY_VALUE,
     EXPRESSION,
@@ -24,6 +23,7 @@ from clew.definitions.shapes import (
     record,
     refused,
 )
+from clew.definitions.yaml_scalars import Value
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 

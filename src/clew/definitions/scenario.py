@@ -7,7 +7,6 @@ from typing import TypeAlias
 from clew.definitions.calendar import Period
 from clew.definitions.dataset import TableDefinition, key_problems
 from clew.definitions.project import INLINE_PROJECT, Project
-from clew.definitions.scalars import Scalar
 from clew.definitions.shapes import (
     ANY_SCALAR,
     FLAG,
@@ -26,6 +25,7 @@ from clew.definitions.shapes import (
     key,
     record,
 )
+from clew.definitions.yaml_scalars import Scalar
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY

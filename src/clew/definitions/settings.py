@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from clew.definitions.capture_masks import MASK, Mask, MaskKind
 from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
-from clew.definitions.scalars import Scalar
 from clew.definitions.shapes import (
     ANY_SCALAR,
     FLAG,
@@ -25,6 +24,7 @@ from clew.definitions.shapes import (
     key,
     record,
 )
+from clew.definitions.yaml_scalars import Scalar
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY, UNKNOWN_ENVIRONMENT
 

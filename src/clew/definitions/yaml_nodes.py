@@ -2,7 +2,7 @@
 
 The events of the parser are turned into nodes here, without recursion and without its own resolution of values: that
 gives every value its place, is several times faster than composing, and leaves the meaning of scalars to
-`clew.definitions.scalars`.
+`clew.definitions.yaml_scalars`.
 
 What the YAML parser complains about, in the words of somebody who edits the file.
 """

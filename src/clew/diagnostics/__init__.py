@@ -14,7 +14,7 @@ from clew.diagnostics.diagnostic import (
     in_order,
     raise_if_any,
 )
-from clew.diagnostics.rendering import did_you_mean, nearest, render
+from clew.diagnostics.excerpts import did_you_mean, nearest, render
 
 __all__ = [
     "ClewError",

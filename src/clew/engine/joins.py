@@ -22,8 +22,8 @@ from clew.plan.operations import ChangingStep
 from clew.plan.steps import Join
 from clew.storage.parts import ORDINAL, Part
 from clew.storage.row_identity import RowIds
+from clew.trace.json_values import values_of
 from clew.trace.run_parts import periods_of
-from clew.trace.values import values_of
 
 _FEW_ROWS = 20_000
 """Up to here keys are compared in this process, which takes less time than to ask Spark."""

@@ -21,8 +21,8 @@ from clew.plan.operations import CreatingStep
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part
 from clew.storage.row_identity import ordinal_of
+from clew.trace.row_trace_ids import PARENT
 from clew.trace.run_parts import GroupKey, RunParts, group_keys
-from clew.trace.trace_ids import PARENT
 
 BATCH_ROWS = 100_000
 """How many summary rows one job works out."""

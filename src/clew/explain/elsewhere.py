@@ -13,8 +13,8 @@ from clew.plan.resolution import rules_considered
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunFilter
 from clew.runs.view import RunFacts, RunFactsReader
-from clew.trace.opening import open_trace
 from clew.trace.reader import RunTrace
+from clew.trace.run_trace import open_trace
 
 _MOST_RUNS = 200
 _MOST_PERIODS = 24

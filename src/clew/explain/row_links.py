@@ -15,8 +15,8 @@ from clew.plan.operations import CreatingStep
 from clew.storage.parts import LINEAGE, TRACE_ID, Part
 from clew.trace.reader import RunTrace
 from clew.trace.row_sets import Cells, RowSet
+from clew.trace.row_trace_ids import PARENT
 from clew.trace.run_parts import GroupKey
-from clew.trace.trace_ids import PARENT
 from clew.tracelink import Link
 
 _FEW_KEYS = 8

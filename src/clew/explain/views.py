@@ -13,8 +13,8 @@ from html import escape
 from clew.explain.outline import Item, outline, why_not_outline
 from clew.explain.tree import Explanation, Parents, Recomputed, StepRef
 from clew.explain.why_not import Elsewhere, NeverLoaded, RuleOutcome, WhyNot
+from clew.trace.json_values import json_value
 from clew.trace.records import Source
-from clew.trace.values import json_value
 
 _LEAST_ROOM = 30
 """How many columns a line has at least, however deep in the tree it stands."""

@@ -1,1 +1,1 @@
-"""Letting go of what nobody needs any more: runs that are old, what they registered, and what dead workers left."""
+"""Garbage collection: deletes old runs, the dataset versions that no project needs, and what dead workers left."""

@@ -12,20 +12,19 @@ from clew.events.bodies import EventBody, RunCompleted, RunFailed, RunStarted
 from clew.events.envelope import RUN_STEP, NewEvent
 from clew.events.snapshot import RunStatus
 from clew.events.values import Failure, failure_of, failure_of_unknown
-from clew.runs.active_run import ActiveRun, Heartbeat
+from clew.runs.active_run import ActiveRun, Heartbeat, LiveRun
 from clew.runs.budget import BudgetedWriter
 from clew.runs.clock import Clock, utc_now
 from clew.runs.executor import ExecutorFactory, Interruption, StepExecutor, StepInterrupted
 from clew.runs.leases import Claim, LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import RetryPolicy, StoreLimits, delay_before
-from clew.runs.live_run import LiveRun
 from clew.runs.projector import Projector
-from clew.runs.queue import RunQueue
 from clew.runs.rotation import can_rotate, continuation, remaining_steps
 from clew.runs.secrets import SecretScope, SecretsResolver, StepSecrets
 from clew.runs.signal_service import SignalEffects
 from clew.runs.step_group import StepGroups
 from clew.runs.stores import RunStores
+from clew.runs.submission import RunQueue
 
 _log = logging.getLogger(__name__)
 

@@ -81,7 +81,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPolicy:
-    """How often an event is sent to a sink before it becomes a dead letter."""
+    """How often an event is sent to an event bus before it becomes a dead letter."""
 
     attempts: int = 20
     """Enough to outlast a receiver that is away for an hour."""

@@ -1,4 +1,7 @@
-"""Keeps saved snapshots up with the events: from the watermark on, measuring the lag, halting at gaps."""
+"""Keeps saved snapshots up with the events: from the watermark on, measuring the lag, halting at gaps.
+
+A follower does the same for one run from events as they arrive, and knows when it has missed some.
+"""
 
 import logging
 import threading
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from clew.diagnostics import ClewError, TransientFailure
+from clew.events.envelope import StoredEvent
 from clew.events.reducer import Gap, advance
 from clew.events.snapshot import RunSnapshot
 from clew.runs.alerts import Alert, RaisedAlert, raise_alert
@@ -125,3 +129,29 @@ class Projector:
 
 def _keep_nothing(_: RunSnapshot) -> None:
     return None
+
+
+class RunFollower:
+    """The state of one consumer. Feed it what arrives, in any order and with repetitions."""
+
+    def __init__(self, run_id: str, snapshot: RunSnapshot | None = None) -> None:
+        self.snapshot = snapshot or RunSnapshot(run_id)
+        self._waiting: tuple[StoredEvent, ...] = ()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether an event is missing, so that the run may be further than it looks from here."""
+        return bool(self._waiting)
+
+    def feed(self, *events: StoredEvent) -> RunSnapshot:
+        """Take events. Behind a gap they wait until it closes."""
+        progress = advance(self.snapshot, (*self._waiting, *events))
+        self.snapshot, self._waiting = progress.snapshot, progress.waiting
+        return self.snapshot
+
+    def resync(self, projector: Projector) -> RunSnapshot:
+        """Fetch the snapshot anew, and go on with what waited."""
+        fetched = projector.look(self.snapshot.run_id).snapshot
+        if fetched.last_event_seq > self.snapshot.last_event_seq:
+            self.snapshot = fetched
+        return self.feed()

@@ -12,18 +12,27 @@ from clew.events.bodies import RunRetried, SignalAccepted, SignalRejected
 from clew.events.codec import canonical_json, encode
 from clew.events.envelope import NewEvent, StoredEvent, idempotency_key, signal_step
 from clew.events.snapshot import PendingSignal, RunSnapshot, RunStatus
+from clew.runs.active_run import LiveRun
 from clew.runs.budget import BudgetedWriter
 from clew.runs.clock import Clock, utc_now
 from clew.runs.leases import LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import LeasePolicy, StoreLimits
-from clew.runs.live_run import LiveRun
 from clew.runs.projector import Projector
-from clew.runs.queue import RunQueue
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.secrets import Redactor
-from clew.runs.signal_rules import effects, rule_refusal
-from clew.runs.signals import Actor, Authorizer, Refusal, Refused, RoleAuthorizer, Signal, SignalType
+from clew.runs.signals import (
+    Actor,
+    Authorizer,
+    Refusal,
+    Refused,
+    RoleAuthorizer,
+    Signal,
+    SignalType,
+    effects,
+    rule_refusal,
+)
 from clew.runs.stores import RunStores
+from clew.runs.submission import RunQueue
 
 
 class SignalEffects:

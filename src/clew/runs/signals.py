@@ -1,6 +1,6 @@
-"""Signals: what people may tell a run, who may, and why one is refused.
+"""Signals: what people may tell a run, who may, why one is refused, and what it does.
 
-Who is at the keyboard.
+The rules are pure: from a snapshot to a refusal or to events.
 """
 
 import getpass
@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
+from clew.events.bodies import EventBody, RunApproved, RunCancelled, RunPaused, RunResumed, StepSkipped
+from clew.events.envelope import RUN_STEP, NewEvent
+from clew.events.snapshot import PendingSignal, RunSnapshot, RunStatus, StepSnapshot, StepStatus
+from clew.runs.clock import Clock
 from clew.runs.request import RunRecord
 
 
@@ -127,3 +131,106 @@ def actor_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+
+
+_LOADING = "load"
+"""The type of the step that all others build on."""
+
+
+def rule_refusal(signal: Signal, run: RunRecord, snapshot: RunSnapshot) -> Refused | None:
+    """Why the signal makes no sense in the present state, or None where it does."""
+    match signal.type:
+        case SignalType.RETRY_RUN:
+            if snapshot.status.is_terminal:
+                return None
+            return Refused(Refusal.RUN_NOT_TERMINAL, f"the run is {snapshot.status}")
+        case SignalType.RETRY_STEP | SignalType.SKIP_STEP:
+            return _step_refusal(signal, snapshot)
+        case _ if snapshot.status.is_terminal:
+            return Refused(Refusal.RUN_TERMINAL, f"the run is {snapshot.status}")
+        case SignalType.CANCEL:
+            return None
+        case SignalType.PAUSE if snapshot.status is not RunStatus.RUNNING:
+            return Refused(Refusal.RUN_NOT_RUNNING, f"the run is {snapshot.status}")
+        case SignalType.RESUME if snapshot.status is not RunStatus.PAUSED and not _pause_pending(snapshot):
+            return Refused(Refusal.RUN_NOT_PAUSED, f"the run is {snapshot.status}")
+        case SignalType.APPROVE if not run.approval_pending:
+            return Refused(Refusal.APPROVAL_NOT_PENDING, "the run does not wait for approval")
+        case _:
+            return None
+
+
+def _step_refusal(signal: Signal, snapshot: RunSnapshot) -> Refused | None:
+    if snapshot.status in {RunStatus.COMPLETED, RunStatus.CANCELLED}:
+        return Refused(Refusal.RUN_TERMINAL, f"the run is {snapshot.status}")
+    step = snapshot.step(signal.step_id) if signal.step_id is not None else None
+    if step is None:
+        return Refused(Refusal.STEP_NOT_FOUND, f"the run has no step {signal.step_id}")
+    if signal.type is SignalType.RETRY_STEP:
+        return _retry_refusal(step, snapshot)
+    return _skip_refusal(step, snapshot)
+
+
+def _retry_refusal(step: StepSnapshot, snapshot: RunSnapshot) -> Refused | None:
+    if not step.status.is_terminal:
+        return Refused(Refusal.STEP_NOT_TERMINAL, f"step {step.step_id} is {step.status}")
+    if step.status is not StepStatus.FAILED:
+        return Refused(Refusal.STEP_NOT_FAILED, f"step {step.step_id} is {step.status}; RETRY_RUN starts a new run")
+    if snapshot.status is not RunStatus.FAILED:
+        return Refused(Refusal.STEP_NOT_TERMINAL, f"another attempt at step {step.step_id} is under way already")
+    return None
+
+
+def _skip_refusal(step: StepSnapshot, snapshot: RunSnapshot) -> Refused | None:
+    if step.status is StepStatus.RUNNING:
+        return Refused(Refusal.STEP_RUNNING, f"step {step.step_id} is running; CANCEL interrupts it")
+    if step.status.is_done:
+        return Refused(Refusal.STEP_TERMINAL, f"step {step.step_id} is {step.status}")
+    if snapshot.status is RunStatus.FAILED and step.status is not StepStatus.FAILED:
+        return Refused(Refusal.STEP_NOT_FAILED, f"the run failed at step {snapshot.failed_step}")
+    if step.type == _LOADING:
+        return Refused(Refusal.STEP_NEEDED, "without what is loaded there is nothing for the other steps to work on")
+    return None
+
+
+def _pause_pending(snapshot: RunSnapshot) -> bool:
+    return any(signal.signal == SignalType.PAUSE for signal in snapshot.pending_signals)
+
+
+def effects(pending: PendingSignal, snapshot: RunSnapshot, clock: Clock) -> tuple[NewEvent, ...]:
+    """What an accepted signal does to the run between two steps; nothing, where the run has moved on since.
+
+    RETRY_RUN is not here: it makes another run and leaves this one alone.
+    """
+
+    def event(body: EventBody, *, step_id: str = RUN_STEP, attempt: int = 1) -> NewEvent:
+        return NewEvent(
+            body,
+            emitted_at=clock(),
+            step_id=step_id,
+            logical_attempt_id=attempt,
+            caused_by_signal_id=pending.signal_id,
+        )
+
+    step = snapshot.step(pending.step_id) if pending.step_id is not None else None
+    failed = snapshot.status is RunStatus.FAILED and step is not None and step.status is StepStatus.FAILED
+    match SignalType(pending.signal):
+        case SignalType.PAUSE if snapshot.status is RunStatus.RUNNING:
+            return (event(RunPaused(), attempt=snapshot.cycle),)
+        case SignalType.RESUME if snapshot.status is RunStatus.PAUSED:
+            return (event(RunResumed(), attempt=snapshot.cycle),)
+        case SignalType.CANCEL if not snapshot.status.is_terminal:
+            return (event(RunCancelled(pending.reason)),)
+        case SignalType.APPROVE if snapshot.status is RunStatus.PENDING:
+            return (event(RunApproved(pending.actor)),)
+        case SignalType.RETRY_STEP if failed and step is not None:
+            return (event(RunResumed(step.step_id), attempt=snapshot.cycle),)
+        case SignalType.SKIP_STEP if step is not None and (failed or step.status is StepStatus.PENDING):
+            skipped = event(
+                StepSkipped(pending.reason or f"skipped by {pending.actor}"),
+                step_id=step.step_id,
+                attempt=step.logical_attempt_id,
+            )
+            return (skipped, event(RunResumed(), attempt=snapshot.cycle)) if failed else (skipped,)
+        case _:
+            return ()

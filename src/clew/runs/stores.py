@@ -35,7 +35,7 @@ class HeldLease:
 class OutboxLoad:
     """What waits for one event bus."""
 
-    sink: str
+    bus: str
     waiting: int
     retried: int
     """Those among them that were refused before."""
@@ -190,10 +190,10 @@ class AttemptStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """An event on its way to a sink."""
+    """An event on its way to an event bus."""
 
     entry_id: int
-    sink: str
+    bus: str
     attempts: int
     """Failed deliveries so far."""
     run: RunRecord
@@ -202,10 +202,10 @@ class OutboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that a sink did not take, however often it was sent."""
+    """An event that a bus did not take, however often it was sent."""
 
     entry_id: int
-    sink: str
+    bus: str
     run_id: str
     run_seq: int
     event_type: str
@@ -217,7 +217,7 @@ class DeadLetter:
         """The form of `clew dlq --json`."""
         return {
             "id": self.entry_id,
-            "sink": self.sink,
+            "sink": self.bus,
             "run_id": self.run_id,
             "run_seq": self.run_seq,
             "event_type": self.event_type,
@@ -228,18 +228,18 @@ class DeadLetter:
 
 
 class OutboxStore(Protocol):
-    """Events that sinks have not confirmed. Written with the events themselves, in one transaction."""
+    """Events that event buses have not confirmed. Written with the events themselves, in one transaction."""
 
-    def take(self, sink: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
+    def take(self, bus: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
         """Entries that are due, oldest first, held for this caller for a while."""
         ...
 
     def delivered(self, entry_ids: Collection[int]) -> None:
-        """The sink has confirmed these."""
+        """The bus has confirmed these."""
         ...
 
     def postpone(self, entry_id: int, *, error: str, delay_s: float) -> None:
-        """The sink has not taken this one; try again after a while."""
+        """The bus has not taken this one; try again after a while."""
         ...
 
     def bury(self, entry_id: int, *, error: str) -> None:
@@ -247,13 +247,13 @@ class OutboxStore(Protocol):
         ...
 
     def dead_letters(
-        self, *, sink: str | None = None, tenant_id: str | None = None, limit: int = 100
+        self, *, bus: str | None = None, tenant_id: str | None = None, limit: int = 100
     ) -> tuple[DeadLetter, ...]:
         """What was given up, oldest first; of all tenants, or of one."""
         ...
 
     def replay(
-        self, *, entry_ids: Collection[int] | None = None, sink: str | None = None, tenant_id: str | None = None
+        self, *, entry_ids: Collection[int] | None = None, bus: str | None = None, tenant_id: str | None = None
     ) -> int:
         """Send dead letters again, all that match; how many there were."""
         ...

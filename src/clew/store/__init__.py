@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clew.store.opening import StoreOptions, open_run_stores
+    from clew.store.state_store import StoreOptions, open_run_stores
 
 __all__ = ["StoreOptions", "open_run_stores"]
 
@@ -12,6 +12,6 @@ def __getattr__(name: str) -> object:
     """Imported when it is first used: who only looks into a state store need not wait for what writes to it."""
     if name not in __all__:
         raise AttributeError(f"module 'clew.store' has no attribute '{name}'")
-    from clew.store import opening  # noqa: PLC0415
+    from clew.store import state_store  # noqa: PLC0415
 
-    return getattr(opening, name)
+    return getattr(state_store, name)

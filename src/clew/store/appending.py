@@ -17,7 +17,7 @@ from clew.events.reducer import head_after
 from clew.events.snapshot import RunStatus
 from clew.runs.leases import PeriodBusy
 from clew.store.database import Database
-from clew.store.rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
+from clew.store.run_rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
 from clew.store.schema import Moment, outbox, run_events, runs
 
 
@@ -26,8 +26,8 @@ class AppendOptions:
     """How a store appends."""
 
     adapter_version: str
-    sinks: tuple[str, ...] = ()
-    """The sinks that every event goes to."""
+    buses: tuple[str, ...] = ()
+    """The event buses that every event goes to."""
     chained: bool = False
     """Whether events carry the hash of the one before them."""
     max_event_bytes: int = 256_000
@@ -132,7 +132,7 @@ def append_to(
     if raws:
         _insert(connection, raws)
         _move_head(connection, run, fresh, raws, last_hash=previous if options.chained else run.last_hash)
-        _fill_outbox(connection, raws, options.sinks)
+        _fill_outbox(connection, raws, options.buses)
     return tuple(results)
 
 
@@ -201,11 +201,11 @@ def _slot_held(status: RunStatus, run: sa.Row[Any]) -> str | None:
     return None if status.is_terminal else held
 
 
-def _fill_outbox(connection: sa.Connection, raws: Sequence[RawEvent], sinks: Sequence[str]) -> None:
+def _fill_outbox(connection: sa.Connection, raws: Sequence[RawEvent], buses: Sequence[str]) -> None:
     rows = [
-        {"run_id": raw.run_id, "run_seq": raw.run_seq, "sink": sink, "attempts": 0, "due_at": raw.persisted_at}
+        {"run_id": raw.run_id, "run_seq": raw.run_seq, "sink": bus, "attempts": 0, "due_at": raw.persisted_at}
         for raw in raws
-        for sink in sinks
+        for bus in buses
     ]
     if rows:
         connection.execute(_INSERT_OUTBOX, rows)

@@ -19,7 +19,7 @@ from clew.runs.request import RunFilter, RunRecord, RunRequest
 from clew.runs.stores import HeldLease, Intake, OutboxLoad
 from clew.store.appending import AppendOptions, append_to, locked_run
 from clew.store.database import Database
-from clew.store.rows import RUN_COLUMNS, new_run_values, run_record
+from clew.store.run_rows import RUN_COLUMNS, new_run_values, run_record
 from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots, step_attempts, trace_blocks
 
 

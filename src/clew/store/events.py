@@ -17,7 +17,7 @@ from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import LateWrite, OutOfDate
 from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
 from clew.store.database import Database
-from clew.store.rows import EVENT_COLUMNS, raw_event
+from clew.store.run_rows import EVENT_COLUMNS, raw_event
 from clew.store.schema import run_events, runs, snapshots
 
 _PAGE = 2000

@@ -11,7 +11,7 @@ from clew.runs.leases import Claim, LateWrite, Lease, LeaseNews, PeriodBusy
 from clew.store.appending import locked_run
 from clew.store.catalog import load_of
 from clew.store.database import Database
-from clew.store.rows import head_of, run_record
+from clew.store.run_rows import head_of, run_record
 from clew.store.schema import runs, step_attempts
 
 _STARTABLE = (runs.c.status == RunStatus.APPROVED.value) | (

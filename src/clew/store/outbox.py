@@ -1,4 +1,4 @@
-"""The outbox in a database: what sinks have not confirmed, and what was given up."""
+"""The outbox in a database: what event buses have not confirmed, and what was given up."""
 
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
@@ -8,25 +8,25 @@ import sqlalchemy as sa
 
 from clew.runs.stores import DeadLetter, OutboxEntry
 from clew.store.database import Database
-from clew.store.rows import EVENT_COLUMNS, RUN_COLUMNS, raw_event, run_record
+from clew.store.run_rows import EVENT_COLUMNS, RUN_COLUMNS, raw_event, run_record
 from clew.store.schema import outbox, run_events, runs
 
 _ALIVE = sa.text("dead_since IS NULL")
 
 
 class SqlOutbox:
-    """Entries per event and sink. Delivery is at least once: an entry goes when its sink has confirmed it."""
+    """Entries per event and bus. Delivery is at least once: an entry goes when its bus has confirmed it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def take(self, sink: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
+    def take(self, bus: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
         """Entries that are due, held for this caller for a while."""
         with self._database.read() as connection:
-            if connection.execute(self._due(sink).limit(1)).first() is None:
+            if connection.execute(self._due(bus).limit(1)).first() is None:
                 return ()
         with self._database.write() as connection:
-            due = self._due(sink).limit(limit).with_for_update(of=outbox, skip_locked=True)
+            due = self._due(bus).limit(limit).with_for_update(of=outbox, skip_locked=True)
             rows = connection.execute(due).all()
             if not rows:
                 return ()
@@ -36,7 +36,7 @@ class SqlOutbox:
             return _entries(connection, ids)
 
     def delivered(self, entry_ids: Collection[int]) -> None:
-        """The sink has confirmed these."""
+        """The bus has confirmed these."""
         if not entry_ids:
             return
         with self._database.write() as connection:
@@ -51,13 +51,13 @@ class SqlOutbox:
         self._failed(entry_id, error, lambda now: {"dead_since": now})
 
     def dead_letters(
-        self, *, sink: str | None = None, tenant_id: str | None = None, limit: int = 100
+        self, *, bus: str | None = None, tenant_id: str | None = None, limit: int = 100
     ) -> tuple[DeadLetter, ...]:
         """What was given up, oldest first; of all tenants, or of one."""
         statement = (
             sa.select(outbox, run_events.c.event_type)
             .join(run_events, _same_event())
-            .where(*_dead(sink, tenant_id))
+            .where(*_dead(bus, tenant_id))
             .order_by(outbox.c.entry_id)
             .limit(limit)
         )
@@ -65,21 +65,21 @@ class SqlOutbox:
             return tuple(map(_dead_letter, connection.execute(statement)))
 
     def replay(
-        self, *, entry_ids: Collection[int] | None = None, sink: str | None = None, tenant_id: str | None = None
+        self, *, entry_ids: Collection[int] | None = None, bus: str | None = None, tenant_id: str | None = None
     ) -> int:
         """Send dead letters again."""
-        statement = sa.update(outbox).where(*_dead(sink, tenant_id))
+        statement = sa.update(outbox).where(*_dead(bus, tenant_id))
         if entry_ids is not None:
             statement = statement.where(outbox.c.entry_id.in_(list(entry_ids)))
         with self._database.write() as connection:
             now = connection.scalar(sa.select(self._database.now()))
             return connection.execute(statement.values(dead_since=None, attempts=0, due_at=now)).rowcount
 
-    def _due(self, sink: str) -> sa.Select[Any]:
+    def _due(self, bus: str) -> sa.Select[Any]:
         now = self._database.now()
         return (
             sa.select(outbox.c.entry_id, now.label("now"))
-            .where(outbox.c.sink == sink, _ALIVE, outbox.c.due_at <= now)
+            .where(outbox.c.sink == bus, _ALIVE, outbox.c.due_at <= now)
             .order_by(outbox.c.entry_id)
         )
 
@@ -90,10 +90,10 @@ class SqlOutbox:
             connection.execute(sa.update(outbox).where(outbox.c.entry_id == entry_id).values(values))
 
 
-def _dead(sink: str | None, tenant_id: str | None) -> list[sa.ColumnElement[bool]]:
+def _dead(bus: str | None, tenant_id: str | None) -> list[sa.ColumnElement[bool]]:
     conditions: list[sa.ColumnElement[bool]] = [outbox.c.dead_since.is_not(None)]
-    if sink is not None:
-        conditions.append(outbox.c.sink == sink)
+    if bus is not None:
+        conditions.append(outbox.c.sink == bus)
     if tenant_id is not None:
         conditions.append(outbox.c.run_id.in_(sa.select(runs.c.run_id).where(runs.c.tenant_id == tenant_id)))
     return conditions
@@ -125,7 +125,7 @@ def _entries(connection: sa.Connection, ids: list[int]) -> tuple[OutboxEntry, ..
 def _dead_letter(row: sa.Row[Any]) -> DeadLetter:
     return DeadLetter(
         entry_id=row.entry_id,
-        sink=row.sink,
+        bus=row.sink,
         run_id=row.run_id,
         run_seq=row.run_seq,
         event_type=row.event_type,

@@ -270,4 +270,4 @@ trace_blocks = sa.Table(
     sa.Column("first_seq", sa.BigInteger, nullable=False),
     sa.Column("t_ns", sa.BigInteger, nullable=False),
 )
-"""Which trace ids the rows of a run have. The other tables of TraceLink are in `clew.store.tracelink.tables`."""
+"""Which trace ids the rows of a run have. The other tables of TraceLink are in `clew.store.tracelink.trace_tables`."""

@@ -20,9 +20,9 @@ from clew.storage.parts import (
     in_mask,
     mask_columns,
 )
+from clew.trace.json_values import values_of
 from clew.trace.records import ChangeType, Diff, RowValues, Source, TraceEntry
 from clew.trace.run_parts import RunParts, periods_of
-from clew.trace.values import values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

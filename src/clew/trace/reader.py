@@ -25,15 +25,23 @@ from clew.plan.plan import Plan
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import Part, PartFile
 from clew.storage.row_identity import RowIds, place_of
-from clew.trace.database import Reading, TraceDatabase
 from clew.trace.history import Histories
 from clew.trace.records import RowState, RowValues, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
-from clew.trace.row_sets import Cells, Order, RowSet
+from clew.trace.row_sets import (
+    Cells,
+    Order,
+    RowSet,
+    created_rows,
+    keys_of,
+    pinned_rows,
+    rows_of_all_periods,
+    working_rows,
+)
+from clew.trace.row_trace_ids import RowTraceIds
 from clew.trace.run_parts import GroupKey, NotDone, RunParts
 from clew.trace.step_records import Page, read_matching, read_records, summaries
-from clew.trace.trace_ids import RowTraceIds
-from clew.trace.working_rows import created_rows, keys_of, pinned_rows, rows_of_all_periods, working_rows
+from clew.trace.trace_database import Reading, TraceDatabase
 
 
 class RowNames:

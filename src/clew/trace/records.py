@@ -6,7 +6,7 @@ from typing import Literal
 
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
-from clew.trace.values import json_state
+from clew.trace.json_values import json_state
 
 ChangeType = Literal["created", "updated", "deleted"]
 RowValues = Mapping[str, Value]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
 from clew.lang.types import Type
+from clew.trace.json_values import JsonValue, json_state, json_value
 from clew.trace.records import RowValues, StepRecord, TraceEntry
-from clew.trace.values import JsonValue, json_state, json_value
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -112,7 +112,7 @@ class RowHistory:
         """One row for each entry: what was changed, and the full state."""
         import pyarrow as pa
 
-        from clew.trace.values import arrow_type, table_of
+        from clew.trace.json_values import arrow_type, table_of
 
         return table_of(
             [
@@ -164,7 +164,7 @@ class FoundRows:
         """Row ids and states."""
         import pyarrow as pa
 
-        from clew.trace.values import arrow_type, table_of
+        from clew.trace.json_values import arrow_type, table_of
 
         return table_of(
             [
@@ -211,7 +211,7 @@ class StepRecords:
         """Row ids, and for each column its value before and after; `changed` tells NULL from unchanged."""
         import pyarrow as pa
 
-        from clew.trace.values import arrow_type, table_of
+        from clew.trace.json_values import arrow_type, table_of
 
         sides = [
             (f"{side}.{name}", arrow_type(type_), [_of(record, side).get(name) for record in self.records])

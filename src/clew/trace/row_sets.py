@@ -1,27 +1,30 @@
-"""By what rows are sorted.
+"""Rows in files with the changes on top of them: finding some by a condition, sorting them, their values.
 
-Rows in files with the changes that lie over them: finding some by a condition, and their values.
+Questions are asked about the working dataset after a step, and about datasets as a run saw them.
 """
 
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
-from clew.lang.types import INTEGER, Type
+from clew.lang.types import INTEGER, STRING, Type
+from clew.plan.datasets import DatasetUse
+from clew.plan.operations import CreatingStep
 from clew.storage.checked_files import TraceFiles
-from clew.storage.parts import ORDINAL, Part, PartFile, TracedStep, after_column
-from clew.trace.database import TraceDatabase
+from clew.storage.parts import ORDINAL, ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile, TracedStep, after_column
+from clew.trace.json_values import arrow_type, table_of, values_of
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.row_sources import FileRows, FileSource, RowBounds, RowSource, StateSource
+from clew.trace.run_parts import GroupKey, group_keys, periods_of
 from clew.trace.sql import Sql, is_set, joined, latest_value, layers_of, needed_columns, parquet, quoted, typed_column
-from clew.trace.values import arrow_type, table_of, values_of
+from clew.trace.trace_database import Reading, TraceDatabase
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -262,3 +265,74 @@ def _bounds(wanted: "pa.Table") -> tuple[int, int]:
 
 def _distinct(files: Sequence[PartFile]) -> list[PartFile]:
     return list({file.path: file for file in files}.values())
+
+
+def working_rows(reading: Reading, at: int) -> RowSet:
+    """The working dataset after a step, deleted rows among them.
+
+    A part that holds the state after its last step stands for everything before it.
+    """
+    run, files = reading.run, reading.files
+    states = [part for part in run.changes if part.columns and part.seq <= at]
+    state = states[-1] if states else None
+    start = state.seq if state else 0
+    columns = run.columns(at)
+    origins = list[FileRows]()
+    if state is None:
+        data = {column.name for column in run.plan.input.columns} | {"_period"}
+        system = (("_period", Sql("?", (reading.period,))), ("_labels", Sql("''")), ("_deleted", Sql("FALSE")))
+        periods = periods_of(run.loaded, run.plan.input)
+        origins += [FileRows(file, files.columns(file) & data, system, periods) for file in run.loaded.files]
+    for part in run.created:
+        if start < part.seq <= at:
+            origins += [FileRows(file, files.columns(file), (("_deleted", Sql("FALSE")),)) for file in part.files]
+    return RowSet(
+        files=files,
+        database=reading.database,
+        types=columns,
+        origins=origins,
+        state=state,
+        changes=list(run.traced(start, at)),
+    )
+
+
+def created_rows(reading: Reading, part: Part) -> RowSet:
+    """The rows that a step created, as it created them, with the keys of their groups."""
+    system = (("_deleted", Sql("FALSE")),)
+    origins = [FileRows(file, reading.files.columns(file), system) for file in part.files]
+    keys = [(key.column, key.value.type) for key in keys_of(reading, part) if key.column != key.name]
+    types = (*reading.run.columns(part.seq), *keys)
+    return RowSet(files=reading.files, database=reading.database, types=types, origins=origins)
+
+
+def keys_of(reading: Reading, part: Part) -> tuple[GroupKey, ...]:
+    """The keys of the groups that the rows of a part stand for; none where they are no summaries."""
+    step = reading.run.step(part.seq)
+    if not isinstance(step, CreatingStep):
+        return ()
+    return group_keys(reading.run, reading.files, step, part)
+
+
+def pinned_rows(reading: Reading, use: DatasetUse) -> RowSet:
+    """A dataset as the run saw it, with the sources of its rows."""
+    return _pinned(reading, use, periods_of(reading.run.pinned(use), use))
+
+
+def rows_of_all_periods(reading: Reading, use: DatasetUse) -> RowSet:
+    """All rows in the files of a dataset, with those of periods that the run did not ask for."""
+    return _pinned(reading, use, None)
+
+
+def _pinned(reading: Reading, use: DatasetUse, periods: frozenset[str] | None) -> RowSet:
+    part, files = reading.run.pinned(use), reading.files
+    types = {column.name: column.type for column in use.columns}
+    types |= {SOURCE_FILE: STRING, SOURCE_LINE: INTEGER, ORIGIN: INTEGER}
+    numbered = [
+        replace(file, ordinal=index if file.ordinal is None else file.ordinal) for index, file in enumerate(part.files)
+    ]
+    return RowSet(
+        files=files,
+        database=reading.database,
+        types=list(types.items()),
+        origins=[FileRows(file, files.columns(file), (), periods) for file in numbered],
+    )

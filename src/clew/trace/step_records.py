@@ -7,13 +7,13 @@ from clew.lang.types import Type
 from clew.plan.operations import ChangingStep, OutputStep, Step
 from clew.plan.steps import ChangingStepBase, CreatingStepBase
 from clew.storage.parts import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_columns
-from clew.trace.database import Reading
+from clew.trace.json_values import values_of
 from clew.trace.records import RowValues, StepRecord, StepSummary
 from clew.trace.results import StepRecords
+from clew.trace.row_sets import created_rows, working_rows
 from clew.trace.run_parts import RunParts
 from clew.trace.sql import Sql, is_set, is_touched, parquet, quoted, typed_column
-from clew.trace.values import values_of
-from clew.trace.working_rows import created_rows, working_rows
+from clew.trace.trace_database import Reading
 
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 

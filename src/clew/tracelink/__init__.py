@@ -3,6 +3,16 @@
 from clew.tracelink.collector import Collector, CollectorCounts, CollectorSettings, bind_address, stages_of
 from clew.tracelink.emitter import COLLECTOR_ADDRESS, Emitter, EmitterCounts
 from clew.tracelink.frame_descriptor import FrameDescriptor, FrameFields, FrameView, read_frame, write_frame
+from clew.tracelink.frames import (
+    ArtifactRange,
+    BlockRegister,
+    Bounds,
+    FrameRow,
+    PublishedBlock,
+    TraceBatch,
+    TraceWindow,
+    TraceWriter,
+)
 from clew.tracelink.ids import (
     MAX_NODE_ID,
     UNTRACED,
@@ -13,7 +23,8 @@ from clew.tracelink.ids import (
     decompose,
     monotonic_epoch_clock,
 )
-from clew.tracelink.lineage import (
+from clew.tracelink.lineage_answer import Lineage, ask_lineage, render_tree, to_dot
+from clew.tracelink.lineage_walk import (
     Direction,
     LineageGraph,
     LineageNode,
@@ -26,7 +37,6 @@ from clew.tracelink.lineage import (
     UnitedLinks,
     walk,
 )
-from clew.tracelink.lineage_answer import Lineage, ask_lineage, render_tree, to_dot
 from clew.tracelink.link_set import LinkSetFields, LinkSetView, TraceLinkSet, read_link_set, write_link_set
 from clew.tracelink.node_leases import (
     ConfiguredNode,
@@ -37,16 +47,6 @@ from clew.tracelink.node_leases import (
     NodeLeasePolicy,
     NodeLeases,
     this_process,
-)
-from clew.tracelink.records import (
-    ArtifactRange,
-    BlockRegister,
-    Bounds,
-    FrameRow,
-    PublishedBlock,
-    TraceBatch,
-    TraceWindow,
-    TraceWriter,
 )
 from clew.tracelink.sbe import CodecError
 from clew.tracelink.stores import Expansion, TraceLinkStores, WindowExpander

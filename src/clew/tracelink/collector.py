@@ -25,9 +25,9 @@ from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE, INVALID_STAGE, REMOTE_NOT_ALLOWED
 from clew.tracelink.emitter import Address
 from clew.tracelink.frame_descriptor import FrameFields
+from clew.tracelink.frames import TraceBatch, TraceWriter
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.link_set import LinkSetFields
-from clew.tracelink.records import TraceBatch, TraceWriter
 from clew.tracelink.stream import SkipCounts, read_batch
 
 Received = tuple[bytes, int]

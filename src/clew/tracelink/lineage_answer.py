@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import TRACE_NOT_FOUND
-from clew.tracelink.lineage import (
+from clew.tracelink.lineage_walk import (
     MAX_DEPTH,
     MAX_NODES,
     Direction,

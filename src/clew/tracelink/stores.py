@@ -9,10 +9,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
 
+from clew.tracelink.frames import BlockRegister, TraceWriter
 from clew.tracelink.ids import NODE_ID_BITS, SEQUENCE_BITS
-from clew.tracelink.lineage import LineageReader
+from clew.tracelink.lineage_walk import LineageReader
 from clew.tracelink.node_leases import NodeLeasePolicy, NodeLeases
-from clew.tracelink.records import BlockRegister, TraceWriter
 
 
 @dataclass(frozen=True, slots=True)

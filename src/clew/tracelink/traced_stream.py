@@ -18,8 +18,8 @@ from typing import Protocol
 
 from clew.diagnostics import ClewError, TransientFailure
 from clew.tracelink.emitter import Emitter
+from clew.tracelink.frames import Bounds, TraceBatch, TraceWindow, TraceWriter
 from clew.tracelink.ids import UNTRACED
-from clew.tracelink.records import Bounds, TraceBatch, TraceWindow, TraceWriter
 
 
 class WindowLog:

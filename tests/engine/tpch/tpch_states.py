@@ -8,8 +8,8 @@ import duckdb
 
 from clew.api.run_view import RunView
 from clew.api.workspace import Workspace
-from clew.trace.opening import open_trace
 from clew.trace.reader import RunTrace
+from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop
 
 _ALL = 1_000_000

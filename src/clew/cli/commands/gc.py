@@ -15,7 +15,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.gc.collector import Garbage
+    from clew.gc.garbage import Garbage
     from clew.storage.removals import RemovalRecord
 
 _MOST_SHOWN = 50

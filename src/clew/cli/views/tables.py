@@ -192,7 +192,7 @@ def dead_letter_table(letters: Iterable[DeadLetter]) -> RenderableType:
     """Dead letters, one in a line."""
     rows = [
         [
-            plain(letter.sink),
+            plain(letter.bus),
             plain(f"run {short(letter.run_id)} event {letter.run_seq}"),
             plain(letter.event_type),
             plain(local_minute(letter.dead_since)),

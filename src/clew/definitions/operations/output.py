@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 
 from clew.definitions.operations.base import OperationBase
 from clew.definitions.paths import format_of_path
-from clew.definitions.scalars import Scalar
 from clew.definitions.shapes import (
     ANY_SCALAR,
     FLAG,
@@ -23,6 +22,7 @@ from clew.definitions.shapes import (
     key,
     record,
 )
+from clew.definitions.yaml_scalars import Scalar
 from clew.diagnostics import Diagnostic
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from clew.definitions.nodes import MOST_PROBLEMS, ListNode, MapNode, Node, ScalarNode
-from clew.definitions.scalars import scalar_value
 from clew.definitions.shapes.located import DeclaredKey, JsonSchema, Located, Shape, found, refused
+from clew.definitions.yaml_scalars import scalar_value
 from clew.diagnostics import Diagnostic, UserError, did_you_mean, nearest
 from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY, UNKNOWN_KEY
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import ClassVar, Generic, NoReturn, TypeAlias, TypeVar, cast, dataclass_transform, overload
 
 from clew.definitions.nodes import NOWHERE, ListNode, MapNode, Node, ScalarNode, key_at, node_at
-from clew.definitions.scalars import Scalar, scalar_value
+from clew.definitions.yaml_scalars import Scalar, scalar_value
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 

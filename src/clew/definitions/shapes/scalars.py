@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.nodes import Node, ScalarNode
 from clew.definitions.paths import climbs_out, unknown_placeholders
-from clew.definitions.scalars import Scalar, Value, scalar_value, value_of
 from clew.definitions.shapes.located import JsonSchema, Shape, found, refused
+from clew.definitions.yaml_scalars import Scalar, Value, scalar_value, value_of
 from clew.diagnostics import Diagnostic, UserError, did_you_mean
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang.types import TYPE_NAMES, Type, parse_type

@@ -137,7 +137,7 @@ SECRET_NOT_FOUND = Code(
 )
 DELIVERY_FAILED = Code(
     "DeliveryFailed",
-    'the sink "{sink}" did not accept the event: {reason}',
+    'the event bus "{bus}" did not accept the event: {reason}',
     "The receiver is down or rejected the event. The event stays in the outbox and is retried.",
     "check the receiver; `clew dlq` lists the events that Clew stopped retrying",
 )

@@ -54,12 +54,12 @@ def dead_letters(
     visit: RunVisit, sink: BusQuery = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> JSONResponse:
     """They were sent several times, later and later, and then put aside."""
-    letters = visit.site.state.stores.outbox.dead_letters(sink=sink, tenant_id=visit.caller.tenant_id, limit=limit)
+    letters = visit.site.state.stores.outbox.dead_letters(bus=sink, tenant_id=visit.caller.tenant_id, limit=limit)
     return JSONResponse({"dead_letters": [letter.to_json() for letter in letters]})
 
 
 @router.post("/dead-letters/replay", summary="Send dead letters again", responses={200: {"model": ReplayedDocument}})
 def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: BusQuery = None) -> JSONResponse:
     """A worker delivers them."""
-    replayed = visit.site.state.stores.outbox.replay(sink=sink, tenant_id=visit.caller.tenant_id)
+    replayed = visit.site.state.stores.outbox.replay(bus=sink, tenant_id=visit.caller.tenant_id)
     return JSONResponse({"replayed": replayed})

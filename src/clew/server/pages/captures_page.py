@@ -12,7 +12,7 @@ from clew.lang.typed import Value
 from clew.lang.types import Kind, parse_type
 from clew.server.pages import addresses, words
 from clew.server.pages.words import ValueCell
-from clew.trace.values import JsonValue
+from clew.trace.json_values import JsonValue
 
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 PLOT_WIDTH, PLOT_HEIGHT = 240, 56

@@ -143,12 +143,12 @@ def _worker(owner: str, held: Sequence[HeldLease], now: datetime) -> WorkerLine:
 
 def _bus(load: OutboxLoad, now: datetime) -> BusLine:
     oldest = words.duration(now - load.oldest) if load.oldest is not None and load.oldest < now else ""
-    return BusLine(load.sink, load.waiting, load.retried, load.dead, oldest, load.last_error or "")
+    return BusLine(load.bus, load.waiting, load.retried, load.dead, oldest, load.last_error or "")
 
 
 def _letter(letter: DeadLetter) -> LetterLine:
     return LetterLine(
-        sink=letter.sink,
+        sink=letter.bus,
         event=letter.event_type,
         run=words.short(letter.run_id),
         address=addresses.run(letter.run_id),

@@ -17,8 +17,7 @@ from clew.events.envelope import StoredEvent
 from clew.events.sentences import OF_STEPS, sentence
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.runs.request import RunRecord
-from clew.runs.signal_rules import rule_refusal
-from clew.runs.signals import Signal, SignalType
+from clew.runs.signals import Signal, SignalType, rule_refusal
 from clew.server.pages import addresses, words
 from clew.server.pages.runs_page import rows_changed, version_text
 from clew.server.pages.timeline import Timeline, timeline

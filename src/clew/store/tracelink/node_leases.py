@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clew.store.database import Database
-from clew.store.tracelink.tables import node_leases
+from clew.store.tracelink.trace_tables import node_leases
 from clew.tracelink.node_leases import (
     ConfiguredNode,
     LeaseEnd,

@@ -14,9 +14,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from clew.store.database import Database
-from clew.store.tracelink.reading import IN_SEQ_BOUNDS, IS_A_PARENT
-from clew.store.tracelink.tables import frames, trace_links, trace_windows
-from clew.store.tracelink.writing import insert_new
+from clew.store.tracelink.inserts import insert_new
+from clew.store.tracelink.queries import IN_SEQ_BOUNDS, IS_A_PARENT
+from clew.store.tracelink.trace_tables import frames, trace_links, trace_windows
 from clew.tracelink.ids import NODE_ID_BITS, SEQUENCE_BITS, UNTRACED
 from clew.tracelink.stores import Age, Expansion, Kept
 

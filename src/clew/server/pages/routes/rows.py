@@ -15,7 +15,7 @@ from clew.server.pages.rendering import AtDesk
 from clew.server.pages.row_page import row_page
 from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
 from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
-from clew.trace.values import json_state
+from clew.trace.json_values import json_state
 
 router = APIRouter()
 

@@ -28,8 +28,8 @@ from clew.store.sqlite import SqliteTransactions
 class StoreOptions:
     """How to open a state store."""
 
-    sinks: tuple[str, ...] = ()
-    """Names of the sinks that every event goes to. An event that was stored before a sink was named does not."""
+    buses: tuple[str, ...] = ()
+    """Ids of the event buses that every event goes to. An event that was stored before a bus was named does not."""
     chained: bool = False
     """Whether events are chained by hashes, so that tampering shows."""
     max_event_bytes: int = 256_000
@@ -64,7 +64,7 @@ def run_stores(database: Database, options: StoreOptions) -> RunStores:
     """All stores on one database."""
     appending = AppendOptions(
         adapter_version=f"clew-{version('clew')}",
-        sinks=options.sinks,
+        buses=options.buses,
         chained=options.chained,
         max_event_bytes=options.max_event_bytes,
     )

@@ -1,4 +1,4 @@
-"""Asking for runs."""
+"""Submitting runs to the queue."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import INVALID_BOUNDS
 from clew.tracelink.ids import TraceIdBlock
-from clew.tracelink.lineage import Link
+from clew.tracelink.lineage_walk import Link
 
 FrameRow = tuple[int, int, int, int, int, int, int]
 """Stream id, epoch, seq, stage id, time in ns, trace id, status: a frame in the order of its table."""

@@ -1,7 +1,4 @@
-"""Statements about many ids at once, however many there are.
-
-Questions about lineage, answered from a database.
-"""
+"""Questions about lineage, answered from a database, for any number of ids at once."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator
@@ -11,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from clew.store.database import Database
-from clew.store.tracelink.tables import signed, unsigned
-from clew.tracelink.lineage import Link, TracedFrame, TracePlace
+from clew.store.tracelink.trace_tables import signed, unsigned
+from clew.tracelink.lineage_walk import Link, TracedFrame, TracePlace
 
 _AT_A_TIME = 2000
 

@@ -1,8 +1,4 @@
-"""Many rows of numbers into a table, those that are there already left out, as quickly as each database can.
-
-Blocks of trace ids in a database.
-Frames, links, windows and artifacts into a database, a batch to a transaction.
-"""
+"""Frames, links, windows, artifacts and blocks of trace ids into a database: many rows to a transaction."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -12,7 +8,7 @@ import sqlalchemy as sa
 
 from clew.store.database import Database
 from clew.store.schema import trace_blocks
-from clew.store.tracelink.tables import (
+from clew.store.tracelink.trace_tables import (
     frames,
     signed,
     signed_rows,
@@ -21,8 +17,8 @@ from clew.store.tracelink.tables import (
     trace_windows,
     unsigned,
 )
+from clew.tracelink.frames import ArtifactRange, PublishedBlock, TraceBatch, TraceWindow
 from clew.tracelink.ids import TraceIdBlock, decompose, tick_of
-from clew.tracelink.records import ArtifactRange, PublishedBlock, TraceBatch, TraceWindow
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[object, ...]]) -> int:

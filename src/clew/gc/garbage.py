@@ -1,4 +1,4 @@
-"""Finding what may go, and taking it away."""
+"""The garbage collector: finds what an environment does not need any more, and deletes it."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from clew.diagnostics import ClewError, Diagnostic, UserError
-from clew.gc.pins import CollectedState, PlannedProjects
 from clew.gc.retention import Retention
 from clew.gc.survey import (
     RUNS,
+    CollectedState,
     Ended,
     Needs,
+    PlannedProjects,
     Survey,
     left_in_datasets,
     left_in_run,

@@ -8,11 +8,11 @@ from dataclasses import replace
 from clew.lang.types import INTEGER
 from clew.storage.parts import CARRIED, ORDINAL, ORIGIN, PARENTS, TRACE_ID, IdBlock, Part, PartFile
 from clew.storage.row_identity import ordinal_of, place_of
-from clew.trace.database import Reading
+from clew.trace.json_values import arrow_type, table_of
 from clew.trace.row_sets import RowSet
 from clew.trace.row_sources import FileRows, FileSource
 from clew.trace.sql import Sql, joined, parquet
-from clew.trace.values import arrow_type, table_of
+from clew.trace.trace_database import Reading
 
 _WANTED = "__wanted"
 PARENT = "parent_trace_id"

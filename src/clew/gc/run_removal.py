@@ -1,7 +1,6 @@
-"""Removing a run: its record, its history and its rows, unless a dataset still needs them.
+"""Deleting one run: its record, its history and its rows, unless a dataset still needs them.
 
-What programs have sent about their traces, once it is older than anybody asks.
-The collector of an environment, with everything that gets old there.
+And the garbage collector of an environment, with the captures and the lineage that get old there.
 """
 
 import shutil
@@ -12,9 +11,8 @@ from datetime import datetime, timedelta
 from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_captures
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
-from clew.gc.collector import GarbageCollector
-from clew.gc.pins import CollectedState, PlannedProjects, pinned_versions
-from clew.gc.survey import RUNS, size_of
+from clew.gc.garbage import GarbageCollector
+from clew.gc.survey import RUNS, CollectedState, PlannedProjects, pinned_versions, size_of
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetVersion
@@ -94,7 +92,7 @@ class OldLineage:
         self.pruner.prune(Kept(thing.name), Age.before(self.before))
 
 
-def collector_of(
+def garbage_collector(
     workspace: PlannedProjects, environment: RunEnvironment, state: CollectedState, keep_lineage_days: int | None = None
 ) -> GarbageCollector:
     """The collector that `clew gc` and `Workspace.gc` use. Things beside runs come in as `others`.
