@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports format bench lock docs golden clean java jars
+.PHONY: help setup demo check test lint types imports format bench lock docs golden clean java jars
 
 # What Spark 4.3 itself does not bring along, and the tests of tables and formats want. There is no Iceberg for it yet.
 JARS         ?= $(HOME)/.cache/clew/jars
@@ -35,8 +35,12 @@ java:
 demo: java $(STAMP) ## the sample workspace from start to end
 	@$(BIN)/python demo/run.py
 
-test: java $(STAMP) lint types imports ## everything that must hold: style, types, imports, tests
-	@echo "Running the tests ..."
+check: $(STAMP) lint types imports ## style, types, imports, and the tests that need no JVM, database server or browser
+	@echo "Running the tests that need no JVM, database server or browser; 'make test' runs all ..."
+	@$(BIN)/python -m pytest -n 2 -m 'not (spark or postgres or browser or slow)' --hypothesis-profile=quick
+
+test: java $(STAMP) lint types imports ## everything that must pass: style, types, imports, all tests
+	@echo "Running all tests ..."
 	@$(BIN)/python -m pytest -n 2
 
 lint: $(STAMP) ## style

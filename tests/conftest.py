@@ -1,13 +1,15 @@
 """What all tests share: reproducible property tests, and golden files that change only on purpose."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.tiers import FEW_EXAMPLES, GUARD, Guard, add_markers
 
 settings.register_profile(
     "clew",
@@ -17,6 +19,7 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("clew"), max_examples=FEW_EXAMPLES)
 settings.load_profile("clew")
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -34,14 +37,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files with what the tests see")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[GUARD] = guard = Guard()
+    config.add_cleanup(guard.close)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    add_markers(items)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with item.config.stash[GUARD].around(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        item.config.stash[GUARD].complain()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        item.config.stash[GUARD].complain()
+
+
 _LONG_RUNS = ("captures", "engine_connectors", "engine_crashes", "engine_lineage", "engine_masters")
 """Files of tests/engine that take about half of its time."""
 
 
 class _FewSessions(LoadScopeScheduling):
-    """Tests go to whichever worker is free, but those of tests/engine in two bundles: a session of Spark is expensive.
+    """Tests go to whichever worker is free, but those of tests/engine in two bundles: a Spark session is expensive.
 
-    The mark `xdist_group` is meant for this, but xdist 3.8 loses it under pytest 9.2.
+    They share the session fixture `spark`. The scheduler knows names of tests but no markers, and `xdist_group`, which
+    is meant for this, gets lost between xdist 3.8 and pytest 9.2: hence the folder, which is where the fixture is.
     """
 
     def _split_scope(self, nodeid: str) -> str:

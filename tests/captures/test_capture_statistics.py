@@ -20,6 +20,7 @@ from clew.diagnostics import UserError
 from clew.lang.types import DOUBLE, INTEGER, parse_type
 from clew.trace.sql import Sql
 from tests.captures.captured_files import captured
+from tests.tiers import examples
 
 LEDGER = {"id": "integer", "account": "string", "amount": "decimal(10,2)"}
 CENTS = parse_type("decimal(10,2)")
@@ -29,7 +30,7 @@ def values(numbers: list[object], type_: str = "BIGINT") -> Sql:
     return Sql(f"SELECT unnest(?::{type_}[]) AS x", (numbers,))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.one_of(st.none(), st.integers(-1000, 1000)), max_size=60))
 def test_the_numbers_of_a_column_are_those_that_python_counts(numbers: list[int | None]) -> None:
     [found] = statistics_of(values(numbers), [("x", INTEGER)], top=3).columns  # type: ignore[arg-type]
@@ -194,7 +195,7 @@ def test_without_a_key_two_runs_cannot_be_compared_until_one_is_named(tmp_path: 
     assert "account" in (error.value.diagnostic.hint or "")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.dictionaries(st.integers(0, 30), st.integers(0, 3), max_size=20),
     st.dictionaries(st.integers(0, 30), st.integers(0, 3), max_size=20),

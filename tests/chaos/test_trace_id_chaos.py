@@ -1,6 +1,10 @@
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.trace_id_chaos import Plan, wreak
+
+pytestmark = pytest.mark.slow
 
 
 def test_processes_that_are_killed_and_frozen_and_whose_clocks_step_mint_no_id_twice(tmp_path: Path) -> None:

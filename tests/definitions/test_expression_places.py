@@ -10,6 +10,7 @@ from clew.definitions.nodes import LINE_BREAK, SourceText
 from clew.definitions.shapes import Record
 from clew.definitions.yaml_nodes import read_yaml
 from clew.diagnostics import Span
+from tests.tiers import examples
 
 HEADER = "id: p\ninput_dataset: d\noperations: []\nselectors:\n"
 
@@ -56,7 +57,7 @@ TEXTS = st.text(
 ).filter(lambda text: bool(text.strip()))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     value=TEXTS,
     style=st.sampled_from([None, '"', "'", "|", ">"]),
@@ -95,7 +96,7 @@ def folded(lines: list[str], ends: list[str], gaps: list[int], indents: list[int
     return text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(lines=PLAIN_LINES, ends=LINE_ENDS, gaps=GAPS, indents=INDENTS, quote=st.sampled_from(["", "'", '"']))
 def test_every_character_is_found_in_text_over_several_lines(
     lines: list[str], ends: list[str], gaps: list[int], indents: list[int], quote: str
@@ -106,7 +107,7 @@ def test_every_character_is_found_in_text_over_several_lines(
     check_every_character(text, expression)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     lines=st.lists(
         st.builds(

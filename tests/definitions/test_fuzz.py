@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from clew.definitions import KINDS, load_workspace, project_from_data, schema_of
 from clew.diagnostics import UserError, render
+from tests.tiers import examples
 
 SAMPLES = Path(__file__).parent / "every_key"
 FILES = sorted(path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*.yaml"))
@@ -59,19 +60,19 @@ YAML_PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(file=st.sampled_from(FILES), content=st.binary(max_size=200))
 def test_any_bytes(file: str, content: bytes) -> None:
     load_with(file, content)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(file=st.sampled_from(FILES), pieces=st.lists(YAML_PIECES, max_size=30))
 def test_any_text_made_of_what_yaml_is_made_of(file: str, pieces: list[str]) -> None:
     load_with(file, "".join(pieces).encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_any_change_to_a_file(data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
@@ -107,7 +108,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_any_value_in_place_of_another(data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
@@ -136,7 +137,7 @@ def _dumpable(value: object) -> object:
             return str(value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.dictionaries(st.one_of(st.sampled_from(KEYS), st.text(max_size=3)), VALUES, max_size=8))
 def test_any_data_as_a_project(data: dict[str, object]) -> None:
     with suppress(UserError):

@@ -16,6 +16,8 @@ from deltalake import DeltaTable
 from tests.engine.engine_workspaces import SHOP, Shop, make_shop
 from tests.store.store_postgres import QUICK, postgres_server
 
+pytestmark = pytest.mark.spark
+
 JARS = Path(os.environ.get("CLEW_JARS", Path.home() / ".cache" / "clew" / "jars"))
 SMALL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.driver.memory": "1g"}
 DELTA = {
@@ -85,6 +87,7 @@ def shop_with(root: Path, spark: dict[str, Any]) -> Shop:
     return make_shop(root).write({"clew.yaml": settings})
 
 
+@pytest.mark.postgres
 def test_a_table_is_read_through_the_driver_in_the_jar_of_its_datasource(database: str, tmp_path: Path) -> None:
     options = {"url": f"jdbc:postgresql://{database}?user=clerk", "schema": "books", "jar": jars("postgresql")[0]}
     books = {"id": "books", "type": "database", "credential_ref": "secret://file/books", "options": options}

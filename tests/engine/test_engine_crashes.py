@@ -18,7 +18,7 @@ from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop
 from tests.engine.lineage_runs import blocks_of, registered_rows, trace_ids
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 
 CRASH = "tests.engine.engine_crash"
 

@@ -16,7 +16,7 @@ import clew
 from tests.engine.engine_workspaces import SHOP, Shop, make_shop
 from tests.engine.spark_servers import connect_server, standalone_cluster
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 
 RUN_ID = "5f0c9d0e-7a44-4b52-9c1b-3a1d8a2f6e10"
 SAMPLE = {"breakpoint": "cleaned", "mode": "sample_view", "sample": {"rows": 60}}

@@ -15,7 +15,7 @@ from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop, make_shop
 from tests.store.store_postgres import PostgresServer, postgres_server
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.postgres]
 
 TARGETS = {"alias": "targets", "dataset_id": "targets", "on": "targets.currency = orders.currency"}
 ENRICH = {

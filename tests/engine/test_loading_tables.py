@@ -13,6 +13,8 @@ from clew.store.table_transfer import PostgresqlTables
 from tests.engine.loading_requests import Bench, day, use
 from tests.store.store_postgres import PostgresServer, postgres_server
 
+pytestmark = pytest.mark.postgres
+
 OF = use("id integer!; amount decimal(10,2); name string; day date", "period", key=["id"])
 SOURCE = ResolvedSource("warehouse", "table", "things", "the rule", "2026-01", holds_one_period=False)
 

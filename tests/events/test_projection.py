@@ -21,6 +21,7 @@ from clew.events.reducer import Head, advance, detect_gap, head_after, increment
 from clew.events.snapshot import RunSnapshot, RunStatus, StepStatus
 from clew.runs.projector import RunFollower
 from tests.runs.runs_histories import FAILURE, History, artifact, eventful, queued, steps
+from tests.tiers import examples
 
 FATES = st.lists(st.sampled_from(["ok", "skip", "retry", "pause"]), min_size=1, max_size=6)
 
@@ -109,7 +110,7 @@ def test_snapshots_cannot_be_changed_and_each_projection_is_a_new_one() -> None:
         before.status = RunStatus.FAILED  # type: ignore[misc]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fates=FATES, data=st.data())
 def test_incremental_and_full_projection_agree(fates: list[str], data: st.DataObject) -> None:
     events = eventful(fates, continue_after=data.draw(st.integers(1, len(fates)))).stored()
@@ -120,7 +121,7 @@ def test_incremental_and_full_projection_agree(fates: list[str], data: st.DataOb
     assert snapshot == project_run("run-1", events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fates=FATES, data=st.data())
 def test_any_interleaving_of_duplicated_and_delayed_events_gives_the_same_snapshot(
     fates: list[str], data: st.DataObject
@@ -135,7 +136,7 @@ def test_any_interleaving_of_duplicated_and_delayed_events_gives_the_same_snapsh
     assert not follower.is_stale
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(fates=FATES)
 def test_reducing_an_event_twice_changes_nothing(fates: list[str]) -> None:
     events = eventful(fates).stored()
@@ -145,7 +146,7 @@ def test_reducing_an_event_twice_changes_nothing(fates: list[str]) -> None:
         assert incremental_project(snapshot, [event]) == snapshot
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(fates=FATES, data=st.data())
 def test_reading_from_the_last_continuation_agrees_on_all_that_matters(fates: list[str], data: st.DataObject) -> None:
     at = data.draw(st.integers(1, len(fates)))
@@ -158,7 +159,7 @@ def test_reading_from_the_last_continuation_agrees_on_all_that_matters(fates: li
     assert all(position in short.cursor for position in range(at))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fates=FATES, data=st.data())
 def test_the_head_and_the_snapshot_agree_after_every_event(fates: list[str], data: st.DataObject) -> None:
     """The store keeps the head, readers get the snapshot; both follow the same table."""
@@ -226,7 +227,7 @@ def test_each_event_records_what_it_brings() -> None:
     assert ended.error is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(fates=FATES, attempt=st.integers(2, 9))
 def test_attempts_of_the_platform_decide_nothing(fates: list[str], attempt: int) -> None:
     """Whatever their number, the run stands where it stands, and every event has the same key."""

@@ -19,6 +19,7 @@ from clew.storage.parts import IdBlock, Part
 from clew.trace.reader import RunTrace
 from clew.tracelink import Link, TraceIdGenerator
 from tests.plan.plan_interpreter import Cells, _grouped
+from tests.tiers import examples
 from tests.trace.random_projects import PERIOD, compiled, projects, tables
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import TODAY, Style, Writer
@@ -57,7 +58,7 @@ def styles(draw: st.DrawFn) -> Style:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(projects(most_steps=7), tables(most_rows=7), styles())
 def test_derived_links_are_the_groups_of_the_interpreter_in_both_directions(
     project: dict[str, Any], data: dict[str, list[dict[str, Any]]], style: Style

@@ -13,6 +13,7 @@ from clew.diagnostics import PlainText, UserError
 from clew.lang import Grouped, Row, Scalar, Scope, Table, Type, Value, check, evaluator, group_evaluator, parse
 from clew.lang.types import INTEGER, decimal, mean_of_decimals, total_of_decimals
 from tests.strategies.expressions import values_but_null
+from tests.tiers import examples
 
 TODAY = date(2026, 1, 31)
 TYPES = st.integers(1, 38).flatmap(lambda precision: st.builds(decimal, st.just(precision), st.integers(0, precision)))
@@ -72,7 +73,7 @@ def _shown(value: Value) -> Fraction | str:
 
 
 @given(_pairs())
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @example((decimal(38, 18), Decimal("0.000000000000000005"), decimal(38, 18), Decimal("0.100000000000000000")))
 @example((decimal(38, 0), Decimal("9" * 38), decimal(38, 0), Decimal("9" * 38)))
 @example((decimal(38, 38), Decimal("0." + "9" * 38), decimal(38, 38), Decimal("0." + "9" * 38)))
@@ -96,7 +97,7 @@ def test_the_four_operations_are_exact_up_to_the_scale_of_their_type(
 
 
 @given(_pairs())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_remainder_has_the_sign_of_the_divisor(case: tuple[Type, Decimal, Type, Decimal]) -> None:
     type_a, a, type_b, b = case
     value, type_ = _evaluate("MOD(a, b)", {"a": type_a, "b": type_b}, {"a": a, "b": b})
@@ -107,7 +108,7 @@ def test_a_remainder_has_the_sign_of_the_divisor(case: tuple[Type, Decimal, Type
 
 
 @given(_pairs(), st.integers(-38, 38))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_rounding_goes_away_from_zero_at_halves(case: tuple[Type, Decimal, Type, Decimal], digits: int) -> None:
     type_a, a, _, _ = case
     expected = {
@@ -124,7 +125,7 @@ def test_rounding_goes_away_from_zero_at_halves(case: tuple[Type, Decimal, Type,
 
 
 @given(_pairs())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_comparisons_see_every_digit(case: tuple[Type, Decimal, Type, Decimal]) -> None:
     type_a, a, type_b, b = case
     types, row = {"a": type_a, "b": type_b}, {"a": a, "b": b}
@@ -140,7 +141,7 @@ def test_comparisons_see_every_digit(case: tuple[Type, Decimal, Type, Decimal]) 
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @example(-(2**63), -1)
 @example(7, 0)
 def test_integers_stay_exact_and_within_64_bits(a: int, b: int) -> None:
@@ -158,7 +159,7 @@ def test_integers_stay_exact_and_within_64_bits(a: int, b: int) -> None:
 @given(
     TYPES.flatmap(lambda type_: st.tuples(st.just(type_), st.lists(values_but_null(type_), min_size=1, max_size=20)))
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_sums_and_means_over_rows_are_exact(case: tuple[Type, list[Value]]) -> None:
     type_, values = case
     numbers = [Fraction(_decimal(value)) for value in values]

@@ -12,6 +12,7 @@ from lark.exceptions import LarkError
 from clew.diagnostics import PlainText, UserError
 from clew.lang import parse
 from clew.lang.syntax import Call, Literal, Node, Reference, SelectorReference
+from tests.tiers import examples
 
 GRAMMAR = Path(__file__).parents[2] / "docs" / "reference" / "grammar.lark"
 LARK = Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", lexer="basic")
@@ -168,7 +169,7 @@ def _form_of_tree(tree: object) -> object:
 
 
 @given(_spaced(EXPRESSIONS))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @example("NOT(a) IS NULL")
 @example("a - b - c / d / e * f")
 @example("-a * -b + +c")
@@ -179,7 +180,7 @@ def test_parser_and_grammar_read_an_expression_the_same_way(text: str) -> None:
 
 
 @given(_spaced(_mutated()))
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @example("a < b < c")
 @example("a = NOT b")
 @example("x ıs NULL")
@@ -200,7 +201,7 @@ def test_parser_and_grammar_accept_and_refuse_the_same_near_misses(text: str) ->
 
 
 @given(st.lists(st.one_of(TOKENS, JUNK), max_size=8).map(" ".join))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_parser_and_grammar_agree_on_token_soup(text: str) -> None:
     assert _ours(text) == _larks(text)
 

@@ -15,6 +15,7 @@ from clew.lang.parser import MAX_NESTING
 from clew.lang.syntax import MAX_DEPTH, Call, Literal
 from clew.lang.typed import from_json, to_json
 from clew.lang.types import BOOLEAN, INTEGER, decimal
+from tests.tiers import examples
 
 TYPES = {"a": INTEGER, "b": decimal(12, 2), "c": BOOLEAN}
 SCOPE = Scope((Table("t", TYPES), Table("u", {"a": INTEGER})))
@@ -89,19 +90,19 @@ def _offsets(text: str, span: Span) -> tuple[int, int]:
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
     _read(text)
 
 
 @given(st.text(st.characters(categories=["Cs", "Cc", "Lu", "Mn", "Nd", "Zs", "Po"]), max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_surrogates_and_control_characters_are_read_or_refused_with_a_place(text: str) -> None:
     _read(text)
 
 
 @given(SOUP)
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 def test_token_soup_is_read_or_refused_with_a_place(text: str) -> None:
     _read(text)
 

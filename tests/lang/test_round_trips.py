@@ -27,18 +27,19 @@ from clew.lang import (
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, columns_of, from_json, to_json, walk
 from clew.lang.types import DATE, DOUBLE, INTEGER, NULL, STRING, TIMESTAMP, Kind, Type, decimal
 from tests.strategies.expressions import JOINED, SCOPE, TABLE, aggregation_texts, expression_texts, expressions, rows
+from tests.tiers import examples
 
 TODAY = date(2026, 1, 31)
 
 
 @given(expressions())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_an_expression_survives_json(expression: Expression) -> None:
     assert from_json(json.loads(json.dumps(to_json(expression)))) == expression
 
 
 @given(expressions())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_text_of_an_expression_reads_as_the_same_expression(expression: Expression) -> None:
     checked = check(parse(PlainText(text_of(expression))), SCOPE, Scalar("in a test"))
     assert checked.diagnostics == ()
@@ -46,14 +47,14 @@ def test_the_text_of_an_expression_reads_as_the_same_expression(expression: Expr
 
 
 @given(expression_texts())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_generated_expressions_are_well_typed(text: str) -> None:
     checked = check(parse(PlainText(text)), SCOPE, Scalar("in a test"))
     assert {d.code for d in checked.diagnostics} <= {"ValueOutOfRange"}, checked.diagnostics
 
 
 @given(expressions(), rows())
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 def test_an_expression_has_a_value_of_its_type_or_is_out_of_range(
     expression: Expression, tables: dict[str, dict[str, Value]]
 ) -> None:
@@ -62,7 +63,7 @@ def test_an_expression_has_a_value_of_its_type_or_is_out_of_range(
 
 
 @given(aggregation_texts(), st.lists(rows(), min_size=1, max_size=4))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_an_aggregation_has_a_value_of_its_type_or_is_out_of_range(
     text: str, group: list[dict[str, dict[str, Value]]]
 ) -> None:

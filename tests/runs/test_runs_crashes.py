@@ -16,6 +16,8 @@ from tests.runs.runs_workers import FakeExecutors, Site
 from tests.store.store_fixtures import OpenStores
 from tests.store.store_processes import fork_context
 
+pytestmark = pytest.mark.slow
+
 SINGLE = [f"{when} {number}" for number in range(1, 9) for when in ("before", "after")] + ["in 10", "in 20", "in 30"]
 FUSED = [f"{when} {number}" for number in range(1, 7) for when in ("before", "after")] + ["in 10", "in 20", "in 30"]
 

@@ -3,6 +3,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from clew.diagnostics import TransientFailure
 from clew.events import NewEvent, StoredEvent
 from clew.events.snapshot import RunStatus
@@ -12,6 +14,8 @@ from clew.runs.request import RunFilter
 from clew.store import open_run_stores
 from tests.runs.runs_workers import QUICK_RETRY, FakeExecutors, Site, succeed
 from tests.store.store_postgres import PostgresServer, postgres_server
+
+pytestmark = pytest.mark.postgres
 
 
 class Noticing:

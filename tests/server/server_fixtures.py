@@ -23,6 +23,7 @@ from clew.server.application import create_app
 from clew.server.settings import ServerSettings
 from clew.server.site import Site, open_site
 from tests.server.server_engine import TracingEngine
+from tests.store.store_fixtures import EACH_DATABASE
 
 ADDRESS = "http://127.0.0.1:8765"
 MONTH = "2026-01"
@@ -135,7 +136,7 @@ def shared(finished_ledger: tuple[Path, str], tmp_path_factory: pytest.TempPathF
         yield found
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=EACH_DATABASE)
 def on_each_database(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Served]:

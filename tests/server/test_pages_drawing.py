@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from clew.server.pages.drawing.graph import Graph, GraphNode, drawn
 from clew.server.pages.drawing.layers import Box, Layout, layout
+from tests.tiers import examples
 
 KEYS = [f"n{number}" for number in range(14)]
 GRAPHS = st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(KEYS)), max_size=30)
@@ -25,7 +26,7 @@ def overlapping(found: Layout) -> list[tuple[str, str]]:
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(GRAPHS)
 def test_no_two_boxes_overlap_and_all_lie_within_the_picture(edges: list[tuple[str, str]]) -> None:
     found = layout(boxes(), edges)
@@ -36,7 +37,7 @@ def test_no_two_boxes_overlap_and_all_lie_within_the_picture(edges: list[tuple[s
         assert 0 <= node.y <= node.y + node.height <= found.height
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(GRAPHS)
 def test_lines_lead_from_box_to_box_and_to_the_right_unless_they_close_a_cycle(edges: list[tuple[str, str]]) -> None:
     found = layout(boxes(), edges)

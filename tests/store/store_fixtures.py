@@ -14,6 +14,8 @@ from tests.store.store_postgres import PostgresServer, postgres_server
 
 OpenStores = Callable[..., RunStores]
 
+EACH_DATABASE = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
@@ -34,7 +36,7 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'state.db'}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=EACH_DATABASE)
 def url(request: pytest.FixtureRequest) -> str:
     name = "sqlite_url" if request.param == "sqlite" else "postgres_url"
     address: str = request.getfixturevalue(name)

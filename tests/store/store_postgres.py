@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.tiers import POSTGRES, refuse_unmarked
+
 QUICK = "-c fsync=off -c full_page_writes=off -c max_connections=200 -c shared_buffers=32MB"
 DURABLE = "-c max_connections=200 -c shared_buffers=32MB"
 
@@ -34,6 +36,7 @@ class PostgresServer:
     """One server in one folder. `stop` and `start` may be called as often as a test likes."""
 
     def __init__(self, folder: Path, settings: str) -> None:
+        refuse_unmarked(POSTGRES)
         self._folder = folder
         self._settings = settings
         self._as = _unprivileged()

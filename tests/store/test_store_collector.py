@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from clew.store import StoreOptions
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import Collector, CollectorCounts, CollectorSettings, Emitter, TraceLinkStores
@@ -66,6 +68,7 @@ def test_a_collector_waits_for_a_database_file_that_somebody_else_has_locked(sql
     assert counts.dropped == 0
 
 
+@pytest.mark.postgres
 def test_a_collector_outlives_a_database_server_that_stops_and_starts_again() -> None:
     with postgres_server() as server, open_trace_link_stores(server.url) as stores, collecting(stores) as running:
         send(running, 0, 100)

@@ -65,6 +65,7 @@ def test_a_database_file_at_its_limit_says_that_it_is_full(sqlite_url: str, open
     assert [event.run_seq for event in events] == list(range(1, len(events) + 1))
 
 
+@pytest.mark.postgres
 def test_a_server_that_went_away_is_a_transient_failure_and_its_return_is_noticed() -> None:
     with postgres_server() as server, open_run_stores(server.url) as stores:
         stores.intake.create(request(), run_id="a", approval_required=False, decide=lambda _: Accepted())

@@ -11,6 +11,7 @@ from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import Bounds, TraceBatch, TraceLinkStores, TraceWindow
 from clew.tracelink.ids import first_tick_of, trace_id_of
 from clew.tracelink.stores import Age, Kept
+from tests.tiers import examples
 
 CUT = datetime(2026, 3, 1, tzinfo=UTC)
 AGE = Age.before(CUT)
@@ -96,7 +97,7 @@ SEQ = st.integers(0, 6)
 TRACE = st.builds(minted, DAYS, st.integers(0, 2))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     frames=st.lists(st.tuples(SEQ, DAYS, TRACE), max_size=7, unique_by=lambda each: each[0]),
     links=st.lists(st.tuples(TRACE, TRACE), max_size=5, unique=True),

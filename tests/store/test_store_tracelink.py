@@ -23,6 +23,7 @@ from clew.tracelink import (
     TraceWindow,
     walk,
 )
+from tests.tiers import examples
 
 # 6 is a summary of 4 and 5; 4 came from 1 and 2, 5 from 2 and 3.
 DIAMOND: list[Link] = [(6, 4), (6, 5), (4, 1), (4, 2), (5, 2), (5, 3)]
@@ -289,7 +290,7 @@ NODES = st.integers(1, 12)
 GRAPHS = st.lists(st.tuples(NODES, NODES), max_size=40)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(links=GRAPHS, root=NODES, direction=st.sampled_from(Direction), depth=st.integers(0, 6))
 def test_lineage_over_a_random_graph_is_that_of_plain_python(
     url: str, tracing: TraceLinkStores, links: list[Link], root: int, direction: Direction, depth: int
@@ -316,7 +317,7 @@ WINDOWS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sent=FRAMES, windows=WINDOWS, batch_links=st.integers(1, 8))
 def test_windows_give_the_links_of_plain_python_before_and_after_they_are_expanded(
     url: str,

@@ -15,6 +15,7 @@ from clew.lang.types import Kind
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.sql import Sql, quoted, sql_type
 from tests.strategies.expressions import COLUMNS, SCOPE, TABLE, condition_texts, rows
+from tests.tiers import examples
 
 TODAY = date(2026, 1, 31)
 NUMBERS = ["1", "1.5", "-1.50", "0.001", "1.500", "9223372036854775808", "12345678901234567890.5", "1 + 1", "NULL"]
@@ -75,7 +76,7 @@ def is_condition(text: str) -> bool:
     return check_condition(parse(PlainText(text)), SCOPE, "in a test").expression is not None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(CONDITIONS, rows())
 def test_a_translated_condition_is_what_the_evaluator_says(
     database: Any, text: str, tables: dict[str, dict[str, Any]]
@@ -97,7 +98,7 @@ def _is_decimal(name: str, cells: dict[str, Any]) -> bool:
     return COLUMNS[name].kind is Kind.DECIMAL and cells[name] is not None
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(CONDITIONS, rows())
 def test_the_parts_of_a_condition_are_all_true_where_the_whole_is(text: str, tables: dict[str, dict[str, Any]]) -> None:
     assume(is_condition(text))

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.tracelink import Direction, LineageGraph, LineageNode, Link, UnitedLinks, render_tree, to_dot, walk
+from tests.tiers import examples
 
 
 class MemoryLinks:
@@ -89,7 +90,7 @@ def test_links_of_several_readers_are_walked_as_one() -> None:
     assert walk(united, 1, Direction.DOWN).links == ((2, 1), (3, 2))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(links=LINKS, start=st.integers(1, 9), direction=st.sampled_from(Direction), max_depth=st.integers(0, 10))
 def test_a_walk_finds_what_an_interpreter_with_parent_sets_finds(
     links: list[Link], start: int, direction: Direction, max_depth: int
@@ -109,7 +110,7 @@ def test_a_walk_finds_what_an_interpreter_with_parent_sets_finds(
     assert len(set(graph.links)) == len(graph.links)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(links=LINKS, start=st.integers(1, 9), max_nodes=st.integers(1, 10))
 def test_a_bounded_walk_is_part_of_the_whole_and_knows_if_it_is_not_all(
     links: list[Link], start: int, max_nodes: int

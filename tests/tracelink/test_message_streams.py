@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.tracelink import CodecError, FrameDescriptor, SkipCounts, TraceLinkSet, read_batch, read_stream
+from tests.tiers import examples
 
 FRAME = FrameDescriptor(1, 2, 3, trace_id=50)
 LINKS = TraceLinkSet(1, 2, 3, 50, [10, 11])
@@ -96,7 +97,7 @@ def test_counts_go_on_over_datagrams() -> None:
     assert (skips.unknown_schemas, skips.total, skips.skipped_bytes) == (3, 3, 48)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_read_or_skipped_and_never_more_than_an_error_of_the_codec(noise: bytes) -> None:
     messages, skips = read(noise)
@@ -105,7 +106,7 @@ def test_random_bytes_are_read_or_skipped_and_never_more_than_an_error_of_the_co
         decode_or_refuse(codec, noise)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(MESSAGES, st.data())
 def test_mutated_messages_are_read_or_skipped_without_reading_past_the_end(
     messages: list[FrameDescriptor | TraceLinkSet], data: st.DataObject

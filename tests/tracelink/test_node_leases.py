@@ -16,6 +16,7 @@ from clew.tracelink import (
     decompose,
     this_process,
 )
+from tests.tiers import examples
 from tests.tracelink.memory_node_leases import MemoryNodeLeases
 
 NOON = 1_767_960_000_000
@@ -248,7 +249,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(actions=st.lists(ACTIONS, min_size=10, max_size=60))
 def test_no_id_is_minted_twice_whatever_clocks_leases_and_undead_processes_do(actions: list[tuple[str, int]]) -> None:
     store_clock = Clock()

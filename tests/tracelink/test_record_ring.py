@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.tracelink.ring import FULL, RecordRing
+from tests.tiers import examples
 
 
 def put(ring: RecordRing, record: bytes) -> bool:
@@ -23,7 +24,7 @@ def take(ring: RecordRing, limit: int) -> tuple[bytes, int]:
     return bytes(into[:length]), count
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     capacity=st.sampled_from([64, 128, 256]),
     steps=st.lists(st.one_of(st.binary(min_size=1, max_size=24), st.integers(1, 60)), max_size=120),

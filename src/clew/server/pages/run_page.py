@@ -232,7 +232,7 @@ def run_page(view: RunView, parts: Sequence[Part], events: Sequence[StoredEvent]
     record, snapshot = view.record, view.snapshot
     request = record.request
     readable = around.may_read_rows and snapshot.status in _READABLE and any(part.kind == "input" for part in parts)
-    has_output = readable and view.plan is not None and bool(view.plan.outputs)
+    has_output = readable and view.plan is not None and any(step.type == "output" for step in view.plan.steps)
     return RunPage(
         run_id=record.run_id,
         title=view.plan.title if view.plan else request.project_id,
