@@ -1,9 +1,35 @@
-"""The import contract: no package escapes it."""
+"""The import contract: no package escapes it, no modules import each other, and there is one door.
 
+The layers of packages and the homes of libraries stand in pyproject.toml and are checked by import-linter. What it
+cannot say stands here:
+
+- No cycles: modules do not import each other in a circle, wherever the imports stand (also those in functions and those
+  for the type checker).
+- Imports in functions are for start-up time, and only in the modules that `LATE_IMPORTS` lists with a reason.
+- One door: `clew.cli` and `clew.server` call `Workspace`, and the runs and captures that it gives. Of what lies below
+  they may take names of types (for annotations, patterns and comparisons), enums, constants, and the functions of
+  `WORDING`, which turn values into text or JSON and read nothing. They call nothing else: not the classes that do the
+  work, not the functions that wire them. From `BEHIND_THE_DOOR` they take nothing at all. What they may call of
+  `clew.api` itself is `DOOR`.
+"""
+
+import enum
+import importlib
+import inspect
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.docs.source_imports import (
+    ImportedName,
+    SourceModule,
+    called_names,
+    import_cycles,
+    imported_names,
+    imports_in_functions,
+    source_modules,
+)
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
@@ -18,6 +44,90 @@ HOMES = {
     "yaml": {"clew.definitions"},
 }
 """Where a library may be imported."""
+
+_READING = "libraries that read files are imported when something is read"
+LATE_IMPORTS = {
+    "clew.api.recorded_state": "a check without a state store does not wait for what reads one",
+    "clew.api.remote": "an HTTP client is slow to import, and few commands use a server",
+    "clew.api.run": "what explains, drives and removes runs is loaded by those who ask for it",
+    "clew.api.workspace": "a check does not wait for databases and Spark",
+    "clew.api.workspace_files": "a check does not wait for what runs and samples need",
+    "clew.bus.http": "an HTTP client is slow to import, and most commands send nothing",
+    "clew.bus.openlineage": "the client is slow to import, and few environments need it",
+    "clew.captures.captured_rows": _READING,
+    "clew.cli.commands": "a command loads what it works with when it runs, so that all of them start quickly",
+    "clew.cli.session": "`clew --help` does not wait for the compiler",
+    "clew.explain.tree": _READING,
+    "clew.explain.unread_files": _READING,
+    "clew.server.access.visit": "pages are served before the libraries of Spark are loaded",
+    "clew.server.hosted_worker": "pages are served before the libraries of Spark are loaded",
+    "clew.storage.checked_files": _READING,
+    "clew.store": "the module is imported by those who open a store",
+    "clew.store.database": "the driver of PostgreSQL is loaded by those who have one",
+    "clew.store.looking": "the drivers are loaded by those who have such a store",
+    "clew.trace.trace_database": _READING,
+    "clew.trace.results": _READING,
+    "clew.trace.row_sets": _READING,
+    "clew.trace.json_values": _READING,
+    "clew.tracelink.lineage_answer": "commands that print text need no tables",
+}
+"""Modules, or packages of modules, that import inside functions, and why."""
+
+CALLERS = ("clew.cli", "clew.server")
+BEHIND_THE_DOOR = {"clew.store", "clew.engine", "clew.storage", "clew.bus", "clew.gc", "clew.sample"}
+OPEN_TO_ALL = {"clew.diagnostics"}
+DOOR = {
+    "clew.api.opened_environment": {"Principal"},
+    "clew.api.remote": {"RemoteServer"},
+    "clew.api.workspace": {"open_workspace"},
+    "clew.api.workspace_files": {"capture_wishes", "read_capture_wishes", "write_sample_workspace"},
+    "clew.api.working": {"WorkerListener", "listening", "stop_on_signals", "worker_name"},
+}
+"""What is called to get a workspace, or what a method of it takes. The rest of `clew.api` is reached through these."""
+WORDING = {
+    "clew.captures.report": "statistics of captures as text",
+    "clew.definitions.schemas": "the JSON Schema of files",
+    "clew.events.sentences": "events as sentences",
+    "clew.explain.outline": "explanations as sentences",
+    "clew.explain.views": "explanations as text, HTML and JSON",
+    "clew.lang.conversion": "values as text",
+    "clew.lang.lexer": "the words of an expression, to be coloured",
+    "clew.lang.text_form": "expressions as text",
+    "clew.lang.types": "types of values by their names",
+    "clew.plan.json_form": "plans as JSON",
+    "clew.plan.names": "rows by the names that people give them",
+    "clew.plan.words": "plans as sentences",
+    "clew.trace.results": "values of rows as text and HTML",
+    "clew.trace.json_values": "values of rows as JSON",
+}
+"""Modules below the door whose functions turn values into text or JSON, and read nothing."""
+SERVER_MODULES_BELOW_THE_DOOR = frozenset(
+    {
+        "clew.server.access.doorman",
+        "clew.server.access.visit",
+        "clew.server.api.captures",
+        "clew.server.api.events",
+        "clew.server.api.lineage",
+        "clew.server.api.projects",
+        "clew.server.api.runs",
+        "clew.server.api.trace",
+        "clew.server.hosted_worker",
+        "clew.server.pages.lineage_page",
+        "clew.server.pages.routes.captures",
+        "clew.server.pages.routes.lineage",
+        "clew.server.pages.routes.operations",
+        "clew.server.pages.routes.runs",
+        "clew.server.pages.routes.workspace",
+        "clew.server.pages.rows_page",
+        "clew.server.pages.run_page",
+        "clew.server.pages.timeline",
+        "clew.server.pages.words",
+        "clew.server.serving",
+        "clew.server.site",
+        "clew.server.streams",
+    }
+)
+"""Modules of the server that still reach below the door. None may be added."""
 
 
 def test_every_library_with_a_home_has_a_wall() -> None:
@@ -36,3 +146,60 @@ def test_the_layers_are_exhaustive() -> None:
     assert "exhaustive_ignores" not in layers
     named = {f"clew.{name.strip().strip('()')}" for layer in layers["layers"] for name in layer.split("|")}
     assert named >= PACKAGES
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert import_cycles() == []
+
+
+def test_imports_stand_in_functions_only_where_start_up_time_asks_for_it() -> None:
+    late = {name for name, module in source_modules().items() if imports_in_functions(module)}
+    assert {name for name in late if _reason(name) is None} == set()
+    unused = {listed for listed in LATE_IMPORTS if not any(name == listed or _is_in(name, listed) for name in late)}
+    assert unused == set()
+
+
+def test_commands_call_the_door_and_nothing_below_it() -> None:
+    assert _below_the_door("clew.cli") == {}
+
+
+def test_the_server_calls_the_door_and_nothing_below_it() -> None:
+    found = _below_the_door("clew.server")
+    assert {name: reached for name, reached in found.items() if name not in SERVER_MODULES_BELOW_THE_DOOR} == {}
+    assert set(found) >= SERVER_MODULES_BELOW_THE_DOOR, "take modules off the list once they use the door"
+
+
+def _reason(name: str) -> str | None:
+    return next((reason for listed, reason in LATE_IMPORTS.items() if name == listed or _is_in(name, listed)), None)
+
+
+def _is_in(name: str, package: str) -> bool:
+    """Whether a module is in a package of commands; a package as a whole is listed for these alone."""
+    return package == "clew.cli.commands" and name.startswith(f"{package}.")
+
+
+def _below_the_door(package: str) -> dict[str, list[str]]:
+    """The modules of a package that take more from below the door than they may, and what."""
+    found = dict[str, list[str]]()
+    for name, module in source_modules().items():
+        if module.package == package:
+            called = called_names(module)
+            reached = [each for each in imported_names(module) if not _may_take(module, each, called)]
+            if reached:
+                found[name] = sorted(f"{each.module}.{each.name}" for each in reached)
+    return found
+
+
+def _may_take(module: SourceModule, taken: ImportedName, called: set[str]) -> bool:
+    source = ".".join(taken.module.split(".")[:2])
+    if source in {module.package, "clew", *CALLERS} | OPEN_TO_ALL or taken.name in DOOR.get(taken.module, ()):
+        return True
+    if source in BEHIND_THE_DOOR:
+        return False
+    if f"{taken.module}.{taken.name}" in source_modules():
+        return f"{taken.module}.{taken.name}" in WORDING
+    value = getattr(importlib.import_module(taken.module), taken.name)
+    if inspect.isroutine(value):
+        return value.__module__ in WORDING
+    is_enum = inspect.isclass(value) and issubclass(value, enum.Enum)
+    return is_enum or taken.name.isupper() or taken.called not in called

@@ -14,6 +14,7 @@ from clew.trace.results import Html, html_table
 
 if TYPE_CHECKING:
     from clew.api.capture import Capture
+    from clew.api.cleaning import Removal
     from clew.api.event_pages import EventPage
     from clew.api.questions import AbsentRows, ExplainedValue
     from clew.api.signalling import SignalOutcome
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from clew.events.reducer import Gap
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
-    from clew.gc.run_removal import Removal
     from clew.plan import Plan
     from clew.runs.projector import Projected
     from clew.runs.signals import SignalType
@@ -244,10 +244,10 @@ class Run:
 
         Refused where a dataset has rows of it or captures wait for them, unless `force` is given.
         """
-        from clew.gc.run_removal import remove_run
+        from clew.api.cleaning import remove_one_run
 
         with self._access.opened() as at:
-            return remove_run(at.files, at.environment, at.state, self.id, force=force, reason=reason)
+            return remove_one_run(at, self.id, force=force, reason=reason)
 
     # Its rows
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from clew.api.capture import Capture
+    from clew.api.cleaning import Garbage, RemovalRecord
     from clew.api.datasets import Datasets
     from clew.api.dry_run import DryRun
     from clew.api.fluent import ProjectBuilder
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
     from clew.api.trace_ids import Tracing
     from clew.api.window_expansion import Expanded
     from clew.api.working import Listening, WorkerListener
-    from clew.gc.garbage import Garbage
     from clew.runs.environment import RunEnvironment
     from clew.scenarios.testing import ScenarioTests, TestReport
-    from clew.storage.removals import RemovalRecord
     from clew.tracelink import CollectorCounts, Expansion, Lineage
 
 
@@ -372,21 +371,18 @@ class Workspace:
         programs have sent are kept for `keep_lineage_days`, or as the environment says. With `dry_run` nothing is
         removed.
         """
-        from clew.gc.retention import Retention, usual_retention
-        from clew.gc.run_removal import garbage_collector
+        from clew.api.cleaning import collect_garbage
 
         with self._access.opened() as at:
-            given = Retention(days=keep_days, runs=keep_runs)
-            retention = usual_retention(at.environment.settings.retention) if given.keeps_all else given
-            collector = garbage_collector(at.files, at.environment, at.state, keep_lineage_days)
-            return collector.find(retention) if dry_run else collector.collect(retention)
+            return collect_garbage(
+                at, keep_days=keep_days, keep_runs=keep_runs, keep_lineage_days=keep_lineage_days, dry_run=dry_run
+            )
 
     def removals(self) -> "list[RemovalRecord]":
         """What was removed before, newest first."""
-        from clew.storage.removals import Journal
+        from clew.api.cleaning import past_removals
 
-        environment = self._access.environment
-        return Journal(environment.storage_root).records(environment.name)
+        return past_removals(self._access.environment)
 
     @property
     def tokens(self) -> "Tokens":

@@ -25,7 +25,7 @@ def drive(workspace: Workspace, run: Run, session: Session) -> int:
     """Drive a run to its end and tell about it; the exit code is 0 where it has completed."""
     if not session.wants_json:
         say(headline(run, workspace))
-    done = Drive() if run.view.snapshot.status is RunStatus.COMPLETED else _drive(run, session)
+    done = None if run.view.snapshot.status is RunStatus.COMPLETED else _drive(run, session)
     _take_captures(run, session)
     run = run.refreshed()
     if session.wants_json:
@@ -36,7 +36,7 @@ def drive(workspace: Workspace, run: Run, session: Session) -> int:
             say(line)
     if run.view.snapshot.status is RunStatus.COMPLETED:
         return DONE
-    return INTERRUPTED if done.was_interrupted else FAILED
+    return INTERRUPTED if done is not None and done.was_interrupted else FAILED
 
 
 def _take_captures(run: Run, session: Session) -> None:
