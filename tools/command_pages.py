@@ -7,11 +7,9 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+import click
 
 from clew.cli.main import command_line
-from clew.cli.plain_values import commands_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 
@@ -42,29 +40,28 @@ def main() -> None:
 
 def commands_page() -> str:
     """Every command with its arguments and options."""
-    group = commands_of(command_line())
+    group = command_line()
     parts = [HEADER, "## clew\n", *_parameters(group)]
     for name, command in group.commands.items():
-        assert isinstance(command, TyperCommand)  # noqa: S101 - a command of a Typer app
         parts += _command(name, command)
     return "\n".join(parts)
 
 
-def _command(name: str, command: TyperCommand) -> Iterator[str]:
-    context = typer.Context(command, info_name=f"clew {name}", **command.context_settings)
+def _command(name: str, command: click.Command) -> Iterator[str]:
+    context = click.Context(command, info_name=f"clew {name}", **command.context_settings)
     yield f"## clew {name}\n"
     yield f"```\n{context.get_usage().removeprefix('Usage: ')}\n```\n"
     yield inspect.cleandoc(command.help or "") + "\n"
     yield from _parameters(command)
 
 
-def _parameters(command: TyperCommand) -> Iterator[str]:
-    context = typer.Context(command, **command.context_settings)
+def _parameters(command: click.Command) -> Iterator[str]:
+    context = click.Context(command, **command.context_settings)
     rows = list[str]()
     for parameter in command.get_params(context):
-        if isinstance(parameter, TyperArgument):
+        if isinstance(parameter, click.Argument):
             rows.append(f"| `{parameter.metavar or parameter.name}` | {parameter.help} |")
-        elif isinstance(parameter, TyperOption):
+        elif isinstance(parameter, click.Option):
             value = f" {parameter.metavar}" if parameter.metavar else ""
             names = ", ".join(f"`{name}{value}`" for name in sorted(parameter.opts, key=len, reverse=True))
             rows.append(f"| {names} | {parameter.help} |")

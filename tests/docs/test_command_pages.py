@@ -1,13 +1,13 @@
 """The page of the commands says what the commands themselves say."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from clew.cli.main import command_line
-from clew.cli.plain_values import commands_of
+from clew.cli.main import COMMANDS, command_line
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "commands.md"
@@ -27,17 +27,27 @@ def test_the_page_is_what_the_generator_gives() -> None:
     assert actual == _generator().commands_page(), "docs/reference/commands.md is out of date: make docs"
 
 
-@pytest.mark.parametrize("name", list(commands_of(command_line()).commands))
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_and_option_is_on_the_page(name: str) -> None:
     page = PAGE.read_text(encoding="utf-8")
     section = page.partition(f"\n## clew {name}\n")[2].partition("\n## ")[0]
-    command = commands_of(command_line()).commands[name]
+    command = command_line().commands[name]
     assert section
     for parameter in command.params:
         for option in parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]:
             assert f"`{option}" in section, f"{name} {option}"
 
 
-@pytest.mark.parametrize("name", list(commands_of(command_line()).commands))
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_is_in_the_readme(name: str) -> None:
     assert f"clew {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_usage_lines_have_one_pair_of_brackets_around_what_may_be_left_out() -> None:
+    lines = re.findall(r"^```\n(clew .*)\n```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) == len(COMMANDS)
+    word = r"[A-Za-z_]+(?:\|[a-z]+)*"
+    for line in lines:
+        assert re.fullmatch(rf"clew [a-z]+ \[OPTIONS\](?: (?:{word}|\[{word}\])(?:\.\.\.)?)*", line), line
+    assert "clew test [OPTIONS] [PATH]..." in lines
+    assert "clew capture [OPTIONS] show|view|diff|rm ID..." in lines

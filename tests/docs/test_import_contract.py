@@ -40,7 +40,7 @@ HOMES = {
     "pyspark": {"clew.engine"},
     "sqlalchemy": {"clew.store"},
     "fastapi": {"clew.server"},
-    "typer": {"clew.cli"},
+    "click": {"clew.cli"},
     "yaml": {"clew.definitions"},
 }
 """Where a library may be imported."""

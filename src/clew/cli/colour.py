@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-import typer
+import click
 
 from clew.diagnostics import Diagnostic, render
 
@@ -26,23 +26,23 @@ def error_text(diagnostic: Diagnostic, source_of: Callable[[str], str | None], s
         return text
     headline, *rest = text.split("\n")
     place, error, message = headline.partition(f"error {diagnostic.code}: ")
-    lines = [typer.style(place, bold=True) + typer.style(error, fg="red", bold=True) + message]
+    lines = [click.style(place, bold=True) + click.style(error, fg="red", bold=True) + message]
     if len(rest) == 2:
         excerpt, caret = rest
         gutter, bar, pointer = caret.partition("| ")
         number, _, line = excerpt.partition(" | ")
-        lines.append(typer.style(f"{number} |", fg="bright_black") + f" {line}")
-        lines.append(typer.style(gutter + bar, fg="bright_black") + typer.style(pointer, fg="yellow"))
+        lines.append(click.style(f"{number} |", fg="bright_black") + f" {line}")
+        lines.append(click.style(gutter + bar, fg="bright_black") + click.style(pointer, fg="yellow"))
     else:
-        lines += [typer.style(hint, fg="yellow") for hint in rest]
+        lines += [click.style(hint, fg="yellow") for hint in rest]
     return "\n".join(lines)
 
 
 def good(text: str) -> str:
     """A word that says that all is well."""
-    return typer.style(text, fg="green", bold=True) if has_colours(sys.stdout) else text
+    return click.style(text, fg="green", bold=True) if has_colours(sys.stdout) else text
 
 
 def bad(text: str) -> str:
     """A word that says that something is wrong."""
-    return typer.style(text, fg="red", bold=True) if has_colours(sys.stdout) else text
+    return click.style(text, fg="red", bold=True) if has_colours(sys.stdout) else text

@@ -4,7 +4,7 @@ import sys
 import traceback
 from dataclasses import replace
 
-import typer
+import click
 
 from clew.cli.colour import error_text
 from clew.cli.output import write_json
@@ -51,7 +51,7 @@ def _known(error: Exception) -> ClewError:
     match error:
         case ClewError():
             return error
-        case typer.TyperException():
+        case click.ClickException():
             return UserError(WRONG_USAGE.anywhere(problem=_as_sentence(error.format_message()), hint=_help_for(error)))
         case _:
             return EngineBug(INTERNAL_ERROR.anywhere(problem=f"{type(error).__name__}: {error}".rstrip(": ")))
@@ -67,10 +67,10 @@ def _with_own_help(error: ClewError, session: Session) -> ClewError:
 
 
 def _as_sentence(message: str) -> str:
-    """Typer's message in the style of all others: no capital, no full stop."""
+    """Click's message in the style of all others: no capital, no full stop."""
     return (message[:1].lower() + message[1:]).rstrip(".")
 
 
-def _help_for(error: typer.TyperException) -> str:
+def _help_for(error: click.ClickException) -> str:
     path = getattr(getattr(error, "ctx", None), "command_path", "clew")
     return f"`{path} --help` shows how it is used"

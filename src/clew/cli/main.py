@@ -1,105 +1,109 @@
 """The entry point: finds the command, runs it, and turns whatever comes of it into an exit code."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
 
-import typer
+import click
 
 from clew import __version__
-from clew.cli.commands.capture import capture
-from clew.cli.commands.captures import captures
-from clew.cli.commands.check import check
-from clew.cli.commands.collect import collect
-from clew.cli.commands.datasets import datasets
-from clew.cli.commands.dlq import dlq
-from clew.cli.commands.events import events
-from clew.cli.commands.explain import explain
-from clew.cli.commands.gc import gc
-from clew.cli.commands.init import init
-from clew.cli.commands.lineage import lineage
-from clew.cli.commands.plan import plan
-from clew.cli.commands.projects import activate, deactivate, projects
-from clew.cli.commands.rm import rm
-from clew.cli.commands.run import run_project
-from clew.cli.commands.runs import runs
-from clew.cli.commands.schema import schema
-from clew.cli.commands.serve import serve
-from clew.cli.commands.show import show
-from clew.cli.commands.signal import signal
-from clew.cli.commands.test import run_scenarios
-from clew.cli.commands.token import token
-from clew.cli.commands.trace import trace
-from clew.cli.commands.worker import worker
 from clew.cli.failure import DONE, FAILED, INTERRUPTED, report
+from clew.cli.options import HELP
 from clew.cli.output import abandon, say, tolerate_any_text
-from clew.cli.plain_values import commands_of
 from clew.cli.session import Session
 
-_PLAIN_HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
-
-_COMMANDS: Mapping[str, Callable[..., None]] = {
-    "init": init,
-    "check": check,
-    "plan": plan,
-    "test": run_scenarios,
-    "run": run_project,
-    "runs": runs,
-    "show": show,
-    "events": events,
-    "signal": signal,
-    "rm": rm,
-    "trace": trace,
-    "explain": explain,
-    "lineage": lineage,
-    "captures": captures,
-    "capture": capture,
-    "gc": gc,
-    "projects": projects,
-    "activate": activate,
-    "deactivate": deactivate,
-    "datasets": datasets,
-    "worker": worker,
-    "collect": collect,
-    "serve": serve,
-    "token": token,
-    "dlq": dlq,
-    "schema": schema,
+COMMANDS: Mapping[str, str] = {
+    "init": "init:init",
+    "check": "check:check",
+    "plan": "plan:plan",
+    "test": "test:run_scenarios",
+    "run": "run:run_project",
+    "runs": "runs:runs",
+    "show": "show:show",
+    "events": "events:events",
+    "signal": "signal:signal",
+    "rm": "rm:rm",
+    "trace": "trace:trace",
+    "explain": "explain:explain",
+    "lineage": "lineage:lineage",
+    "captures": "captures:captures",
+    "capture": "capture:capture",
+    "gc": "gc:gc",
+    "projects": "projects:projects",
+    "activate": "projects:activate",
+    "deactivate": "projects:deactivate",
+    "datasets": "datasets:datasets",
+    "worker": "worker:worker",
+    "collect": "collect:collect",
+    "serve": "serve:serve",
+    "token": "token:token",
+    "dlq": "dlq:dlq",
+    "schema": "schema:schema",
 }
-"""In the order in which one meets them."""
+"""Module and name of each command below `clew.cli.commands`, in the order in which one meets them."""
 
 
-def command_line() -> typer.Typer:
+class _Commands(MutableMapping[str, click.Command]):
+    """The commands by name. A module is imported when its command is called, or its help is asked for."""
+
+    def __init__(self) -> None:
+        self._added = dict[str, click.Command]()
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._added:
+            module, _, command = COMMANDS[name].partition(":")
+            found = getattr(import_module(f"clew.cli.commands.{module}"), command)
+            assert isinstance(found, click.Command)  # noqa: S101 - a test loads them all
+            self._added[name] = found
+        return self._added[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._added[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._added[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _CommandLine(click.Group):
+    """All commands, listed in their own order."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
+        """The names as help lists them."""
+        return list(COMMANDS)
+
+
+def command_line() -> click.Group:
     """All commands."""
-    app = typer.Typer(
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_version,
+        help="Print the version and stop.",
+    )
+    return _CommandLine(
         name="clew",
+        commands=_Commands(),
+        params=[version],
         help=(
             "Clew runs data pipelines on Spark and can follow any number in their output back to the rows it came from."
         ),
         epilog="Start with `clew init ledger`, then `cd ledger` and `clew check`.",
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings=_PLAIN_HELP,
+        context_settings=HELP,
     )
-    app.callback()(_before_commands)
-    for name, command in _COMMANDS.items():
-        app.command(name, context_settings=_PLAIN_HELP)(command)
-    return app
 
 
-def _print_version(is_asked: bool) -> None:
+def _print_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
     if is_asked:
         say(f"clew {__version__}")
-        raise typer.Exit
-
-
-def _before_commands(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    """What stands before the command."""
+        context.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -121,12 +125,23 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str], session: Session) -> int:
     try:
-        result = commands_of(command_line()).main(
-            list(arguments) or ["--help"], prog_name="clew", standalone_mode=False, obj=session
-        )
+        return _invoke(list(arguments) or ["--help"], session)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        abandon()
+        return FAILED
     except Exception as error:  # noqa: BLE001 - nothing that goes wrong may reach the user as a traceback
         return report(error, session)
-    code = result if isinstance(result, int) else DONE
-    if code == INTERRUPTED:
-        sys.stderr.write("interrupted\n")
-    return code
+
+
+def _invoke(arguments: list[str], session: Session) -> int:
+    """Run the command. `click.Command.main` would do the same, but exits where a reader goes away."""
+    line = command_line()
+    try:
+        with line.make_context("clew", arguments, obj=session) as context:
+            line.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    return DONE

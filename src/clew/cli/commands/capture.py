@@ -1,11 +1,13 @@
 """`clew capture`."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_file, write_json
+from clew.cli.options import WholeNumber, argument, command, environment_option, option, workspace_option
+from clew.cli.output import say, write_file, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT, WRONG_USAGE
@@ -17,27 +19,25 @@ _ACTIONS = {"show": (1, 1), "view": (1, 1), "diff": (2, 2), "rm": (1, 100)}
 """How many ids each action takes."""
 
 
+@command
+@argument("action", metavar="show|view|diff|rm", help="What to do.")
+@argument("ids", metavar="ID", nargs=-1, required=True, help="Captures, by their whole ids.")
+@option("--key", metavar="COLUMN", multiple=True, help="For diff: a column that tells rows apart. Repeatable.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="At most so many rows.")
+@option("--out", metavar="FILE", type=Path, help="For view: write all rows to a .parquet or .csv file.")
+@option("--html", metavar="FILE", type=Path, help="For show: write a page with plots to a file.")
+@environment_option
+@workspace_option
 def capture(
-    context: typer.Context,
-    action: Annotated[str, typer.Argument(metavar="show|view|diff|rm", help="What to do.", show_default=False)],
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="Captures, by their whole ids.", show_default=False)
-    ],
-    key: Annotated[
-        list[str] | None,
-        typer.Option("--key", metavar="COLUMN", help="For diff: a column that tells rows apart. Repeatable."),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.", min=1)] = 20,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="For view: write all rows to a .parquet or .csv file.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="For show: write a page with plots to a file.")
-    ] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    action: str,
+    ids: tuple[str, ...],
+    key: tuple[str, ...],
+    limit: int,
+    out: Path | None,
+    html: Path | None,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Look at captures, without Spark.
 
@@ -54,12 +54,12 @@ def capture(
             case "view":
                 _view(found[0], out, limit, session)
             case "diff":
-                _diff(found[0], found[1], key or [], limit, session)
+                _diff(found[0], found[1], key, limit, session)
             case _:
                 _remove(found, session)
 
 
-def _check(action: str, ids: list[str]) -> None:
+def _check(action: str, ids: Sequence[str]) -> None:
     if action not in _ACTIONS:
         hint = did_you_mean(action, _ACTIONS) or f"it is one of {', '.join(_ACTIONS)}"
         raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint=hint))
@@ -138,7 +138,7 @@ def _write_rows(capture: "Capture", out: Path) -> int:
     return int(table.num_rows)
 
 
-def _diff(before: "Capture", after: "Capture", key: list[str], limit: int, session: Session) -> None:
+def _diff(before: "Capture", after: "Capture", key: Sequence[str], limit: int, session: Session) -> None:
     from clew.cli.views.captures import diff_page
     from clew.cli.views.page import show
 

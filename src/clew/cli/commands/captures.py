@@ -1,10 +1,12 @@
 """`clew captures`."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import WholeNumber, command, environment_option, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -13,23 +15,21 @@ if TYPE_CHECKING:
     from clew.captures.queue import CaptureStatus
 
 
+@command
+@option("--run", metavar="RUN", help="Those of a run, by its id or the beginning of it.")
+@option("--request-id", metavar="ID", help="Those of a request for a run.")
+@option("--status", metavar="STATUS", help="queued, running, ready, failed, expired or dropped.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=50, help="At most so many.")
+@environment_option
+@workspace_option
 def captures(
-    context: typer.Context,
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Those of a run, by its id or the beginning of it.")
-    ] = None,
-    request_id: Annotated[
-        str | None, typer.Option("--request-id", metavar="ID", help="Those of a request for a run.")
-    ] = None,
-    status: Annotated[
-        str | None,
-        typer.Option("--status", metavar="STATUS", help="queued, running, ready, failed, expired or dropped."),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many.", min=1)] = 50,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    run: str | None,
+    request_id: str | None,
+    status: str | None,
+    limit: int,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """List the rows that runs kept at breakpoints, newest first."""
     from clew.cli.views.captures import capture_table

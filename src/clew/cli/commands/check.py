@@ -2,30 +2,27 @@
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.colour import bad, error_text, good
 from clew.cli.failure import FAILED
 from clew.cli.formatting import counted, enumerated
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import argument, command, environment_option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
     from clew.api.checking import Check
 
 
-def check(
-    context: typer.Context,
-    project: Annotated[
-        str | None, typer.Argument(metavar="PROJECT", help="Only what concerns this project.", show_default=False)
-    ] = None,
-    workspace: WorkspaceOption = None,
-    environment: EnvironmentOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@argument("project", metavar="PROJECT", required=False, help="Only what concerns this project.")
+@workspace_option
+@environment_option
+def check(context: click.Context, project: str | None, workspace: Path | None, environment: str | None) -> None:
     """Compile everything and say all that is wrong.
 
     Reads every file of the workspace, starts no Spark and changes nothing. Where the environment has a state store,
@@ -40,7 +37,7 @@ def check(
     else:
         _print(found, session)
     if not found.is_ok:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print(found: "Check", session: Session) -> None:

@@ -1,11 +1,13 @@
 """`clew collect`."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import WholeNumber, command, environment_option, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
@@ -14,27 +16,32 @@ if TYPE_CHECKING:
 _USUAL = "127.0.0.1:9904"
 
 
+@command
+@option("--bind", metavar="HOST:PORT", default=_USUAL, help="Where to listen; port 0 is any.")
+@option("--allow-remote", is_flag=True, help="Listen where other machines reach it. Senders are not asked.")
+@option(
+    "--batch-ms",
+    metavar="MS",
+    type=WholeNumber(min=10, max=100),
+    default=50,
+    help="What comes within this time is one write.",
+)
+@option(
+    "--stage",
+    metavar="STREAM=STAGE",
+    multiple=True,
+    help="The stage that publishes a stream; else the one with its number. Can be repeated.",
+)
+@environment_option
+@workspace_option
 def collect(
-    context: typer.Context,
-    bind: Annotated[str, typer.Option("--bind", metavar="HOST:PORT", help="Where to listen; port 0 is any.")] = _USUAL,
-    allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Listen where other machines reach it. Senders are not asked.")
-    ] = False,
-    batch_ms: Annotated[
-        int, typer.Option("--batch-ms", metavar="MS", help="What comes within this time is one write.", min=10, max=100)
-    ] = 50,
-    stage: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--stage",
-            metavar="STREAM=STAGE",
-            help="The stage that publishes a stream; else the one with its number. Can be repeated.",
-        ),
-    ] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    bind: str,
+    allow_remote: bool,
+    batch_ms: int,
+    stage: tuple[str, ...],
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Collect frames and links that other programs send.
 
@@ -45,7 +52,7 @@ def collect(
     from clew.api.working import listening, stop_on_signals
 
     session = context.ensure_object(Session)
-    where = listening(bind, allow_remote=allow_remote, batch_ms=batch_ms, stages=stage or [])
+    where = listening(bind, allow_remote=allow_remote, batch_ms=batch_ms, stages=stage)
     with session.open(workspace, environment) as opened, stop_on_signals() as stop:
         counts = opened.collect(where, stop, lambda address: _announce(address, session))
     _print(counts, session)

@@ -1,24 +1,19 @@
 """`clew datasets`."""
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import argument, command, environment_option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 
-def datasets(
-    context: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="One dataset, with its columns and versions.", show_default=False),
-    ] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@argument("name", metavar="NAME", required=False, help="One dataset, with its columns and versions.")
+@environment_option
+@workspace_option
+def datasets(context: click.Context, name: str | None, environment: str | None, workspace: Path | None) -> None:
     """List datasets, declared by files or registered by runs."""
     from clew.cli.views.page import show
     from clew.cli.views.tables import dataset_page, dataset_table

@@ -1,27 +1,25 @@
 """`clew dlq`."""
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
 from clew.cli.formatting import counted
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import WholeNumber, argument, command, environment_option, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 
+@command
+@argument("action", metavar="list|replay", default="list", required=False, help="Show them, or send them again.")
+@option("--sink", metavar="BUS", help="Only those of this event bus.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=50, help="List at most so many.")
+@environment_option
+@workspace_option
 def dlq(
-    context: typer.Context,
-    action: Annotated[
-        str, typer.Argument(metavar="[list|replay]", help="Show them, or send them again.", show_default=False)
-    ] = "list",
-    sink: Annotated[str | None, typer.Option("--sink", metavar="BUS", help="Only those of this event bus.")] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="List at most so many.", min=1)] = 50,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context, action: str, sink: str | None, limit: int, environment: str | None, workspace: Path | None
 ) -> None:
     """Show or replay events that a bus did not take.
 

@@ -1,12 +1,14 @@
 """`clew events`."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.failure import FAILED
-from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import command, environment_option, option, run_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
@@ -14,15 +16,14 @@ if TYPE_CHECKING:
     from clew.events.reducer import Gap
 
 
+@command
+@run_argument
+@option("--follow", is_flag=True, help="Go on until the run has ended.")
+@option("--verify", is_flag=True, help="Check the chain of hashes instead.")
+@environment_option
+@workspace_option
 def events(
-    context: typer.Context,
-    run: RunArgument,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until the run has ended.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Check the chain of hashes instead.")] = False,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context, run: str, follow: bool, verify: bool, environment: str | None, workspace: Path | None
 ) -> None:
     """Show the history of a run, event by event.
 
@@ -32,7 +33,7 @@ def events(
     with session.open(workspace, environment) as opened:
         found = opened.find_run(run)
         if verify:
-            raise typer.Exit(_verify(found, session))
+            raise click.exceptions.Exit(_verify(found, session))
         _list(found, session, follow=follow)
 
 

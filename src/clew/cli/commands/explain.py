@@ -1,22 +1,12 @@
 """`clew explain`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from clew.cli.output import (
-    EnvironmentOption,
-    JsonOption,
-    RunArgument,
-    VerboseOption,
-    WorkspaceOption,
-    say,
-    terminal_width,
-    write,
-    write_file,
-    write_json,
-)
+from clew.cli.options import WholeNumber, argument, command, environment_option, option, run_argument, workspace_option
+from clew.cli.output import say, terminal_width, write, write_file, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -28,35 +18,31 @@ if TYPE_CHECKING:
 _TOP = 5
 
 
+@command
+@run_argument
+@argument("row", metavar="ROW", required=False, help="A row id; left out with --where.")
+@argument("column", metavar="COLUMN", required=False, help="The column whose value is asked about.")
+@option("--at", metavar="SEQ", type=WholeNumber(), help="The value after this step.")
+@option("--where", metavar="EXPR", help="A condition that names one row.")
+@option("--why-not", metavar="EXPR", help="Why these rows are not in an output.")
+@option("--output", metavar="SEQ", type=WholeNumber(), help="The output of --why-not; the last if left out.")
+@option("everything", "--all", is_flag=True, help="Every row behind a summary, not the largest only.")
+@option("--html", metavar="FILE", type=Path, help="Write the answer as a page of its own.")
+@environment_option
+@workspace_option
 def explain(
-    context: typer.Context,
-    run: RunArgument,
-    row: Annotated[
-        str | None, typer.Argument(metavar="[ROW]", help="A row id; left out with --where.", show_default=False)
-    ] = None,
-    column: Annotated[
-        str | None, typer.Argument(metavar="COLUMN", help="The column whose value is asked about.", show_default=False)
-    ] = None,
-    at: Annotated[int | None, typer.Option("--at", metavar="SEQ", help="The value after this step.")] = None,
-    where: Annotated[
-        str | None, typer.Option("--where", metavar="EXPR", help="A condition that names one row.")
-    ] = None,
-    why_not: Annotated[
-        str | None, typer.Option("--why-not", metavar="EXPR", help="Why these rows are not in an output.")
-    ] = None,
-    output: Annotated[
-        int | None, typer.Option("--output", metavar="SEQ", help="The output of --why-not; the last if left out.")
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every row behind a summary, not the largest only.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the answer as a page of its own.")
-    ] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    run: str,
+    row: str | None,
+    column: str | None,
+    at: int | None,
+    where: str | None,
+    why_not: str | None,
+    output: int | None,
+    everything: bool,
+    html: Path | None,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Explain why a value is what it is.
 

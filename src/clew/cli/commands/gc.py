@@ -3,13 +3,15 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.failure import FAILED
 from clew.cli.formatting import counted
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import command, environment_option, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -21,30 +23,30 @@ _MOST_SHOWN = 50
 _RULE = re.compile(r"(?P<number>\d{1,6})(?P<unit>d?)")
 
 
+@command
+@option(
+    "--keep",
+    metavar="RULE",
+    multiple=True,
+    help="Runs to keep: those of the last days (30d), or the newest of each project (20). Can be repeated.",
+)
+@option(
+    "--keep-lineage",
+    metavar="DAYS",
+    help="Keep frames, links and windows that programs have sent in the last days (90d).",
+)
+@option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@option("--history", is_flag=True, help="What was removed before, newest first.")
+@environment_option
+@workspace_option
 def gc(
-    context: typer.Context,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep",
-            metavar="RULE",
-            help="Runs to keep: those of the last days (30d), or the newest of each project (20). Can be repeated.",
-        ),
-    ] = None,
-    keep_lineage: Annotated[
-        str | None,
-        typer.Option(
-            "--keep-lineage",
-            metavar="DAYS",
-            help="Keep frames, links and windows that programs have sent in the last days (90d).",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
-    history: Annotated[bool, typer.Option("--history", help="What was removed before, newest first.")] = False,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    keep: tuple[str, ...],
+    keep_lineage: str | None,
+    dry_run: bool,
+    history: bool,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Remove what nobody needs any more.
 
@@ -55,7 +57,7 @@ def gc(
     shared by all environments of a state store.
     """
     session = context.ensure_object(Session)
-    rules, lineage_days = keep_rules(keep or []), lineage_days_of(keep_lineage)
+    rules, lineage_days = keep_rules(keep), lineage_days_of(keep_lineage)
     with session.open(workspace, environment) as opened:
         if history:
             _tell_history(opened.removals(), session)
@@ -66,7 +68,7 @@ def gc(
     else:
         _tell(garbage, "would be removed" if dry_run else "removed")
     if garbage.problems:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 @dataclass(frozen=True, slots=True)

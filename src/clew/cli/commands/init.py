@@ -2,23 +2,20 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
 
-import typer
+import click
 
 from clew.cli.formatting import counted
-from clew.cli.output import JsonOption, VerboseOption, say, write_json
+from clew.cli.options import argument, command
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 
-def init(
-    context: typer.Context,
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="An empty folder, or one to be made.", show_default=False)
-    ] = Path(),
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@argument(
+    "folder", metavar="DIR", type=Path, default=Path(), required=False, help="An empty folder, or one to be made."
+)
+def init(context: click.Context, folder: Path) -> None:
     """Write a sample workspace, ready to check.
 
     It is the month close of a general ledger: data of three months, two projects and their scenarios.

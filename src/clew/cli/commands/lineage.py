@@ -1,11 +1,13 @@
 """`clew lineage`."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.formatting import counted
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write, write_json
+from clew.cli.options import WholeNumber, argument, command, environment_option, option, workspace_option
+from clew.cli.output import say, write, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -19,29 +21,29 @@ _MOST_TRACES = 10_000
 _ALL_RUNS = "all"
 
 
+@command
+@argument("trace_id", metavar="TRACE_ID", required=False, help="A trace id; left out with --expand.")
+@option("--up", is_flag=True, help="To what the trace came from; so if left out.")
+@option("--down", is_flag=True, help="To what came from it.")
+@option("--depth", metavar="N", type=WholeNumber(min=0), default=100, help="Follow at most so many links.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=_MOST_TRACES, help="Show at most so many traces.")
+@option("--dot", is_flag=True, help="Print the graph for Graphviz.")
+@option("--expand", is_flag=True, help="Write the links that windows in the state store stand for.")
+@option("--run", metavar="RUN", help='With --expand: a run whose windows to work out on Spark, or "all".')
+@environment_option
+@workspace_option
 def lineage(
-    context: typer.Context,
-    trace_id: Annotated[
-        str | None, typer.Argument(metavar="[TRACE_ID]", help="A trace id; left out with --expand.", show_default=False)
-    ] = None,
-    up: Annotated[bool, typer.Option("--up", help="To what the trace came from; so if left out.")] = False,
-    down: Annotated[bool, typer.Option("--down", help="To what came from it.")] = False,
-    depth: Annotated[int, typer.Option("--depth", metavar="N", help="Follow at most so many links.", min=0)] = 100,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="Show at most so many traces.", min=1)
-    ] = _MOST_TRACES,
-    dot: Annotated[bool, typer.Option("--dot", help="Print the graph for Graphviz.")] = False,
-    expand: Annotated[
-        bool, typer.Option("--expand", help="Write the links that windows in the state store stand for.")
-    ] = False,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", metavar="RUN", help='With --expand: a run whose windows to work out on Spark, or "all".'),
-    ] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    trace_id: str | None,
+    up: bool,
+    down: bool,
+    depth: int,
+    limit: int,
+    dot: bool,
+    expand: bool,
+    run: str | None,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Follow a trace id through runs, projects and processes.
 

@@ -1,13 +1,15 @@
 """`clew plan`."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.colour import error_text
 from clew.cli.failure import FAILED
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import command, environment_option, option, project_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
@@ -15,16 +17,13 @@ if TYPE_CHECKING:
     from clew.plan import Plan
 
 
+@command
+@project_argument
+@option("--breakpoints", is_flag=True, help="Only list the breakpoints that a run can capture at.")
+@workspace_option
+@environment_option
 def plan(
-    context: typer.Context,
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")],
-    breakpoints: Annotated[
-        bool, typer.Option("--breakpoints", help="Only list the breakpoints that a run can capture at.")
-    ] = False,
-    workspace: WorkspaceOption = None,
-    environment: EnvironmentOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context, project: str, breakpoints: bool, workspace: Path | None, environment: str | None
 ) -> None:
     """Show what a run of a project would do, step by step.
 
@@ -67,4 +66,4 @@ def _tell(found: "Conflicts", session: Session) -> None:
     for diagnostic in found.diagnostics:
         sys.stderr.write(error_text(diagnostic, session.source_of, sys.stderr) + "\n")
     if found.diagnostics:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)

@@ -1,22 +1,18 @@
 """`clew projects`, `clew activate` and `clew deactivate`."""
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import command, environment_option, project_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
-ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")]
 
-
-def projects(
-    context: typer.Context,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@environment_option
+@workspace_option
+def projects(context: click.Context, environment: str | None, workspace: Path | None) -> None:
     """List projects and which version of each runs.
 
     A project is a draft until it is activated; modified means that its file has changed since.
@@ -35,14 +31,11 @@ def projects(
             say("no projects; projects/*.yaml define them")
 
 
-def activate(
-    context: typer.Context,
-    project: ProjectArgument,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@project_argument
+@environment_option
+@workspace_option
+def activate(context: click.Context, project: str, environment: str | None, workspace: Path | None) -> None:
     """Check a project and freeze it as the version that runs.
 
     Later edits of its file do not run before it is activated again.
@@ -60,14 +53,11 @@ def activate(
             say(f"next: {session.command(f'run {version.project} --period PERIOD')}")
 
 
-def deactivate(
-    context: typer.Context,
-    project: ProjectArgument,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@project_argument
+@environment_option
+@workspace_option
+def deactivate(context: click.Context, project: str, environment: str | None, workspace: Path | None) -> None:
     """Take a project out of use: it does not run any more."""
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:

@@ -1,24 +1,22 @@
 """`clew rm`."""
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import command, environment_option, option, run_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 
+@command
+@run_argument
+@option("--force", is_flag=True, help="Even where a dataset has rows of the run, or captures wait for them.")
+@option("--reason", metavar="TEXT", default="", help="Why, for the record.")
+@environment_option
+@workspace_option
 def rm(
-    context: typer.Context,
-    run: RunArgument,
-    force: Annotated[
-        bool, typer.Option("--force", help="Even where a dataset has rows of the run, or captures wait for them.")
-    ] = False,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")] = "",
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context, run: str, force: bool, reason: str, environment: str | None, workspace: Path | None
 ) -> None:
     """Delete a run that has ended.
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.formatting import counted
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import command, environment_option, option, project_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -21,40 +22,34 @@ if TYPE_CHECKING:
 _HERE = "leave out --server, where the workspace and its data can be reached from here"
 
 
+@command
+@project_argument
+@option("--period", "-p", metavar="PERIOD", required=True, help="A period of the calendars.")
+@environment_option
+@option("--request-id", metavar="ID", help="Names the request: the same one again gives the same run.")
+@option(
+    "--capture",
+    metavar="NAME[=MODE]",
+    multiple=True,
+    help="Keep the rows at a breakpoint: stats, sample_raw, sample_view, full_raw, full_view. Repeatable.",
+)
+@option("--captures", metavar="FILE", type=Path, help="A YAML file that lists captures with all details.")
+@option("--server", metavar="URL", help="Run it on a server of `clew serve`.")
+@option("--token-file", metavar="FILE", type=Path, help="The token for --server; CLEW_TOKEN if left out.")
+@option("--dry-run", is_flag=True, help="Find, read and check all data, and write nothing.")
+@workspace_option
 def run_project(
-    context: typer.Context,
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The id or name of a project.")],
-    period: Annotated[str, typer.Option("--period", "-p", metavar="PERIOD", help="A period of the calendars.")],
-    environment: EnvironmentOption = None,
-    request_id: Annotated[
-        str | None,
-        typer.Option("--request-id", metavar="ID", help="Names the request: the same one again gives the same run."),
-    ] = None,
-    capture: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--capture",
-            metavar="NAME[=MODE]",
-            help="Keep the rows at a breakpoint: stats, sample_raw, sample_view, full_raw, full_view. Repeatable.",
-        ),
-    ] = None,
-    captures: Annotated[
-        Path | None,
-        typer.Option("--captures", metavar="FILE", help="A YAML file that lists captures with all details."),
-    ] = None,
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="URL", help="Run it on a server of `clew serve`.")
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", metavar="FILE", help="The token for --server; CLEW_TOKEN if left out."),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Find, read and check all data, and write nothing.")
-    ] = False,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    project: str,
+    period: str,
+    environment: str | None,
+    request_id: str | None,
+    capture: tuple[str, ...],
+    captures: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    dry_run: bool,
+    workspace: Path | None,
 ) -> None:
     """Run a project for a period, and wait for it.
 
@@ -68,19 +63,19 @@ def run_project(
         if dry_run:
             raise UserError(WRONG_USAGE.anywhere(problem="--dry-run reads data from here, not on a server", hint=_HERE))
         asked = server_of(server, token_file)
-        wishes = _wishes(Path.cwd(), capture or [], captures, session)
-        raise typer.Exit(run_remotely(asked, project, period, request_id, wishes, session))
+        wishes = _wishes(Path.cwd(), list(capture), captures, session)
+        raise click.exceptions.Exit(run_remotely(asked, project, period, request_id, wishes, session))
     if dry_run:
         opened = session.open(workspace, environment)
-        _dry_run(opened, project, period, _wishes(opened.root, capture or [], captures, session), session)
+        _dry_run(opened, project, period, _wishes(opened.root, list(capture), captures, session), session)
         return
 
     from clew.cli.driving import drive
 
     with session.open(workspace, environment) as opened:
-        wishes = _wishes(opened.root, capture or [], captures, session)
+        wishes = _wishes(opened.root, list(capture), captures, session)
         run = _submit(opened, project, period, request_id, wishes, session)
-        raise typer.Exit(drive(opened, run, session))
+        raise click.exceptions.Exit(drive(opened, run, session))
 
 
 def _dry_run(

@@ -1,32 +1,33 @@
 """`clew runs`."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import WholeNumber, command, environment_option, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
     from clew.events.snapshot import RunStatus
 
 
+@command
+@option("--project", metavar="PROJECT", help="Only runs of this project.")
+@option("--period", "-p", metavar="PERIOD", help="Only for this period.")
+@option("--status", metavar="STATUS", help="Only in this state, such as FAILED.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="At most so many.")
+@environment_option
+@workspace_option
 def runs(
-    context: typer.Context,
-    project: Annotated[
-        str | None, typer.Option("--project", metavar="PROJECT", help="Only runs of this project.")
-    ] = None,
-    period: Annotated[
-        str | None, typer.Option("--period", "-p", metavar="PERIOD", help="Only for this period.")
-    ] = None,
-    status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only in this state, such as FAILED.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many.", min=1)] = 20,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    project: str | None,
+    period: str | None,
+    status: str | None,
+    limit: int,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """List runs, the newest first."""
     from clew.cli.views.page import show

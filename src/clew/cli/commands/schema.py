@@ -1,22 +1,15 @@
 """`clew schema`."""
 
-from typing import Annotated
+import click
 
-import typer
-
-from clew.cli.output import JsonOption, VerboseOption, say, write_json
+from clew.cli.options import argument, command
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 
-def schema(
-    context: typer.Context,
-    kind: Annotated[
-        str | None,
-        typer.Argument(metavar="KIND", help="A kind of file; all kinds are listed if left out.", show_default=False),
-    ] = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@argument("kind", metavar="KIND", required=False, help="A kind of file; all kinds are listed if left out.")
+def schema(context: click.Context, kind: str | None) -> None:
     """Print the JSON Schema of a kind of file.
 
     Editors use it to complete keys and to check while you type.

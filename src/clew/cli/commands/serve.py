@@ -1,11 +1,12 @@
 """`clew serve`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import WholeNumber, command, environment_option, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -14,33 +15,27 @@ if TYPE_CHECKING:
     from clew.server.serving import Listener, Started, Told
 
 
+@command
+@option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen; beyond this machine needs tokens.")
+@option("--port", metavar="N", type=WholeNumber(min=0, max=65535), default=8765, help="0 takes any free one.")
+@option("--no-worker", is_flag=True, help="Start no Spark: leave runs to `clew worker`.")
+@option("--url", metavar="URL", help="The address that people use, behind a proxy.")
+@option("--allow-host", metavar="NAME", multiple=True, help="Another name of this server. Can be repeated.")
+@option("--certificate", metavar="FILE", type=Path, help="Serve HTTPS with this certificate.")
+@option("--certificate-key", metavar="FILE", type=Path, help="The key of the certificate.")
+@environment_option
+@workspace_option
 def serve(
-    context: typer.Context,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; beyond this machine needs tokens.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes any free one.", min=0, max=65535)] = 8765,
-    no_worker: Annotated[
-        bool, typer.Option("--no-worker", help="Start no Spark: leave runs to `clew worker`.")
-    ] = False,
-    url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="The address that people use, behind a proxy."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="Another name of this server. Can be repeated."),
-    ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Serve HTTPS with this certificate.")
-    ] = None,
-    certificate_key: Annotated[
-        Path | None, typer.Option("--certificate-key", metavar="FILE", help="The key of the certificate.")
-    ] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    host: str,
+    port: int,
+    no_worker: bool,
+    url: str | None,
+    allow_host: tuple[str, ...],
+    certificate: Path | None,
+    certificate_key: Path | None,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Serve the web pages and the HTTP API, until told to stop.
 

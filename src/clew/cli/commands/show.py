@@ -1,19 +1,19 @@
 """`clew show`."""
 
-import typer
+from pathlib import Path
 
-from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
+import click
+
+from clew.cli.options import command, environment_option, run_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 
-def show(
-    context: typer.Context,
-    run: RunArgument,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@run_argument
+@environment_option
+@workspace_option
+def show(context: click.Context, run: str, environment: str | None, workspace: Path | None) -> None:
     """Show a run: its steps, its outputs, why it failed."""
     from clew.cli.views import page
     from clew.cli.views.run import end_lines, run_page

@@ -1,11 +1,13 @@
 """`clew signal`."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.failure import DONE, FAILED
-from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import argument, command, environment_option, option, run_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
@@ -13,31 +15,25 @@ if TYPE_CHECKING:
     from clew.runs.signals import SignalType
 
 
+@command
+@run_argument
+@argument("name", metavar="SIGNAL", help="PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN or APPROVE.")
+@option("--step", metavar="SEQ", help="The step, for RETRY_STEP and SKIP_STEP; 0 is loading.")
+@option("--reason", metavar="TEXT", help="Why, for the record.")
+@option("--signal-id", metavar="ID", help="Names the signal: sent again, it is the same one.")
+@option("--no-drive", is_flag=True, help="Leave the run to a worker where the signal makes it go on.")
+@environment_option
+@workspace_option
 def signal(
-    context: typer.Context,
-    run: RunArgument,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="SIGNAL",
-            help="PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN or APPROVE.",
-            show_default=False,
-        ),
-    ],
-    step: Annotated[
-        str | None, typer.Option("--step", metavar="SEQ", help="The step, for RETRY_STEP and SKIP_STEP; 0 is loading.")
-    ] = None,
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")] = None,
-    signal_id: Annotated[
-        str | None, typer.Option("--signal-id", metavar="ID", help="Names the signal: sent again, it is the same one.")
-    ] = None,
-    no_drive: Annotated[
-        bool, typer.Option("--no-drive", help="Leave the run to a worker where the signal makes it go on.")
-    ] = False,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    run: str,
+    name: str,
+    step: str | None,
+    reason: str | None,
+    signal_id: str | None,
+    no_drive: bool,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Tell a run to pause, go on, cancel, try again or skip.
 
@@ -54,10 +50,10 @@ def signal(
         if next_run is not None and not no_drive and opened.run_environment.embedded_store is not None:
             from clew.cli.driving import drive
 
-            raise typer.Exit(drive(opened, opened.find_run(next_run), session))
+            raise click.exceptions.Exit(drive(opened, opened.find_run(next_run), session))
         if session.wants_json:
             write_json(outcome.to_json())
-        raise typer.Exit(DONE if outcome.is_accepted else FAILED)
+        raise click.exceptions.Exit(DONE if outcome.is_accepted else FAILED)
 
 
 def _type(name: str) -> "SignalType":

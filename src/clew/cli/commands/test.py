@@ -1,14 +1,15 @@
 """`clew test`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.colour import bad, good
 from clew.cli.failure import FAILED
 from clew.cli.formatting import counted
-from clew.cli.output import JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import argument, command, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
@@ -16,25 +17,17 @@ if TYPE_CHECKING:
     from clew.scenarios.testing import ScenarioTests, TestReport
 
 
-def run_scenarios(
-    context: typer.Context,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Files or folders of scenarios; scenarios/ if left out."),
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML too.")
-    ] = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@argument("paths", metavar="PATH", nargs=-1, type=Path, help="Files or folders of scenarios; scenarios/ if left out.")
+@option("--junit", metavar="FILE", type=Path, help="Write the results as JUnit XML too.")
+@workspace_option
+def run_scenarios(context: click.Context, paths: tuple[Path, ...], junit: Path | None, workspace: Path | None) -> None:
     """Run scenarios: rows in, a project, and what has to come out.
 
     All of them share one Spark session. Nothing they do touches the data or the runs of the workspace.
     """
     session = context.ensure_object(Session)
-    tests = session.open(workspace).scenario_tests([path.absolute() for path in paths or []])
+    tests = session.open(workspace).scenario_tests([path.absolute() for path in paths])
     report = tests.run() if session.wants_json else _run(tests)
     if junit is not None:
         _write_junit(report, junit)
@@ -45,7 +38,7 @@ def run_scenarios(
     else:
         say("no scenarios; scenarios/*.yaml are where they belong")
     if not report.is_ok:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _run(tests: "ScenarioTests") -> "TestReport":

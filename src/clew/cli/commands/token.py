@@ -1,11 +1,13 @@
 """`clew token`."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import WholeNumber, argument, command, environment_option, option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -17,26 +19,23 @@ if TYPE_CHECKING:
 _ACTIONS = ("create", "list", "revoke")
 
 
+@command
+@argument("action", metavar="create|list|revoke", default="list", required=False, help="What to do.")
+@argument("name", metavar="NAME", required=False, help="Whose token to make, or the id to revoke.")
+@option("--role", metavar="ROLE", default="viewer", help="viewer, auditor, operator, engineer or admin.")
+@option("--days", metavar="N", type=WholeNumber(min=1, max=3650), default=90, help="How long it is good for.")
+@option("--tenant", metavar="NAME", help="Whose runs it opens; the environment's if left out.")
+@environment_option
+@workspace_option
 def token(
-    context: typer.Context,
-    action: Annotated[
-        str, typer.Argument(metavar="create|list|revoke", help="What to do.", show_default=False)
-    ] = "list",
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Whose token to make, or the id to revoke.", show_default=False),
-    ] = None,
-    role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="viewer, auditor, operator, engineer or admin.")
-    ] = "viewer",
-    days: Annotated[int, typer.Option("--days", metavar="N", help="How long it is good for.", min=1, max=3650)] = 90,
-    tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="NAME", help="Whose runs it opens; the environment's if left out.")
-    ] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    action: str,
+    name: str | None,
+    role: str,
+    days: int,
+    tenant: str | None,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Make, list and revoke tokens for the server.
 

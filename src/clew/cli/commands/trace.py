@@ -1,12 +1,14 @@
 """`clew trace`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from clew.cli.failure import NOT_FOUND
-from clew.cli.output import EnvironmentOption, JsonOption, RunArgument, VerboseOption, WorkspaceOption, say, write_json
+from clew.cli.options import WholeNumber, argument, command, environment_option, option, run_argument, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
@@ -17,22 +19,27 @@ if TYPE_CHECKING:
     from clew.trace.results import RowHistory
 
 
+@command
+@run_argument
+@argument("row", metavar="ROW", required=False, help="A row id; or use --where or --step.")
+@option("--at", metavar="SEQ", type=WholeNumber(), help="The state after this step.")
+@option("--step", metavar="SEQ", type=WholeNumber(), help="All rows that this step changed.")
+@option("--where", metavar="EXPR", help="Rows by their values, after --at, --step or the last step.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="At most so many rows.")
+@option("--after", metavar="ROW", help="The page behind this row.")
+@environment_option
+@workspace_option
 def trace(
-    context: typer.Context,
-    run: RunArgument,
-    row: Annotated[str | None, typer.Argument(metavar="[ROW]", help="A row id; or use --where or --step.")] = None,
-    at: Annotated[int | None, typer.Option("--at", metavar="SEQ", help="The state after this step.")] = None,
-    step: Annotated[int | None, typer.Option("--step", metavar="SEQ", help="All rows that this step changed.")] = None,
-    where: Annotated[
-        str | None,
-        typer.Option("--where", metavar="EXPR", help="Rows by their values, after --at, --step or the last step."),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.", min=1)] = 20,
-    after: Annotated[str | None, typer.Option("--after", metavar="ROW", help="The page behind this row.")] = None,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
+    context: click.Context,
+    run: str,
+    row: str | None,
+    at: int | None,
+    step: int | None,
+    where: str | None,
+    limit: int,
+    after: str | None,
+    environment: str | None,
+    workspace: Path | None,
 ) -> None:
     """Show what the steps of a run did to its rows.
 
@@ -152,4 +159,4 @@ def _answer_nothing(found: "RowHistory | RowState", session: Session) -> None:
     if not session.wants_json:
         raise UserError(found.diagnostic)
     write_json(found.to_json())
-    raise typer.Exit(NOT_FOUND)
+    raise click.exceptions.Exit(NOT_FOUND)

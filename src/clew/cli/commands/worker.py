@@ -1,18 +1,18 @@
 """`clew worker`."""
 
-import typer
+from pathlib import Path
 
-from clew.cli.output import EnvironmentOption, JsonOption, VerboseOption, WorkspaceOption, say, write_json
+import click
+
+from clew.cli.options import command, environment_option, workspace_option
+from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 
-def worker(
-    context: typer.Context,
-    environment: EnvironmentOption = None,
-    workspace: WorkspaceOption = None,
-    _json: JsonOption = False,
-    _verbose: VerboseOption = False,
-) -> None:
+@command
+@environment_option
+@workspace_option
+def worker(context: click.Context, environment: str | None, workspace: Path | None) -> None:
     """Take runs from the queue and drive them, until told to stop.
 
     Takes over runs whose worker is not heard of any more, does the captures and postlude jobs of runs that have ended,

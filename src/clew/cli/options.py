@@ -1,0 +1,91 @@
+"""How commands are declared: click's decorators with Clew's help layout, and the options that commands share.
+
+A command takes the shared options that make sense for it; `--json` and `--verbose` every one has.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100, "show_default": True}
+"""The settings of every command's context."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class WholeNumber(click.IntRange):
+    """A number without a fraction, within bounds."""
+
+    name = "whole number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number, or a complaint in one sentence."""
+        try:
+            number = int(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        if self.min is not None and number < self.min:
+            self.fail(f"{number} is less than {self.min:g}.", param, ctx)
+        if self.max is not None and number > self.max:
+            self.fail(f"{number} is more than {self.max:g}.", param, ctx)
+        return number
+
+
+class _Argument(click.Argument):
+    """An argument whose metavar is a bare word: brackets and dots follow from its declaration."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """The word as usage lines show it."""
+        word = self.metavar or super().make_metavar(ctx)
+        dots = "" if self.nargs == 1 else "..."
+        return f"{word}{dots}" if self.required else f"[{word}]{dots}"
+
+
+class _Command(click.Command):
+    """A command whose help names its arguments before its options."""
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the arguments with their help."""
+        rows = [
+            (each.metavar or "", f"{each.help or ''}{'  [required]' if each.required else ''}")
+            for each in self.get_params(ctx)
+            if isinstance(each, _Argument)
+        ]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+
+
+def command(function: Callable[..., None]) -> click.Command:
+    """A command: its help is the docstring; the function gets the context and every parameter by name.
+
+    The session reads `--json` and `--verbose` from the arguments. They are declared here so that every command takes
+    them and its help shows them.
+    """
+    made = click.command(cls=_Command, context_settings=HELP)(click.pass_context(function))
+    made.params += [
+        click.Option(["--json"], is_flag=True, expose_value=False, help="Print one JSON document and nothing else."),
+        click.Option(["--verbose"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
+    ]
+    return made
+
+
+def argument(name: str, *, metavar: str, help: str, **settings: Any) -> Callable[[Function], Function]:  # noqa: A002, ANN401 - as click has it
+    """Declare an argument."""
+    return click.argument(name, cls=_Argument, metavar=metavar, help=help, **settings)
+
+
+option = click.option
+
+workspace_option = option(
+    "--workspace",
+    "-w",
+    metavar="DIR",
+    type=Path,
+    help="The workspace; the one around the present folder if left out.",
+)
+environment_option = option("environment", "--env", metavar="NAME", help="The environment; the usual one if left out.")
+run_argument = argument("run", metavar="RUN", help="The id of a run, or the beginning of it.")
+project_argument = argument("project", metavar="PROJECT", help="The id or name of a project.")
