@@ -17,7 +17,7 @@ from time import perf_counter
 
 from benchmarks.figure import Figure
 from benchmarks.server_process import DOCUMENT, PAGE, Server, as_installed, serving
-from benchmarks.server_runs import LONG, begin, finish, finish_long, write_long_project
+from benchmarks.server_runs import LONG, Site, begin, finish, finish_long, open_site, write_long_project
 from benchmarks.trace_data import RUN, Bench, written
 
 from clew.api.run_view import RunReader
@@ -27,7 +27,6 @@ from clew.events.bodies import AlertRaised
 from clew.events.envelope import NewEvent
 from clew.explain.explaining import explain
 from clew.runs.clock import utc_now
-from clew.server.site import Site, open_site
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 REQUESTS = int(os.environ.get("CLEW_BENCH_REQUESTS", "10000"))

@@ -1,22 +1,44 @@
 """Runs that a server shows: one with the trace of a benchmark, one with many steps, one that goes on."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.trace_data import RUN, Bench
 
+from clew.api.state import State, open_state
+from clew.api.workspace_files import WorkspaceFiles
 from clew.events.bodies import EventBody, RunCompleted, RunStarted, StepCompleted, StepStarted
 from clew.events.envelope import NewEvent
 from clew.events.values import ArtifactRef, PlannedStep, PlanRef
 from clew.plan import Plan
 from clew.runs.clock import utc_now
+from clew.runs.environment import RunEnvironment
 from clew.runs.limits import QueuePolicy
 from clew.runs.projector import Projector
 from clew.runs.request import RunRequest
 from clew.runs.submission import RunQueue
-from clew.server.site import Site
 from clew.storage.plans import keep_plan
+
+
+@dataclass(frozen=True)
+class Site:
+    """A workspace with its state store, both open."""
+
+    workspace: WorkspaceFiles
+    environment: RunEnvironment
+    state: State
+
+
+@contextmanager
+def open_site(root: Path) -> Iterator[Site]:
+    """Open the default environment of a workspace."""
+    files = WorkspaceFiles(root)
+    with open_state(files.run_environment) as state:
+        yield Site(files, files.run_environment, state)
+
 
 LONG = "long"
 """The project and the run of many steps."""

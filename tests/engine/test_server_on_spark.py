@@ -5,12 +5,11 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 from pyspark.sql import SparkSession
 
-from clew.api.tokens import create_token
+from clew.api.workspace import open_workspace
 from clew.auth.roles import AccessRole
 from clew.server.application import create_app
-from clew.server.hosted_worker import HostedWorker
+from clew.server.serving import HostedWorker
 from clew.server.settings import ServerSettings
-from clew.server.site import open_site
 from tests.engine.engine_workspaces import make_shop
 
 CONVERT = {
@@ -23,13 +22,11 @@ CONVERT = {
 
 def test_a_run_over_http_is_driven_by_the_worker_of_the_server(spark: SparkSession, tmp_path: Path) -> None:
     shop = make_shop(tmp_path).project("orders-in-cents", CONVERT)
-    with open_site(shop.root) as site:
-        token = create_token(
-            site.state, site.environment, name="Ada", role=AccessRole.ENGINEER, tenant=None, days=1
-        ).text
-        client = TestClient(create_app(site, ServerSettings(event_poll_s=0.05)), base_url="http://127.0.0.1")
+    with open_workspace(shop.root).following_files() as workspace:
+        token = workspace.tokens.create("Ada", role=AccessRole.ENGINEER, days=1).text
+        client = TestClient(create_app(workspace, ServerSettings(event_poll_s=0.05)), base_url="http://127.0.0.1")
         client.headers["Authorization"] = f"Bearer {token}"
-        worker = HostedWorker(site)
+        worker = HostedWorker(workspace)
         worker.start()
         try:
             wish = {"project": "orders-in-cents", "period": "2026-01", "captures": []}

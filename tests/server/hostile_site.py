@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.api.workspace import open_workspace
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.events.snapshot import RunSnapshot
@@ -19,7 +20,6 @@ from clew.plan import Plan
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
 from clew.server.application import create_app
-from clew.server.site import open_site
 from clew.storage.parts import Part, part_to_json
 from clew.storage.plans import kept_plan
 from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
@@ -125,14 +125,14 @@ def hostile_site(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[Serv
     engine = HostileEngine(folder / ".clew" / "storage")
     patch.setattr("clew.api.starting.SparkExecutors", lambda *_arguments: engine)
     patch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
-    with open_site(folder) as site:
-        served = Served(site, create_app(site), "", engine)  # type: ignore[arg-type]
+    with open_workspace(folder).following_files() as workspace:
+        served = Served(workspace, create_app(workspace), "", engine)  # type: ignore[arg-type]
         run_id = served.starter.submit("p", PERIOD).run_id
         served.finish(run_id)
         engine.failing["20"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem=HOSTILE, hint=HOSTILE))
         failed = served.starter.submit("p", PERIOD, HOSTILE).run_id
         served.starter.drive(failed, threading.Event())
-        yield Served(site, served.app, run_id, engine), failed  # type: ignore[arg-type]
+        yield Served(workspace, served.app, run_id, engine), failed  # type: ignore[arg-type]
 
 
 class Inert(HTMLParser):

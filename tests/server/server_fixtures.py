@@ -1,4 +1,4 @@
-"""A site with a run of the sample on it, applications and clients."""
+"""A workspace with a run of the sample in it, applications and clients."""
 
 import shutil
 import threading
@@ -13,15 +13,17 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from clew.api.starting import RunStarter
-from clew.api.tokens import create_token
+from clew.api.state import State
+from clew.api.workspace import Workspace, open_workspace
+from clew.api.workspace_files import WorkspaceFiles
 from clew.auth.roles import AccessRole
 from clew.auth.tokens import mint
 from clew.events.snapshot import RunStatus
 from clew.runs.clock import utc_now
+from clew.runs.environment import RunEnvironment
 from clew.sample import write_sample
 from clew.server.application import create_app
 from clew.server.settings import ServerSettings
-from clew.server.site import Site, open_site
 from tests.server.server_engine import TracingEngine
 from tests.store.store_fixtures import EACH_DATABASE
 
@@ -31,9 +33,9 @@ MONTH = "2026-01"
 
 @dataclass(frozen=True)
 class Served:
-    """An application on a site, with a completed run of the close."""
+    """An application on a workspace, with a completed run of the close."""
 
-    site: Site
+    workspace: Workspace
     app: FastAPI
     run_id: str
     engine: TracingEngine
@@ -46,9 +48,7 @@ class Served:
         return client
 
     def token(self, role: str, tenant: str | None = None) -> str:
-        return create_token(
-            self.site.state, self.site.environment, name=f"the {role}", role=AccessRole(role), tenant=tenant, days=1
-        ).text
+        return self.workspace.tokens.create(f"the {role}", role=AccessRole(role), tenant=tenant, days=1).text
 
     def expired_token(self) -> str:
         minted = mint(
@@ -60,7 +60,7 @@ class Served:
             lifetime=timedelta(seconds=1),
             now=utc_now() - timedelta(hours=1),
         )
-        self.site.state.tokens.add(minted.token)
+        self.state.tokens.add(minted.token)
         return minted.text
 
     def browser(self) -> TestClient:
@@ -71,8 +71,22 @@ class Served:
         return client
 
     @property
+    def state(self) -> State:
+        """The state store behind the door."""
+        with self.workspace._access.opened() as at:
+            return at.state
+
+    @property
+    def environment(self) -> RunEnvironment:
+        return self.workspace.run_environment
+
+    def read_files(self) -> WorkspaceFiles:
+        """Read files that were edited now, and not within a second."""
+        return self.workspace._source.look_now()
+
+    @property
     def starter(self) -> RunStarter:
-        return RunStarter(self.site.workspace, self.site.environment, self.site.state)
+        return RunStarter(self.workspace.files, self.environment, self.state)
 
     def finish(self, run_id: str) -> None:
         """Drive a run to its end."""
@@ -98,12 +112,12 @@ def serving(
     engine = TracingEngine(folder / ".clew" / "storage")
     patch.setattr("clew.api.starting.SparkExecutors", lambda *_arguments: engine)
     patch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
-    with open_site(folder) as site:
-        served = Served(site, create_app(site, settings), run_id or "", engine)
+    with open_workspace(folder).following_files() as workspace:
+        served = Served(workspace, create_app(workspace, settings), run_id or "", engine)
         if run_id is None:
             run = served.starter.submit("gl-close", MONTH)
             served.finish(run.run_id)
-            served = Served(site, served.app, run.run_id, engine)
+            served = Served(workspace, served.app, run.run_id, engine)
         yield served
 
 

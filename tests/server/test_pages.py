@@ -184,11 +184,11 @@ def test_an_explanation_in_a_file_is_the_tree_of_the_page_and_needs_nothing_else
 
 
 def test_changes_between_versions_are_shown(served: Served) -> None:
-    folder = served.site.live.current().root
+    folder = served.workspace.root
     project = folder / "projects" / "gl-close.yaml"
     text = project.read_text(encoding="utf-8")
     project.write_text(text.replace('"5290"', '"5291"'), encoding="utf-8")
-    served.site.live.look_now()
+    served.read_files()
     client = served.client("viewer")
     page = as_page(client, "/projects/gl-close").text
     assert "modified, version 1" in page
@@ -198,7 +198,7 @@ def test_changes_between_versions_are_shown(served: Served) -> None:
     project.write_text(
         text.replace("STARTSWITH(transactions.cost_center", "STARTSWITH(transactions.cost_centre"), encoding="utf-8"
     )
-    served.site.live.look_now()
+    served.read_files()
     assert "does not compile" in as_page(client, "/projects").text
     broken = as_page(client, "/projects/gl-close")
     assert broken.status_code == 200

@@ -13,9 +13,9 @@ _OWN = {"Origin": "http://127.0.0.1:8765", "Accept": "text/html"}
 
 
 def _edit(served: Served, old: str, new: str) -> None:
-    file = served.site.workspace.root / "projects" / "gl-close.yaml"
+    file = served.workspace.root / "projects" / "gl-close.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    served.site.live.look_now()
+    served.read_files()
 
 
 def _form(page: str, name: str) -> dict[str, str]:

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.api.run_view import RunReader
-from clew.api.signalling import send_signal
 from clew.runs.signals import SignalType
-from clew.trace.run_trace import open_trace
 from tests.server.hostile_site import COLUMN, HOSTILE, alive_in, hostile_site
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served
@@ -25,8 +22,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, 
 
 def paths(served: Served, failed: str) -> dict[str, dict[str, str]]:
     run = f"/runs/{served.run_id}"
-    reader = RunReader(served.site.state, served.site.environment)
-    rows = open_trace(reader.view(served.run_id), served.site.environment)
+    rows = served.workspace.find_run(served.run_id).open_trace()
     row = rows.search(None, limit=1).rows[0].row_id
     total = rows.search("total IS NOT NULL", limit=1).rows[0].row_id
     return {
@@ -70,8 +66,7 @@ def test_no_page_runs_what_a_user_wrote(hostile: tuple[Served, str]) -> None:
 
 def test_a_reason_and_a_name_in_the_history_run_nothing(hostile: tuple[Served, str]) -> None:
     served, failed = hostile
-    site = served.site
-    send_signal(site.state, site.environment, failed, SignalType.RETRY_STEP, step="20", reason=HOSTILE)
+    served.workspace.find_run(failed).signal(SignalType.RETRY_STEP, step="20", reason=HOSTILE)
     served.starter.drive(failed, threading.Event())
     page = as_page(served.browser(), f"/runs/{failed}").text
     assert alive_in(page) == []

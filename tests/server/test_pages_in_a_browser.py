@@ -259,7 +259,7 @@ def test_a_page_that_misses_an_event_is_stale_until_it_has_caught_up(
         def hold(route: Route) -> None:
             held.append(route)
 
-        seen = served.site.state.stores.catalog.run(run_id).last_seq
+        seen = served.state.stores.catalog.run(run_id).last_seq
         beyond = (
             f'id: {seen + 2}\nevent: run-event\ndata: {{"run_seq": {seen + 2}, "event_type": "StepCompleted", '
             '"step_id": "10", "event_data": {}, "emitted_at": "2026-01-01T00:00:00Z"}\n\n'

@@ -218,8 +218,8 @@ def test_a_token_is_of_no_use_once_it_is_revoked_or_has_expired(on_each_database
     served = on_each_database
     client = served.client("admin")
     assert client.get("/api/v1/me").status_code == 200
-    [token] = served.site.state.tokens.tokens()
-    served.site.state.tokens.revoke(token.token_id, token.created_at)
+    [token] = served.state.tokens.tokens()
+    served.state.tokens.revoke(token.token_id, token.created_at)
     assert client.get("/api/v1/me").status_code == 401
     late = {"Authorization": f"Bearer {served.expired_token()}"}
     assert served.client().get("/api/v1/me", headers=late).status_code == 401
@@ -242,5 +242,5 @@ def test_a_token_with_a_wrong_secret_opens_nothing(shared: Served) -> None:
 
 def test_nothing_of_a_token_but_its_digest_is_kept(served: Served) -> None:
     secret = served.token("admin").split("_", 2)[2]
-    for file in (served.site.live.root / ".clew").glob("state.db*"):
+    for file in (served.workspace.root / ".clew").glob("state.db*"):
         assert secret.encode() not in file.read_bytes()

@@ -29,7 +29,7 @@ def capture(
     point: str = "gl-close::fx::converted",
 ) -> str:
     """A capture of three rows that is ready; its id."""
-    places, made = Places(served.site.environment), utc_now()
+    places, made = Places(served.environment), utc_now()
     new = NewCapture(
         kind="capture",
         slot=slot,
@@ -63,7 +63,7 @@ def capture(
         created_at=made,
         expires_at=made + timedelta(days=days),
     )
-    return served.site.state.captures.publish(new, manifest).capture_id
+    return served.state.captures.publish(new, manifest).capture_id
 
 
 def _file(folder: Path, amounts: tuple[int, ...]) -> CapturedFile:

@@ -14,7 +14,6 @@ from clew.events.envelope import RawEvent, StoredEvent
 from clew.runs.stores import EventReader
 from clew.server.application import create_app
 from clew.server.settings import ServerSettings
-from clew.server.site import Site
 from tests.server.server_fixtures import Served
 from tests.server.server_processes import listening_in_a_thread
 
@@ -56,10 +55,12 @@ class Holed:
 
 @pytest.fixture
 def holed(served: Served) -> Holed:
-    reader = ReaderWithAHole(served.site.state.stores.reader)
-    stores = replace(served.site.state.stores, reader=reader, snapshots=_NoSnapshots())
-    site = Site(served.site.live, served.site.environment, replace(served.site.state, stores=stores))
-    return Holed(replace(served, site=site, app=create_app(site, QUICK)), reader)
+    keeper = served.workspace._access._keeper
+    assert keeper.kept is not None
+    reader = ReaderWithAHole(served.state.stores.reader)
+    stores = replace(served.state.stores, reader=reader, snapshots=_NoSnapshots())
+    keeper.kept = replace(keeper.kept, state=replace(keeper.kept.state, stores=stores))
+    return Holed(replace(served, app=create_app(served.workspace, QUICK)), reader)
 
 
 class _NoSnapshots:
@@ -198,7 +199,7 @@ def test_listeners_see_a_run_while_it_goes_on(served: Served) -> None:
             assert "end" in [name for name, _, _ in stream]
         for thread in threads:
             thread.join()
-    last = served.site.state.stores.catalog.run(run_id).last_seq
+    last = served.state.stores.catalog.run(run_id).last_seq
     assert [_seqs(told[number]) for number in range(3)] == [list(range(1, last + 1))] * 3
 
 
@@ -219,8 +220,8 @@ def test_a_stream_ends_when_its_token_is_revoked(served: Served) -> None:
     run_id = served.client("operator").post("/api/v1/runs", json=WISH).json()["run_id"]
     with listening_in_a_thread(served, QUICK) as url, _streaming(url, served, run_id) as stream:
         assert next(stream)[0] == "run-event"
-        for token in served.site.state.tokens.tokens():
-            served.site.state.tokens.revoke(token.token_id, token.created_at)
+        for token in served.state.tokens.tokens():
+            served.state.tokens.revoke(token.token_id, token.created_at)
         assert [name for name, _, _ in stream if name == "end"] == []
 
 

@@ -15,15 +15,14 @@ import pytest
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from clew.api.tokens import create_token
+from clew.api.workspace import open_workspace
 from clew.auth.roles import AccessRole
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.server.application import create_app
-from clew.server.hosted_worker import HostedWorker
+from clew.server.serving import HostedWorker
 from clew.server.settings import ServerSettings
-from clew.server.site import open_site
 from tests.server.server_fixtures import Served
 from tests.server.server_processes import listening_in_a_thread, served_by_a_process
 
@@ -58,7 +57,7 @@ def test_with_json_it_prints_one_document_and_nothing_else(ledger: Path) -> None
 _UNTIL_THE_WORKER_STARTS = """
 import signal, sys
 from clew.cli.main import run
-from clew.server.hosted_worker import HostedWorker
+from clew.server.serving import HostedWorker
 
 def started(worker):
     print("loaded:", *sorted(name for name in sys.modules if name in sys.argv))
@@ -84,8 +83,7 @@ def test_a_page_comes_before_the_worker_and_the_libraries_of_spark(ledger: Path,
 
 
 def test_a_stream_does_not_keep_it_from_ending(ledger: Path) -> None:
-    with open_site(ledger) as site:
-        token = create_token(site.state, site.environment, name="t", role=AccessRole.OPERATOR, tenant=None, days=1).text
+    token = open_workspace(ledger).tokens.create("t", role=AccessRole.OPERATOR, days=1).text
     signed = {"Authorization": f"Bearer {token}"}
     wish = {"project": "group-report", "period": "2026-01"}
     with served_by_a_process(ledger) as server, httpx.Client(base_url=server.url, headers=signed, timeout=60) as client:
@@ -137,7 +135,7 @@ def _token_file(served: Served, folder: Path, role: str) -> str:
 def test_a_run_on_a_server_is_followed_from_the_command_line(
     served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    worker = HostedWorker(served.site)
+    worker = HostedWorker(served.workspace)
     worker.start()
     token = _token_file(served, tmp_path, "operator")
     try:
@@ -166,7 +164,7 @@ def test_captures_of_a_file_and_of_words_go_to_the_server_with_the_run(
 ) -> None:
     token, file = _token_file(served, tmp_path, "engineer"), tmp_path / "captures.yaml"
     file.write_text(CAPTURES, encoding="utf-8")
-    worker = HostedWorker(served.site)
+    worker = HostedWorker(served.workspace)
     worker.start()
     try:
         with listening_in_a_thread(served, ServerSettings(event_poll_s=0.02)) as url:
@@ -182,7 +180,7 @@ def test_captures_of_a_file_and_of_words_go_to_the_server_with_the_run(
         worker.stop()
     asked = {each["breakpoint"].rpartition("::")[2]: each["asked_mode"] for each in captures}
     assert asked == {"cleaned": "sample_view", "converted": "stats"}
-    records = served.site.state.captures.of_run(captures[0]["run_id"])
+    records = served.state.captures.of_run(captures[0]["run_id"])
     [request] = [each.request for each in records if each.request and each.request.mode.value == "sample_view"]
     assert request.sample_rows == 5
     assert {column.name: str(column.mask) for column in request.columns if column.mask} == {
@@ -200,7 +198,7 @@ def test_a_run_that_fails_on_a_server_fails_here_too(
     served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served.engine.failing["10"] = UserError(SOURCE_UNAVAILABLE.anywhere(problem="the file is gone"))
-    worker = HostedWorker(served.site)
+    worker = HostedWorker(served.workspace)
     worker.start()
     token = _token_file(served, tmp_path, "operator")
     try:
@@ -260,7 +258,7 @@ def test_an_answer_may_take_longer_than_the_headers_of_a_request(served: Served)
 
 def test_a_client_that_never_finishes_its_body_is_answered_and_cut_off(served: Served) -> None:
     settings = ServerSettings(slowest_body_s=0.3)
-    served = Served(served.site, create_app(served.site, settings), served.run_id, served.engine)
+    served = Served(served.workspace, create_app(served.workspace, settings), served.run_id, served.engine)
     head = (
         "POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Authorization: Bearer {served.token('operator')}\r\nContent-Length: 100\r\n\r\n"

@@ -14,7 +14,7 @@ def test_an_engineer_activates_what_the_file_says_and_takes_it_out_of_use(on_eac
     served = on_each_database
     engineer = served.client("engineer")
     assert _state(served) == ("active", 1)
-    file = served.site.workspace.root / "projects" / "gl-close.yaml"
+    file = served.workspace.root / "projects" / "gl-close.yaml"
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace('"5290"', '"5291"'), encoding="utf-8")
 
@@ -57,7 +57,7 @@ def test_others_may_not_decide_what_runs(shared: Served, role: str, change: str)
 
 
 def test_what_does_not_compile_is_not_activated_and_nothing_is_on_record(served: Served) -> None:
-    file = served.site.workspace.root / "projects" / "gl-close.yaml"
+    file = served.workspace.root / "projects" / "gl-close.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("type: update", "type: updat", 1), encoding="utf-8")
     admin = served.client("admin")
     answer = admin.post("/api/v1/projects/gl-close/activate")

@@ -129,7 +129,7 @@ def test_an_error_inside_says_nothing_about_the_inside(shared: Served, monkeypat
     def broken(*_arguments: object) -> None:
         raise ZeroDivisionError("/secret/path")
 
-    monkeypatch.setattr("clew.server.api.projects.list_projects", broken)
+    monkeypatch.setattr("clew.api.projects.list_projects", broken)
     answer = shared.client("admin").get("/api/v1/projects")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "InternalError")
     assert "secret" not in answer.text

@@ -29,7 +29,7 @@ def test_the_plan_of_a_run_is_put_together_once(served: Served, monkeypatch: pyt
 def test_a_plan_that_is_gone_or_damaged_is_not_covered_up(served: Served) -> None:
     client = served.client("viewer")
     digest = _stored_plan(served)
-    [file] = served.site.environment.storage_root.glob(f"plans/{digest}.json")
+    [file] = served.environment.storage_root.glob(f"plans/{digest}.json")
     text = file.read_text(encoding="utf-8")
     assert client.get(f"/api/v1/runs/{served.run_id}/plan").status_code == 200
     file.write_text("{", encoding="utf-8")
@@ -42,7 +42,7 @@ def test_a_plan_that_is_gone_or_damaged_is_not_covered_up(served: Served) -> Non
 
 def test_many_plans_do_not_pile_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "_MOST_ON_THE_SHELF", 2)
-    root = served.site.environment.storage_root
+    root = served.environment.storage_root
     digest = _stored_plan(served)
     [file] = root.glob(f"plans/{digest}.json")
     shelf = plans.PlanShelf()
@@ -57,12 +57,12 @@ def test_many_plans_do_not_pile_up(served: Served, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_project_is_compiled_once_while_its_files_stand(served: Served) -> None:
-    workspace = served.site.workspace
-    assert workspace.plan("gl-close") is workspace.plan("gl-close")
-    file = workspace.root / "projects" / "gl-close.yaml"
+    files = served.workspace.files
+    assert served.workspace.plan("gl-close") is served.workspace.plan("gl-close") is files.plan("gl-close")
+    file = files.root / "projects" / "gl-close.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace('"5290"', '"5291"'), encoding="utf-8")
-    edited = served.site.live.look_now().plan("gl-close")
-    assert edited.digest != workspace.plan("gl-close").digest
+    edited = served.read_files().plan("gl-close")
+    assert edited.digest != files.plan("gl-close").digest
 
 
 def test_a_value_from_a_file_is_explained_without_a_query(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

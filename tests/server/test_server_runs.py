@@ -188,7 +188,7 @@ def test_the_api_gives_the_documents_of_the_commands(
     parameters: dict[str, str],
 ) -> None:
     names = {"RUN": shared.run_id, "ROW": _first_row(shared)}
-    root = str(shared.site.live.root)
+    root = str(shared.workspace.root)
     command([*(names.get(argument, argument) for argument in arguments), "--json", "--workspace", root])
     printed = json.loads(capsys.readouterr().out)
     for name, value in names.items():
@@ -203,7 +203,7 @@ def test_the_list_of_runs_and_the_history_hold_what_commands_print(
     shared: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def printed(*arguments: str) -> Any:
-        command([*arguments, "--json", "--workspace", str(shared.site.live.root)])
+        command([*arguments, "--json", "--workspace", str(shared.workspace.root)])
         return json.loads(capsys.readouterr().out)
 
     client = shared.client("viewer")
@@ -249,7 +249,7 @@ def test_a_plan_is_found_by_its_digest_and_a_version_by_its_number(shared: Serve
 def test_an_edited_file_shows_without_a_restart(served: Served) -> None:
     client = served.client("viewer")
     assert client.get("/api/v1/projects/gl-close").json()["state"] == "active"
-    file = served.site.live.root / "projects" / "gl-close.yaml"
+    file = served.workspace.root / "projects" / "gl-close.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("Reclassify travel", "Move travel"), encoding="utf-8")
-    served.site.live.look_now()
+    served.read_files()
     assert client.get("/api/v1/projects/gl-close").json()["state"] == "modified"

@@ -95,8 +95,8 @@ def test_a_session_ends_with_its_token(served: Served) -> None:
     client = served.client()
     client.post("/login", data={"token": served.token("admin")})
     assert client.get("/api/v1/me").status_code == 200
-    [token] = served.site.state.tokens.tokens()
-    served.site.state.tokens.revoke(token.token_id, utc_now())
+    [token] = served.state.tokens.tokens()
+    served.state.tokens.revoke(token.token_id, utc_now())
     assert client.get("/api/v1/me").status_code == 401
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clew.api.tokens import create_token
+from clew.api.workspace import open_workspace
 from clew.auth.roles import AccessRole
 from clew.cli.main import run as command
-from clew.server.site import open_site
 from tests.server.server_processes import served_by_a_process
 
 
@@ -44,8 +43,7 @@ def certificate(tmp_path: Path) -> Certificate:
 def test_with_a_certificate_everything_goes_over_tls(
     ledger: Path, certificate: Certificate, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_site(ledger) as site:
-        token = create_token(site.state, site.environment, name="t", role=AccessRole.ADMIN, tenant=None, days=1).text
+    token = open_workspace(ledger).tokens.create("t", role=AccessRole.ADMIN, days=1).text
     monkeypatch.setenv("CLEW_TOKEN", token)
     trusting = ssl.create_default_context(cafile=str(certificate.file))
     with served_by_a_process(ledger, *certificate.options()) as server:

@@ -10,6 +10,7 @@ from clew.api.workspace_files import WorkspaceFiles
 from clew.definitions import Project, Status
 from clew.diagnostics import UserError, raise_if_any
 from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
+from clew.diagnostics.codes.server import PROJECT_CHANGED
 from clew.plan import Plan, plan_from_json, plan_to_json
 from clew.runs.registry import ProjectVersion
 from clew.runs.version_conflicts import Registries, broken_by
@@ -182,10 +183,16 @@ class Projects:
         with self._access.opened() as at:
             return is_modified(at.files, choice)
 
-    def activate(self, name: str) -> ProjectVersion:
-        """Check a project and freeze its file as the version that runs. The same file again is the same version."""
+    def activate(self, name: str, *, digest: str | None = None) -> ProjectVersion:
+        """Check a project and freeze its file as the version that runs. The same file again is the same version.
+
+        With a digest, UserError ProjectChanged where the plan of the file has another one by now.
+        """
         with self._access.opened() as at:
-            return activate(at.files_now, at.state, name, at.principal.name)
+            files = at.files_now
+            if digest is not None and files.plan(files.project(name).id).digest != digest:
+                raise UserError(PROJECT_CHANGED.anywhere(project=files.project(name).id))
+            return activate(files, at.state, name, at.principal.name)
 
     def deactivate(self, name: str) -> ProjectVersion:
         """Make the active version of a project inactive: it does not run any more."""

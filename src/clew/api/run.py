@@ -138,7 +138,10 @@ class Run:
 
         parts, _ = readable_parts(self._access.environment.storage_root, self.view.snapshot)
         read = [part for part in parts if part.kind == "input"]
-        return [RunInput(part.name, sum(file.rows for file in part.files), sources_of(part)) for part in read]
+        return [
+            RunInput(part.name, sum(file.rows for file in part.files), sources_of(part), part.details or {})
+            for part in read
+        ]
 
     def trace_size(self) -> tuple[int, list[Diagnostic]]:
         """How many bytes its trace takes, and what is wrong with those of its files that cannot be read."""

@@ -1,6 +1,7 @@
 """A run with all that is known about it, as commands, pages and Python show it: the one read model for all of them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from clew.api.state import State
 from clew.captures.queue import CaptureRecord
@@ -69,6 +70,8 @@ class RunInput:
     rows: int
     sources: str
     """Where from, in words."""
+    details: Mapping[str, object] = field(default_factory=dict)
+    """The same for programs: its format, its files, or the version of a dataset that runs have published."""
 
 
 class RunReader(RunFactsReader):

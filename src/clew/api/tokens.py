@@ -1,11 +1,12 @@
 """Tokens of an environment, made, listed and revoked; and the browser sessions that people begin with them."""
 
+import secrets
 from datetime import datetime, timedelta
 
 from clew.api.opened_environment import EnvironmentAccess
 from clew.api.state import State
 from clew.auth.roles import AccessRole
-from clew.auth.tokens import ApiToken, BrowserSession, MintedToken, mint, verified
+from clew.auth.tokens import ApiToken, BrowserSession, MintedToken, digest, mint, verified
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_TOKEN
 from clew.runs.clock import utc_now
@@ -64,17 +65,39 @@ class Tokens:
             raise UserError(NO_SUCH_TOKEN.anywhere(token_id=token_id))
         return revoked
 
-    def begin_session(self, session: BrowserSession) -> None:
-        """Keep a session, and forget those that have expired."""
+    def begin_session(
+        self, *, name: str, role: AccessRole, tenant: str, lifetime: timedelta, now: datetime, token: ApiToken | None
+    ) -> str:
+        """Begin a session in a browser, which ends with the token that began it; the secret that identifies it."""
+        secret, expires = secrets.token_urlsafe(32), now + lifetime
         with self._access.opened() as at:
-            at.state.browser_sessions.add(session)
+            at.state.browser_sessions.add(
+                BrowserSession(
+                    session_digest=digest(secret),
+                    name=name,
+                    role=role,
+                    tenant_id=tenant,
+                    environment_id=at.environment.name,
+                    token_id=token.token_id if token else None,
+                    created_at=now,
+                    expires_at=min(expires, token.expires_at) if token else expires,
+                )
+            )
+        return secret
 
-    def session(self, session_digest: str) -> BrowserSession | None:
-        """A session by the digest of its cookie."""
+    def session(self, secret: str, now: datetime) -> BrowserSession | None:
+        """The session of a secret; None where it is over, or the token that began it is not valid any more."""
         with self._access.opened() as at:
-            return at.state.browser_sessions.session(session_digest)
+            session = at.state.browser_sessions.session(digest(secret))
+            if session is None or session.expires_at <= now:
+                return None
+            if session.token_id is not None:
+                token = at.state.tokens.token(session.token_id)
+                if token is None or not token.is_valid(now):
+                    return None
+            return session
 
-    def end_session(self, session_digest: str) -> None:
+    def end_session(self, secret: str) -> None:
         """Forget a session."""
         with self._access.opened() as at:
-            at.state.browser_sessions.end(session_digest)
+            at.state.browser_sessions.end(digest(secret))

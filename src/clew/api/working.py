@@ -5,9 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from clew.api.opened_environment import OpenedEnvironment
-from clew.api.starting import starter_of
 from clew.captures.queue import CaptureRecord
-from clew.captures.worker import after_runs
 from clew.events.envelope import StoredEvent
 from clew.runs.worker import stop_on_signals, worker_name
 from clew.tracelink import Collector, CollectorCounts, CollectorSettings, bind_address, stages_of
@@ -38,6 +36,10 @@ def run_worker(at: OpenedEnvironment, stop: threading.Event, listener: WorkerLis
 
     The present step comes to its end then, and the run is given back.
     """
+    # A server answers its first request before it loads the libraries of Spark.
+    from clew.api.starting import starter_of  # noqa: PLC0415
+    from clew.captures.worker import after_runs  # noqa: PLC0415
+
     starter = starter_of(at)
     starter.prepare()
     with after_runs(at.environment, at.state, starter.session, on_done=listener.capture, stop=stop):

@@ -78,9 +78,12 @@ class Workspace:
         return EnvironmentAccess(self._source)
 
     def following_files(self) -> "Workspace":
-        """The workspace for a process that stays: files that are edited are read again, at most a second later."""
+        """The workspace for a process that stays: files that are edited are read again, at most a second later.
+
+        It stays in its environment, whatever clew.yaml calls the default by then.
+        """
         other = Workspace(self.root)
-        other._source = LiveFiles(self.root, self._source.current().asked_environment)
+        other._source = LiveFiles(self.root, self.environment_name)
         return other
 
     def acting_as(self, principal: "Principal") -> "Workspace":
@@ -137,6 +140,11 @@ class Workspace:
     def run_environment(self) -> "RunEnvironment":
         """The environment as runs take it: paths, addresses, policies."""
         return self._source.current().run_environment
+
+    @property
+    def tenant(self) -> str:
+        """Who the workspace belongs to."""
+        return self._access.environment.settings.tenant
 
     def require_environment(self) -> None:
         """UserError where an environment was asked for that does not exist. The default one is a matter of checking."""
@@ -237,8 +245,11 @@ class Workspace:
 
     def get_run(self, run_id: str) -> "Run":
         """A run by its id, or the beginning of it, with all that is known of it. UserError RunNotFound."""
-        with self:
-            return self.find_run(run_id).refreshed()
+        from clew.api.run import Run
+
+        with self._access.opened() as at:
+            view = at.runs.view(run_id)
+        return Run(view.record, self._access, view)
 
     def find_runs(
         self,

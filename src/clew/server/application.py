@@ -1,10 +1,11 @@
-"""The application: routes, errors and protection put together around a site."""
+"""The application: routes, errors and protection put together around a workspace."""
 
 from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import FastAPI, Request, Response
 
+from clew.api.workspace import Workspace
 from clew.diagnostics import ClewError
 from clew.server.access import signing_in
 from clew.server.access.doorman import Doorman, LoginAttempts
@@ -14,16 +15,15 @@ from clew.server.metrics import CountedRequests, Metrics
 from clew.server.pages.registration import add_pages
 from clew.server.protection.middleware import BoundedRequests, KnownHosts, LastResort, SecurityHeaders
 from clew.server.settings import ServerSettings
-from clew.server.site import Site
 from clew.server.streams import EventStreams
 
 ErrorPage = Callable[[Request, ClewError], Response]
 
 
 def create_app(
-    site: Site, settings: ServerSettings | None = None, *, on_link_used: Callable[[], None] = lambda: None
+    workspace: Workspace, settings: ServerSettings | None = None, *, on_link_used: Callable[[], None] = lambda: None
 ) -> FastAPI:
-    """The application for a site. It opens nothing and starts nothing; whoever opened the site closes it."""
+    """The application for a workspace. It opens nothing and starts nothing; whoever opened the workspace closes it."""
     settings = settings or ServerSettings()
     app = FastAPI(
         title="Clew",
@@ -34,18 +34,16 @@ def create_app(
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    app.state.site = site
+    app.state.workspace = workspace
     app.state.settings = settings
     app.state.doorman = Doorman(
-        site.state,
-        site.environment.name,
-        site.tenant,
+        workspace,
         settings,
         attempts=LoginAttempts(most=settings.most_failed_logins, window_s=settings.login_window_s),
         on_link_used=on_link_used,
     )
-    app.state.streams = EventStreams(site.state, poll_s=settings.event_poll_s, keep_alive_s=settings.keep_alive_s)
-    app.state.metrics = Metrics(site, app.state.streams)
+    app.state.streams = EventStreams(workspace, poll_s=settings.event_poll_s, keep_alive_s=settings.keep_alive_s)
+    app.state.metrics = Metrics(workspace, app.state.streams)
     app.state.error_page = _plain_error
     handle_errors(app)
     routes.include(app)

@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clew.server.site import Site
+from clew.api.workspace import Workspace
 from clew.server.streams import EventStreams
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,7 +21,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 class Metrics:
     """What one application counts."""
 
-    site: Site
+    workspace: Workspace
     streams: EventStreams
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     requests: Counter = field(init=False)
@@ -43,7 +43,7 @@ class Metrics:
         )
         object.__setattr__(self, "requests", requests)
         object.__setattr__(self, "seconds", seconds)
-        self.registry.register(_Gauges(self.site, self.streams))
+        self.registry.register(_Gauges(self.workspace, self.streams))
 
     def text(self) -> bytes:
         """All numbers in the text form of Prometheus."""
@@ -54,7 +54,7 @@ class Metrics:
 class _Gauges(Collector):
     """Numbers that are read when they are asked for."""
 
-    site: Site
+    workspace: Workspace
     streams: EventStreams
 
     def collect(self) -> Iterable[Metric]:
@@ -62,8 +62,7 @@ class _Gauges(Collector):
         return self._families()
 
     def _families(self) -> Iterator[Metric]:
-        environment = self.site.environment.name
-        load = self.site.state.stores.catalog.load(environment)
+        load = self.workspace.operations.load()
         runs = GaugeMetricFamily("clew_runs", "Runs of the environment that have not ended.", labels=["state"])
         runs.add_metric(["running"], load.running)
         runs.add_metric(["queued"], load.queued)

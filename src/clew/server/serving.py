@@ -1,34 +1,36 @@
-"""Starts the server: the site, the application, uvicorn on an address, and the worker beside it.
+"""Starts the server: the workspace, the application, uvicorn on an address, and the worker beside it.
 
 The certificate that the server shows, looked at before anybody is told that it serves.
 """
 
 import asyncio
+import logging
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
+from clew.api.working import WorkerListener, stop_on_signals
+from clew.api.workspace import Workspace, open_workspace
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import ADDRESS_TAKEN, CERTIFICATE_UNUSABLE, TOKENS_NEEDED
-from clew.runs.clock import utc_now
-from clew.runs.worker import stop_on_signals
 from clew.server.access.doorman import Doorman
 from clew.server.access.signing_in import LINK
 from clew.server.application import create_app
-from clew.server.hosted_worker import HostedWorker, Listener
 from clew.server.protection.slow_connections import Punctual
 from clew.server.settings import ServerSettings
-from clew.server.site import Site, open_site
 from clew.server.streams import EventStreams
 
-__all__ = ["Listener", "Started", "Told", "listening", "require_tokens", "serve", "web_server"]
+_log = logging.getLogger(__name__)
+
+__all__ = ["Started", "Told", "listening", "require_tokens", "serve", "web_server"]
 
 
 def require_usable_certificate(settings: ServerSettings) -> None:
@@ -60,7 +62,7 @@ class Told:
     started: Callable[["Started"], None]
     link: Callable[[str], None] = lambda _link: None
     """Another link, since the one before was used."""
-    worker: Callable[[], Listener] = Listener
+    worker: Callable[[], WorkerListener] = WorkerListener
     """Made when the hosted worker starts, which is when somebody has seen a page."""
 
 
@@ -85,17 +87,17 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
     """Serve an environment of a workspace until SIGTERM or Ctrl-C."""
     require_usable_certificate(settings)
     with (
-        _open(root, environment, settings) as site,
+        _open(root, environment, settings) as workspace,
         listening(settings) as listener,
         stop_on_signals() as stop,
-        _worker(site, settings, told) as start_worker,
+        _worker(workspace, settings, told) as start_worker,
     ):
         settings = replace(settings, port=listener.getsockname()[1])
-        app = create_app(site, settings, on_link_used=lambda: told.link(_link(app)))
+        app = create_app(workspace, settings, on_link_used=lambda: told.link(_link(app)))
         told.started(
             Started(
-                workspace=site.workspace.name,
-                environment=site.environment.name,
+                workspace=workspace.name,
+                environment=workspace.environment_name,
                 url=settings.address,
                 link=_link(app) if settings.is_loopback else None,
                 is_readable=not settings.is_loopback and not settings.is_secure,
@@ -104,10 +106,10 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
         web_server(app, settings, stop, beside=start_worker).run(sockets=[listener])
 
 
-def require_tokens(site: Site, settings: ServerSettings) -> None:
+def require_tokens(workspace: Workspace, settings: ServerSettings) -> None:
     """UserError TokensNeeded where others can reach the server and nobody could sign in."""
-    now = utc_now()
-    if not settings.is_loopback and not any(token.is_valid(now) for token in site.state.tokens.tokens()):
+    now = datetime.now(UTC)
+    if not settings.is_loopback and not any(token.is_valid(now) for token in workspace.tokens.all()):
         raise UserError(TOKENS_NEEDED.anywhere(host=settings.host))
 
 
@@ -117,20 +119,49 @@ def _link(app: FastAPI) -> str:
     return f"{doorman.settings.address}{LINK}?key={doorman.links.new_key()}"
 
 
-@contextmanager
-def _open(root: Path, environment: str | None, settings: ServerSettings) -> Iterator[Site]:
-    with open_site(root, environment) as site:
-        require_tokens(site, settings)
-        yield site
+class HostedWorker:
+    """A worker inside the server: it takes runs from the queue in threads of this process, with Spark kept warm.
+
+    Nothing that it needs is loaded before it starts, its listener included.
+    """
+
+    def __init__(self, workspace: Workspace, listener: Callable[[], WorkerListener] = WorkerListener) -> None:
+        self._workspace = workspace
+        self._listener = listener
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hosted worker")
+
+    def start(self) -> None:
+        """Begin to work, beside whatever else the process does."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End cleanly: the present step comes to its end, and the run is given back."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._workspace.work(self._stop, self._listener())
+        except Exception:  # noqa: BLE001 - the server goes on without its worker, and says so
+            _log.exception("the worker of the server has ended; runs wait for another one")
 
 
 @contextmanager
-def _worker(site: Site, settings: ServerSettings, told: Told) -> Iterator[Callable[[], None]]:
+def _open(root: Path, environment: str | None, settings: ServerSettings) -> Iterator[Workspace]:
+    with open_workspace(root, environment).following_files() as workspace:
+        require_tokens(workspace, settings)
+        yield workspace
+
+
+@contextmanager
+def _worker(workspace: Workspace, settings: ServerSettings, told: Told) -> Iterator[Callable[[], None]]:
     """What starts the worker, if there is to be one; it is stopped at the end."""
     if not settings.has_worker:
         yield lambda: None
         return
-    worker = HostedWorker(site, told.worker)
+    worker = HostedWorker(workspace, told.worker)
     try:
         yield worker.start
     finally:

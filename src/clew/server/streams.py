@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from clew.api.event_pages import before_gap, gap_to_json
-from clew.api.state import State
+from clew.api.workspace import Workspace
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.envelope import StoredEvent
 from clew.events.reducer import Gap
@@ -72,8 +72,8 @@ class _Tail:
 class EventStreams:
     """Gives events to listeners. Lives on one event loop."""
 
-    def __init__(self, state: State, *, poll_s: float, keep_alive_s: float) -> None:
-        self._state = state
+    def __init__(self, workspace: Workspace, *, poll_s: float, keep_alive_s: float) -> None:
+        self._workspace = workspace
         self._poll_s = poll_s
         self._keep_alive_s = keep_alive_s
         self._tails: dict[str, _Tail] = {}
@@ -125,7 +125,7 @@ class EventStreams:
         return parts
 
     def _read_back(self, run_id: str, seen: int) -> list[_Sent]:
-        events, _ = before_gap(self._state.stores.reader.events(run_id, after=seen, limit=_BATCH), after=seen)
+        events, _ = before_gap(self._workspace.find_run(run_id).events(seen, _BATCH), after=seen)
         return [_sent(event) for event in events]
 
     async def _changed(self, tail: _Tail, position: Position) -> bool:
@@ -183,8 +183,8 @@ class EventStreams:
 
     def _look(self, run_id: str, high: int) -> tuple[RunStatus, tuple[StoredEvent, ...]]:
         # The status first: events that come in between are then read, and the end is seen next time.
-        status = self._state.stores.catalog.run(run_id).status
-        return status, self._state.stores.reader.events(run_id, after=high, limit=_BATCH)
+        run = self._workspace.find_run(run_id)
+        return run.record.status, run.events(high, _BATCH)
 
 
 def _sent(event: StoredEvent) -> _Sent:

@@ -12,7 +12,8 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.server.serving import Listener, Started, Told
+    from clew.api.working import WorkerListener
+    from clew.server.serving import Started, Told
 
 
 @command
@@ -69,12 +70,12 @@ def _told(session: Session) -> "Told":
     return Told(_say_started, lambda link: say(f"another link: {link}"), _worker_lines)
 
 
-def _worker_lines() -> "Listener":
+def _worker_lines() -> "WorkerListener":
+    from clew.api.working import WorkerListener
     from clew.cli.views.progress import WorkerLines
-    from clew.server.serving import Listener
 
     lines = WorkerLines(say=say)
-    return Listener(lines.take, lines.done)
+    return WorkerListener(lines.take, lines.done)
 
 
 def _say_started(started: "Started") -> None:

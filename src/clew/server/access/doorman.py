@@ -14,13 +14,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from clew.api.state import State
+from clew.api.opened_environment import Principal, local_user
+from clew.api.workspace import Workspace
 from clew.auth.roles import AccessRole, Permission
-from clew.auth.tokens import ApiToken, BrowserSession, digest, verified
+from clew.auth.tokens import ApiToken, BrowserSession
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.server import FORBIDDEN, NOT_SIGNED_IN, TOO_MANY_ATTEMPTS
 from clew.runs.clock import Clock, utc_now
-from clew.runs.signals import Actor, actor_name
 from clew.server.settings import ServerSettings
 
 _MOST_ADDRESSES = 10_000
@@ -79,9 +79,9 @@ class Caller:
     """What forms of this session have to send back; None for tokens, which no browser sends by itself."""
 
     @property
-    def actor(self) -> Actor:
-        """The caller as the sender of signals."""
-        return Actor(self.name, self.role.signal_role, self.tenant_id)
+    def principal(self) -> Principal:
+        """The caller as the workspace knows those who use it."""
+        return Principal(name=self.name, role=self.role, tenant_id=self.tenant_id, token_id=self.token_id)
 
     def may(self, permission: Permission) -> bool:
         """Whether the role allows something."""
@@ -121,14 +121,14 @@ class OneTimeLinks:
         """A key for a link."""
         key = secrets.token_urlsafe(32)
         with self._lock:
-            self._digests.add(digest(key))
+            self._digests.add(_digest(key))
         return key
 
     def use(self, key: str) -> bool:
         """Whether a key was good. From now on it is not."""
         with self._lock:
-            known = digest(key) in self._digests
-            self._digests.discard(digest(key))
+            known = _digest(key) in self._digests
+            self._digests.discard(_digest(key))
         return known
 
 
@@ -136,9 +136,7 @@ class OneTimeLinks:
 class Doorman:
     """Turns what a request carries into a caller."""
 
-    state: State
-    environment_id: str
-    tenant_id: str
+    workspace: Workspace
     settings: ServerSettings
     links: OneTimeLinks = field(default_factory=OneTimeLinks)
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
@@ -147,26 +145,20 @@ class Doorman:
 
     def by_token(self, text: str) -> Caller:
         """The caller that a token names. UserError NotSignedIn where it is of no use."""
-        token = verified(text, self.state.tokens, self.clock())
+        token = self.workspace.tokens.verified(text, self.clock())
         if token is None:
             raise UserError(NOT_SIGNED_IN.anywhere(problem="the token is unknown, expired or revoked"))
         return by_token(token)
 
     def by_cookie(self, cookie: str) -> Caller | None:
         """The caller that a session names; None where it is over, or the token that began it is not valid any more."""
-        session = self.state.browser_sessions.session(digest(cookie))
-        if session is None or session.expires_at <= self.clock():
-            return None
-        if session.token_id is not None:
-            token = self.state.tokens.token(session.token_id)
-            if token is None or not token.is_valid(self.clock()):
-                return None
-        return by_session(session, csrf_of(cookie))
+        session = self.workspace.tokens.session(cookie, self.clock())
+        return by_session(session, csrf_of(cookie)) if session is not None else None
 
     def sign_in(self, text: str, address: str) -> str:
         """A session for the holder of a token; the value of its cookie."""
         self.attempts.require_patience(address)
-        token = verified(text.strip(), self.state.tokens, self.clock())
+        token = self.workspace.tokens.verified(text.strip(), self.clock())
         if token is None:
             self.attempts.failed(address)
             raise UserError(NOT_SIGNED_IN.anywhere(problem="the token is unknown, expired or revoked"))
@@ -181,30 +173,27 @@ class Doorman:
             problem = "this link was used before, or belongs to another start of the server"
             hint = "use the newest link that `clew serve` printed"
             raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint=hint))
-        cookie = self._begin(actor_name(), AccessRole.ADMIN, self.tenant_id, None)
+        cookie = self._begin(local_user().name, AccessRole.ADMIN, self.workspace.tenant, None)
         self.on_link_used()
         return cookie
 
     def sign_out(self, cookie: str) -> None:
         """End a session."""
-        self.state.browser_sessions.end(digest(cookie))
+        self.workspace.tokens.end_session(cookie)
 
     def _begin(self, name: str, role: AccessRole, tenant_id: str, token: ApiToken | None) -> str:
-        cookie, now = secrets.token_urlsafe(32), self.clock()
-        expires = now + self.settings.session_lifetime
-        self.state.browser_sessions.add(
-            BrowserSession(
-                session_digest=digest(cookie),
-                name=name,
-                role=role,
-                tenant_id=tenant_id,
-                environment_id=self.environment_id,
-                token_id=token.token_id if token else None,
-                created_at=now,
-                expires_at=min(expires, token.expires_at) if token else expires,
-            )
+        return self.workspace.tokens.begin_session(
+            name=name,
+            role=role,
+            tenant=tenant_id,
+            lifetime=self.settings.session_lifetime,
+            now=self.clock(),
+            token=token,
         )
-        return cookie
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def csrf_of(cookie: str) -> str:

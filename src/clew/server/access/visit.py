@@ -1,117 +1,54 @@
-"""One request by somebody who may make it: the only way in which routes reach the site."""
+"""One request by an identified caller: the only way in which routes reach the workspace."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from clew.api.opened_environment import OpenedEnvironment, Principal
-from clew.api.questions import AbsentRows, ExplainedValue, absent_rows, explained
-from clew.api.run_view import RunReader
-from clew.api.workspace_files import WorkspaceFiles
-from clew.auth.access_log import AccessRecord, Subject
+from clew.api.workspace import Workspace
+from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
-from clew.runs.clock import utc_now
-from clew.runs.request import RunRecord
 from clew.server.access.doorman import Caller, Doorman
 from clew.server.protection.middleware import require_own_page
 from clew.server.settings import ServerSettings
-from clew.server.site import Site
-from clew.trace.reader import RunTrace
-
-if TYPE_CHECKING:
-    from clew.api.starting import RunStarter
 
 _BEARER = "bearer "
-_LONGEST_DETAIL = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A caller at the site. Runs of other tenants do not exist here; what belongs to the workspace is refused."""
+    """A caller with the workspace as they may use it: runs of other tenants do not exist in it."""
 
     caller: Caller
-    site: Site
+    workspace: Workspace
 
-    @property
-    def runs(self) -> RunReader:
-        """The runs that the caller may see."""
-        site = self.site
-        return RunReader(site.state, site.environment, tenant_id=self.caller.tenant_id, plans=site.plans.plan)
+    def require_own_workspace(self) -> None:
+        """UserError Forbidden where the workspace belongs to another tenant."""
+        self.caller.require_tenant(self.workspace.tenant)
 
-    @property
-    def workspace(self) -> WorkspaceFiles:
-        """The workspace as its files stand. UserError Forbidden where it belongs to another tenant."""
-        self.caller.require_tenant(self.site.tenant)
-        return self.site.workspace
-
-    @property
-    def workspace_now(self) -> WorkspaceFiles:
-        """The workspace as its files stand at this moment, for what freezes them."""
-        self.caller.require_tenant(self.site.tenant)
-        return self.site.live.look_now()
-
-    @property
-    def starter(self) -> "RunStarter":
-        """Asks for runs in the name of the caller."""
-        from clew.api.starting import starter_of  # noqa: PLC0415 - it brings the libraries of Spark
-
-        return starter_of(self.opened)
-
-    @property
-    def opened(self) -> OpenedEnvironment:
-        """The environment in the eyes of the caller."""
-        caller = self.caller
-        principal = Principal(name=caller.name, role=caller.role, tenant_id=caller.tenant_id, token_id=caller.token_id)
-        return self.site.opened(principal)
-
-    def trace(self, run: str) -> RunTrace:
-        """The trace of a run by its id or the beginning of it. UserError RunNotFinished while the run goes on."""
-        return self.trace_of(self.runs.find(run))
-
-    def trace_of(self, run: RunRecord) -> RunTrace:
-        """The trace of a run."""
-        return self.site.traces.of(run, self.runs, self.site.environment)
-
-    def explain(self, run: str, row_id: str, column: str, at: int | None = None, top: int | None = 5) -> ExplainedValue:
-        """Why a value is what it is, through all runs that the caller may see. `top` None gives every parent."""
-        return explained(self.opened, run, row_id, column, step=at, top=top)
-
-    def why_not(self, run: str, where: str, output: int | None = None) -> AbsentRows:
-        """Why rows are not in an output. Other runs count as far as the caller may see them; rules and files are of the
-        workspace, and are told to those whom it belongs to."""
-        return absent_rows(self.opened, self.runs.view(run), where, output)
+    def project_ids(self) -> tuple[str, ...]:
+        """The projects to choose from; none where the workspace belongs to another tenant."""
+        try:
+            return tuple(project.id for project in self.workspace.loaded.workspace.projects)
+        except UserError:
+            return ()
 
     def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:
         """Keep on record that the caller reads values of rows. Belongs before the answer, not behind it."""
-        self._keep(subject, subject_id, detail)
+        self.workspace.operations.record_access(subject, subject_id, detail)
 
     def has_changed(self, subject: Subject, subject_id: str, detail: str) -> None:
         """Keep on record that the caller has changed something. Belongs before the answer, too."""
-        self._keep(subject, subject_id, detail)
-
-    def _keep(self, subject: Subject, subject_id: str, detail: str) -> None:
-        self.site.access_log.add(
-            AccessRecord(
-                tenant_id=self.caller.tenant_id,
-                actor=self.caller.name,
-                role=self.caller.role.value,
-                token_id=self.caller.token_id,
-                subject=subject,
-                subject_id=subject_id,
-                detail=detail[:_LONGEST_DETAIL],
-                read_at=utc_now(),
-            )
-        )
+        self.workspace.operations.record_access(subject, subject_id, detail)
 
 
-def site_of(request: Request) -> Site:
-    """The site of the application."""
-    site: Site = request.app.state.site
-    return site
+def workspace_of(request: Request) -> Workspace:
+    """The workspace of the application, as whoever started the server sees it."""
+    workspace: Workspace = request.app.state.workspace
+    return workspace
 
 
 def settings_of(request: Request) -> ServerSettings:
@@ -155,7 +92,7 @@ class May:
         caller = await run_in_threadpool(caller_of, request)
         await require_own_page(request, caller, settings_of(request))
         caller.require(self.permission)
-        return Visit(caller, site_of(request))
+        return Visit(caller, workspace_of(request).acting_as(caller.principal))
 
 
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends gives
@@ -180,5 +117,5 @@ __all__ = [
     "doorman_of",
     "may",
     "settings_of",
-    "site_of",
+    "workspace_of",
 ]

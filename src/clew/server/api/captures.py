@@ -5,10 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from clew.api.capture import CaptureReader
 from clew.auth.access_log import Subject
 from clew.captures.queue import CaptureStatus
-from clew.server.access.visit import CaptureVisit, Visit
+from clew.server.access.visit import CaptureVisit
 from clew.server.api.documents import (
     CaptureDiffDocument,
     CaptureDocument,
@@ -28,15 +27,15 @@ def list_captures(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> JSONResponse:
     """What each is, without anything of its rows."""
-    run_id = visit.runs.find(run).run_id if run is not None else None
-    found = _reader(visit).listed(run_id=run_id, request_id=request_id, status=status, limit=limit)
-    return JSONResponse({"captures": [capture.to_json() for capture in found[:limit]]})
+    wanted = status.value if status is not None else None
+    found = visit.workspace.captures(run=run, request_id=request_id, status=wanted, limit=limit)
+    return JSONResponse({"captures": [capture.to_json() for capture in found]})
 
 
 @router.get("/captures/{capture}", summary="A capture", responses={200: {"model": CaptureDocument}})
 def show_capture(capture: str, visit: CaptureVisit) -> JSONResponse:
     """By its whole id: its manifest, and its columns in numbers."""
-    found = _reader(visit).find(capture)
+    found = visit.workspace.capture(capture)
     visit.has_read(Subject.CAPTURE, found.id, "statistics")
     return JSONResponse(found.described())
 
@@ -46,7 +45,7 @@ def rows_of_capture(
     capture: str, visit: CaptureVisit, limit: Annotated[int, Query(ge=1, le=10_000)] = 100
 ) -> JSONResponse:
     """The first rows that are not deleted, in the order that they had in the run."""
-    found = _reader(visit).find(capture)
+    found = visit.workspace.capture(capture)
     visit.has_read(Subject.CAPTURE, found.id, f"first {limit} rows")
     return JSONResponse(found.first_rows(limit))
 
@@ -64,8 +63,7 @@ def diff(
     examples: Annotated[int, Query(ge=0, le=1000)] = 10,
 ) -> JSONResponse:
     """Rows added, removed and changed, and columns side by side."""
-    reader = _reader(visit)
-    before, after = reader.find(capture), reader.find(other)
+    before, after = visit.workspace.capture(capture), visit.workspace.capture(other)
     visit.has_read(Subject.CAPTURE, before.id, f"compared with {after.id}")
     visit.has_read(Subject.CAPTURE, after.id, f"compared with {before.id}")
     return JSONResponse(before.diff(after, key=key, examples=examples).to_json())
@@ -79,12 +77,7 @@ def diff(
 )
 def report(capture: str, visit: CaptureVisit) -> Response:
     """One file with plots in it, for downloading."""
-    found = _reader(visit).find(capture)
+    found = visit.workspace.capture(capture)
     visit.has_read(Subject.CAPTURE, found.id, "report")
     named = {"Content-Disposition": f'attachment; filename="{found.id}.html"'}
     return HTMLResponse(found.report(), headers=named)
-
-
-def _reader(visit: Visit) -> CaptureReader:
-    visit.caller.require_tenant(visit.site.tenant)
-    return CaptureReader(visit.site.state, visit.site.environment, visit.caller.role)

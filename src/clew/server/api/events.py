@@ -7,7 +7,6 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from clew.api.event_pages import event_page
 from clew.diagnostics import ClewError
 from clew.server.access.visit import RunVisit, caller_or_none
 from clew.server.api.documents import EventsDocument, VerificationDocument
@@ -26,7 +25,7 @@ def list_events(
     limit: Annotated[int, Query(ge=1, le=5000)] = 1000,
 ) -> JSONResponse:
     """The events behind `after`, in order. Where one is missing the page ends before it and says so."""
-    return JSONResponse(event_page(visit.runs, run, after=after, limit=limit).to_json())
+    return JSONResponse(visit.workspace.find_run(run).event_page(after=after, limit=limit).to_json())
 
 
 @router.get(
@@ -47,7 +46,7 @@ async def stream_events(
     `run-event` for each event, with its run_seq as the id; `stale` where one is missing, `resumed` when it has come;
     `end` when the run has ended.
     """
-    record = await run_in_threadpool(visit.runs.find, run)
+    record = (await run_in_threadpool(visit.workspace.find_run, run)).record
     seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
     if record.status.is_terminal and last_event_id and seen >= record.last_seq:
         return Response(status_code=204)
@@ -73,6 +72,5 @@ async def stream_events(
 )
 def verification(run: str, visit: RunVisit) -> JSONResponse:
     """Checks the chain of hashes, where the environment keeps one."""
-    reader = visit.runs
-    run_id = reader.find(run).run_id
-    return JSONResponse({"run_id": run_id, **reader.verify(run_id).to_json()})
+    found = visit.workspace.find_run(run)
+    return JSONResponse({"run_id": found.id, **found.verify().to_json()})

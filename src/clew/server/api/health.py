@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from clew.server.access.visit import RunVisit, site_of
+from clew.server.access.visit import RunVisit, workspace_of
 from clew.server.api.documents import StatusDocument
 from clew.server.metrics import CONTENT_TYPE, Metrics
 
@@ -19,8 +19,7 @@ def health() -> JSONResponse:
 @router.get("/ready", summary="Whether requests can be served", responses={200: {"model": StatusDocument}})
 def ready(request: Request) -> JSONResponse:
     """Asks the state store; for who sends requests to one of several servers."""
-    site = site_of(request)
-    site.state.stores.catalog.load(site.environment.name)
+    workspace_of(request).operations.load()
     return JSONResponse({"status": "ready"})
 
 
@@ -32,6 +31,6 @@ def ready(request: Request) -> JSONResponse:
 )
 def metrics(request: Request, visit: RunVisit) -> Response:
     """Requests, streams, and how busy the environment is."""
-    visit.caller.require_tenant(visit.site.tenant)
+    visit.require_own_workspace()
     counted: Metrics = request.app.state.metrics
     return Response(counted.text(), headers={"Content-Type": CONTENT_TYPE})

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse
 
-from clew.api.questions import followed_lineage
 from clew.auth.access_log import Subject
 from clew.server.access.visit import RowVisit
 from clew.server.api.documents import LineageDocument
@@ -23,6 +22,6 @@ def lineage(
     limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many traces.")] = 1000,
 ) -> JSONResponse:
     """A graph of traces; each with the rows of runs and the frames of processes that it stands for."""
-    visit.caller.require_tenant(visit.site.tenant)
+    visit.require_own_workspace()
     visit.has_read(Subject.LINEAGE, str(trace_id), direction.value)
-    return JSONResponse(followed_lineage(visit.opened, trace_id, direction, depth=depth, limit=limit).to_json())
+    return JSONResponse(visit.workspace.lineage(trace_id, direction.value, depth=depth, limit=limit).to_json())

@@ -23,7 +23,7 @@ def me(visit: RunVisit) -> JSONResponse:
             "name": caller.name,
             "role": caller.role.value,
             "tenant": caller.tenant_id,
-            "environment": visit.site.environment.name,
+            "environment": visit.workspace.environment_name,
             "permissions": sorted(permission.value for permission in caller.role.permissions),
         }
     )
@@ -41,8 +41,8 @@ def audit(
 ) -> JSONResponse:
     """What was read over HTTP of traces, explanations, lineage and captures, and which projects were activated or
     deactivated, the newest first."""
-    found = visit.site.state.access_log.records(
-        visit.caller.tenant_id, subject_id=subject_id, actor=actor, before=before, limit=limit + 1
+    found = visit.workspace.operations.access_records(
+        subject_id=subject_id, actor=actor, before=before, limit=limit + 1
     )
     return JSONResponse({"records": [record.to_json() for record in found[:limit]], "has_more": len(found) > limit})
 
@@ -54,12 +54,12 @@ def dead_letters(
     visit: RunVisit, sink: BusQuery = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> JSONResponse:
     """They were sent several times, later and later, and then put aside."""
-    letters = visit.site.state.stores.outbox.dead_letters(bus=sink, tenant_id=visit.caller.tenant_id, limit=limit)
+    letters = visit.workspace.operations.dead_letters(bus=sink, limit=limit)
     return JSONResponse({"dead_letters": [letter.to_json() for letter in letters]})
 
 
 @router.post("/dead-letters/replay", summary="Send dead letters again", responses={200: {"model": ReplayedDocument}})
 def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: BusQuery = None) -> JSONResponse:
     """A worker delivers them."""
-    replayed = visit.site.state.stores.outbox.replay(bus=sink, tenant_id=visit.caller.tenant_id)
+    replayed = visit.workspace.operations.replay(bus=sink)
     return JSONResponse({"replayed": replayed})

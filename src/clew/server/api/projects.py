@@ -6,8 +6,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 
-from clew.api.datasets import find_dataset, list_datasets
-from clew.api.projects import activate, deactivate, list_projects, project_version, show_project
 from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
 from clew.diagnostics import UserError
@@ -25,7 +23,6 @@ from clew.server.api.documents import (
     VersionDocument,
 )
 from clew.server.api.etags import unchanging
-from clew.storage.plans import is_kept, kept_plan
 
 router = APIRouter(tags=["workspace"])
 
@@ -35,14 +32,14 @@ ProjectVisit = Annotated[Visit, may(Permission.ACTIVATE_PROJECTS)]
 @router.get("/projects", summary="All projects", responses={200: {"model": ProjectsDocument}})
 def projects(visit: RunVisit) -> JSONResponse:
     """Each with which version of it runs."""
-    return JSONResponse({"projects": [view.to_json() for view in list_projects(visit.workspace, visit.site.state)]})
+    return JSONResponse({"projects": [view.to_json() for view in visit.workspace.projects.all()]})
 
 
 @router.get("/projects/{project}", summary="A project and its versions", responses={200: {"model": ProjectDocument}})
 def project_page(project: str, visit: RunVisit) -> JSONResponse:
     """By id or name."""
-    view = show_project(visit.workspace, visit.site.state, project)
-    versions = visit.site.state.projects.project_versions(view.project)
+    view = visit.workspace.projects.find(project)
+    versions = visit.workspace.projects.versions(view.project)
     return JSONResponse({**view.to_json(), "versions": [version.to_json() for version in versions]})
 
 
@@ -55,8 +52,7 @@ def version_page(
     project: str, version: Annotated[int, Path(ge=1, le=2**31 - 1)], request: Request, visit: RunVisit
 ) -> Response:
     """The file and the plan as they were when the version was activated."""
-    view = show_project(visit.workspace, visit.site.state, project)
-    found = project_version(visit.site.state, view.project, version)
+    found = visit.workspace.projects.version(project, version)
     return unchanging(
         request,
         lambda: {**found.to_json(), "definition": found.definition, "plan": json.loads(found.plan)},
@@ -75,7 +71,7 @@ def activate_project(project: str, visit: ProjectVisit) -> JSONResponse:
 
     Activated again without a change it stays the same version.
     """
-    version = activate(visit.workspace_now, visit.site.state, project, visit.caller.name)
+    version = visit.workspace.projects.activate(project)
     visit.has_changed(Subject.PROJECT, version.project, f"activated version {version.version}")
     return JSONResponse(version.to_json())
 
@@ -87,7 +83,7 @@ def activate_project(project: str, visit: ProjectVisit) -> JSONResponse:
 )
 def deactivate_project(project: str, visit: ProjectVisit) -> JSONResponse:
     """It does not run any more; 409 where it is not active."""
-    version = deactivate(visit.workspace, visit.site.state, project, visit.caller.name)
+    version = visit.workspace.projects.deactivate(project)
     visit.has_changed(Subject.PROJECT, version.project, f"deactivated version {version.version}")
     return JSONResponse(version.to_json())
 
@@ -117,21 +113,19 @@ def plan_by_digest(
     digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")], request: Request, visit: RunVisit
 ) -> Response:
     """A plan that some run has executed."""
-    visit.caller.require_tenant(visit.site.tenant)
-    root = visit.site.environment.storage_root
-    if not is_kept(root, digest):
+    found = visit.workspace.kept_plan(digest)
+    if found is None:
         raise UserError(NO_SUCH_ADDRESS.anywhere(path=request.url.path, hint="no run here has executed this plan"))
-    found = kept_plan(root, digest)
     return unchanging(request, lambda: plan_to_json(found), digest)
 
 
 @router.get("/datasets", summary="All datasets", responses={200: {"model": DatasetsDocument}})
 def datasets(visit: RunVisit) -> JSONResponse:
     """Those that files declare, and those that runs have registered."""
-    return JSONResponse({"datasets": [view.to_json() for view in list_datasets(visit.workspace, visit.site.state)]})
+    return JSONResponse({"datasets": [view.to_json() for view in visit.workspace.datasets.all()]})
 
 
 @router.get("/datasets/{dataset}", summary="A dataset", responses={200: {"model": DatasetDocument}})
 def dataset_page(dataset: str, visit: RunVisit) -> JSONResponse:
     """By id or name, with its columns and versions."""
-    return JSONResponse(find_dataset(visit.workspace, visit.site.state, dataset).to_json())
+    return JSONResponse(visit.workspace.datasets.find(dataset).to_json())

@@ -6,15 +6,12 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from clew.api.event_pages import gap_to_json
-from clew.api.signalling import send_signal
 from clew.auth.roles import Permission
-from clew.definitions import capture_wishes_of_data
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.events.snapshot import RunStatus
 from clew.plan import plan_to_json
-from clew.runs.request import RunFilter
 from clew.runs.signals import SignalType
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.api.cursors import cursor_of, item_of
@@ -44,16 +41,19 @@ def list_runs(
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> JSONResponse:
     """Runs of the caller's tenant, a page at a time."""
-    reader = visit.runs
-    which = RunFilter(environment_id=visit.site.environment.name, project_id=project, period=period, status=status)
-    before = reader.find(item_of(cursor)) if cursor is not None else None
-    found = reader.runs(which, limit + 1, before)
+    found = visit.workspace.find_runs(
+        project=project,
+        period=period,
+        status=status.value if status is not None else None,
+        limit=limit + 1,
+        before=item_of(cursor) if cursor is not None else None,
+    )
     shown, has_more = found[:limit], len(found) > limit
     return JSONResponse(
         {
-            "runs": [run.to_json() for run in shown],
+            "runs": [run.record.to_json() for run in shown],
             "has_more": has_more,
-            "next_cursor": cursor_of(shown[-1].run_id) if has_more else None,
+            "next_cursor": cursor_of(shown[-1].id) if has_more else None,
         }
     )
 
@@ -70,23 +70,20 @@ def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]
     The same request id gives the same run again. An environment that is busy and rejects runs answers 429 and says
     when to come back with the same request.
     """
-    captures = capture_wishes_of_data(wish.captures, "captures")
-    run = visit.starter.submit(wish.project, wish.period, wish.request_id, captures)
-    where = {"Location": f"/api/v1/runs/{run.run_id}"}
-    return JSONResponse(visit.runs.view(run.run_id).to_json(), _ACCEPTED, where)
+    run = visit.workspace.submit(wish.project, wish.period, request_id=wish.request_id, captures=wish.captures)
+    return JSONResponse(run.to_json(), _ACCEPTED, {"Location": f"/api/v1/runs/{run.id}"})
 
 
 @router.get("/runs/{run}", summary="A run with its steps and outputs", responses={200: {"model": RunDocument}})
 def show_run(run: str, visit: RunVisit) -> JSONResponse:
     """A run by its id, or the beginning of it."""
-    return JSONResponse(visit.runs.view(run).to_json())
+    return JSONResponse(visit.workspace.get_run(run).to_json())
 
 
 @router.get("/runs/{run}/snapshot", summary="Where a run stands", responses={200: {"model": SnapshotDocument}})
 def snapshot(run: str, visit: RunVisit) -> JSONResponse:
     """The state that its events so far give. Where one of them is missing it is stale, and says which."""
-    reader = visit.runs
-    projected = reader.projected(reader.find(run).run_id)
+    projected = visit.workspace.find_run(run).projected()
     gap = {"stale": projected.is_stale, "gap": gap_to_json(projected.gap)}
     return JSONResponse({**projected.snapshot.to_json(), **gap})
 
@@ -94,8 +91,7 @@ def snapshot(run: str, visit: RunVisit) -> JSONResponse:
 @router.get("/runs/{run}/plan", summary="The plan that a run executes", responses={200: {"model": ApiDocument}})
 def plan_of_run(run: str, request: Request, visit: RunVisit) -> Response:
     """Frozen when the run was asked for."""
-    view = visit.runs.view(run)
-    plan = view.plan
+    plan = visit.workspace.get_run(run).plan
     if plan is None:
         raise UserError(RUN_NOT_FOUND.anywhere(run_id=run, hint="its plan is not kept any more"))
     return unchanging(request, lambda: plan_to_json(plan), plan.digest)
@@ -108,15 +104,11 @@ def plan_of_run(run: str, request: Request, visit: RunVisit) -> Response:
 )
 def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may(Permission.SEND_SIGNALS)]) -> JSONResponse:
     """The decision, which is recorded with its reason; 409 where the signal is refused."""
-    outcome = send_signal(
-        visit.site.state,
-        visit.site.environment,
-        visit.runs.find(run).run_id,
+    outcome = visit.workspace.find_run(run).signal(
         _signal_type(wish.signal),
         step=str(wish.step) if wish.step is not None else None,
         reason=wish.reason,
         signal_id=wish.signal_id,
-        actor=visit.caller.actor,
     )
     return JSONResponse(outcome.to_json(), 200 if outcome.is_accepted else _REFUSED)
 

@@ -8,8 +8,6 @@ from fastapi.responses import JSONResponse
 from clew.auth.access_log import Subject
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
-from clew.explain.explaining import row_named
-from clew.explain.views import as_json
 from clew.server.access.visit import RowVisit, RunVisit
 from clew.server.api.documents import (
     ExplanationDocument,
@@ -38,13 +36,13 @@ Condition = Annotated[str | None, Query(max_length=10_000, description="A condit
 @router.get("/runs/{run}/trace", summary="What each step did, in numbers", responses={200: {"model": TraceDocument}})
 def counts(run: str, request: Request, visit: RunVisit) -> Response:
     """How many rows each step created, changed and deleted, and in which columns."""
-    record = visit.runs.find(run)
-    traced = visit.trace_of(record)
+    found = visit.workspace.find_run(run)
+    traced = found.open_trace()
     return unchanging(
         request,
         lambda: {"run_id": traced.run_id, "steps": [each.to_json() for each in traced.counts()]},
-        record.run_id,
-        record.last_seq,
+        found.id,
+        found.record.last_seq,
     )
 
 
@@ -66,34 +64,36 @@ def rows(
         raise UserError(INVALID_REQUEST.anywhere(problem="`after` is for rows in their own order; use `offset`"))
     if sort is None and offset:
         raise UserError(INVALID_REQUEST.anywhere(problem="`offset` is for sorted rows; use `after`"))
-    record = visit.runs.find(run)
-    traced = visit.trace_of(record)
-    visit.has_read(Subject.TRACE, record.run_id, _detail(where=where, at=at, after=after, sort=sort))
+    found = visit.workspace.find_run(run)
+    traced = found.open_trace()
+    visit.has_read(Subject.TRACE, found.id, _detail(where=where, at=at, after=after, sort=sort))
     if sort is not None:
         order = Order(sort, descending)
         return unchanging(
             request,
             lambda: traced.ordered(where, order, at, limit=limit, offset=offset).to_json(),
-            record.run_id,
-            record.last_seq,
+            found.id,
+            found.record.last_seq,
         )
-    return unchanging(request, lambda: traced.search(where, at, limit, after).to_json(), record.run_id, record.last_seq)
+    return unchanging(
+        request, lambda: traced.search(where, at, limit, after).to_json(), found.id, found.record.last_seq
+    )
 
 
 @router.get("/runs/{run}/trace/rows/{row}", summary="The history of a row", responses={200: {"model": HistoryDocument}})
 def history(run: str, row: str, request: Request, visit: RowVisit) -> Response:
     """What happened to a row, from loading or its creation to the last step that changed it."""
-    record = visit.runs.find(run)
-    traced = visit.trace_of(record)
-    visit.has_read(Subject.TRACE, record.run_id, _detail(row=row))
+    found = visit.workspace.find_run(run)
+    traced = found.open_trace()
+    visit.has_read(Subject.TRACE, found.id, _detail(row=row))
 
     def build() -> dict[str, object]:
-        found = traced.history(row)
-        if found.diagnostic is not None:
-            raise UserError(found.diagnostic)
-        return found.to_json()
+        told = traced.history(row)
+        if told.diagnostic is not None:
+            raise UserError(told.diagnostic)
+        return told.to_json()
 
-    return unchanging(request, build, record.run_id, record.last_seq)
+    return unchanging(request, build, found.id, found.record.last_seq)
 
 
 @router.get(
@@ -101,17 +101,17 @@ def history(run: str, row: str, request: Request, visit: RowVisit) -> Response:
 )
 def state(run: str, row: str, seq: Seq, request: Request, visit: RowVisit) -> Response:
     """A row as it was; 0 is loading."""
-    record = visit.runs.find(run)
-    traced = visit.trace_of(record)
-    visit.has_read(Subject.TRACE, record.run_id, _detail(row=row, at=seq))
+    found = visit.workspace.find_run(run)
+    traced = found.open_trace()
+    visit.has_read(Subject.TRACE, found.id, _detail(row=row, at=seq))
 
     def build() -> dict[str, object]:
-        found = traced.state(row, seq)
-        if found.diagnostic is not None:
-            raise UserError(found.diagnostic)
-        return found.to_json()
+        told = traced.state(row, seq)
+        if told.diagnostic is not None:
+            raise UserError(told.diagnostic)
+        return told.to_json()
 
-    return unchanging(request, build, record.run_id, record.last_seq)
+    return unchanging(request, build, found.id, found.record.last_seq)
 
 
 @router.get(
@@ -128,10 +128,10 @@ def step(
     after: Annotated[str | None, Query(max_length=100, description="The last row id of the page before.")] = None,
 ) -> Response:
     """Every row that a step created, changed or deleted, a page at a time."""
-    record = visit.runs.find(run)
-    traced = visit.trace_of(record)
-    visit.has_read(Subject.TRACE, record.run_id, _detail(step=seq, after=after))
-    return unchanging(request, lambda: traced.step_rows(seq, limit, after).to_json(), record.run_id, record.last_seq)
+    found = visit.workspace.find_run(run)
+    traced = found.open_trace()
+    visit.has_read(Subject.TRACE, found.id, _detail(step=seq, after=after))
+    return unchanging(request, lambda: traced.step_rows(seq, limit, after).to_json(), found.id, found.record.last_seq)
 
 
 @router.get("/runs/{run}/explain", summary="Why a value is what it is", responses={200: {"model": ExplanationDocument}})
@@ -148,15 +148,15 @@ def explanation(
     """A tree: the step that last set the value, its expression with the values that went in, down to the sources."""
     if (row is None) == (where is None):
         raise UserError(INVALID_REQUEST.anywhere(problem="give either `row` or `where`"))
-    record = visit.runs.find(run)
-    traced = visit.trace_of(record)
-    visit.has_read(Subject.EXPLANATION, record.run_id, _detail(row=row, where=where, column=column, at=at))
+    found = visit.workspace.find_run(run)
+    found.open_trace()  # While the run goes on there is nothing to read, so there is no reading to record either.
+    visit.has_read(Subject.EXPLANATION, found.id, _detail(row=row, where=where, column=column, at=at))
 
     def build() -> dict[str, object]:
-        row_id = row if row is not None else row_named(traced, where or "", at)
-        return as_json(visit.explain(record.run_id, row_id, column, at, top=None if everything else _TOP))
+        row_id = row if row is not None else found.row_where(where or "", at=at)
+        return found.explain(row_id, column, at=at, top=None if everything else _TOP).to_json()
 
-    return unchanging(request, build, record.run_id, record.last_seq)
+    return unchanging(request, build, found.id, found.record.last_seq)
 
 
 @router.get("/runs/{run}/why-not", summary="Why rows are not in an output", responses={200: {"model": WhyNotDocument}})
@@ -171,9 +171,9 @@ def why_rows_are_not(
     Where no row matches: the rules that said what was read, and where such a row is. That changes with other runs and
     with files, so the answer is not kept.
     """
-    record = visit.runs.find(run)
-    visit.has_read(Subject.EXPLANATION, record.run_id, _detail(why_not=where, output=output))
-    return JSONResponse(as_json(visit.why_not(record.run_id, where, output)), headers={"Cache-Control": "no-store"})
+    found = visit.workspace.find_run(run)
+    visit.has_read(Subject.EXPLANATION, found.id, _detail(why_not=where, output=output))
+    return JSONResponse(found.why_not(where, output=output).to_json(), headers={"Cache-Control": "no-store"})
 
 
 def _detail(**asked: object) -> str:

@@ -3,15 +3,14 @@
 The lineage of one trace id as a graph: rows of runs and frames of processes, from what to what.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clew.api.run_view import RunView
+from clew.api.run import Run
+from clew.api.run_view import RunInput, RunView
 from clew.server.pages import addresses, words
 from clew.server.pages.drawing.graph import Graph, GraphNode, Picture, drawn
 from clew.server.pages.explain_nodes import TreeNode
-from clew.storage.committed import sources_of
-from clew.storage.parts import Part
 from clew.tracelink import Lineage, TracePlace
 
 
@@ -35,7 +34,7 @@ class LineagePage:
     has_filter: bool
 
 
-def run_graph(found: Iterable[tuple[RunView, Sequence[Part]]]) -> Graph:
+def run_graph(found: Iterable[Run]) -> Graph:
     """Runs, what they have read and what they have published."""
     nodes, edges = dict[str, GraphNode](), list[tuple[str, str]]()
 
@@ -43,11 +42,10 @@ def run_graph(found: Iterable[tuple[RunView, Sequence[Part]]]) -> Graph:
         nodes.setdefault(node.key, node)
         return node.key
 
-    for view, parts in found:
-        run = add(_run_node(view))
-        edges += [(add(_input_node(part)), run) for part in parts if part.kind == "input"]
-        for output in view.outputs():
-            edges.append((run, add(_output_node(output))))
+    for run in found:
+        key = add(_run_node(run.view))
+        edges += [(add(_input_node(each)), key) for each in run.inputs()]
+        edges += [(key, add(_output_node(output))) for output in run.outputs]
     return Graph(tuple(nodes.values()), tuple(dict.fromkeys(edges)))
 
 
@@ -128,20 +126,17 @@ def _run_node(view: RunView) -> GraphNode:
     )
 
 
-def _input_node(part: Part) -> GraphNode:
-    details = part.details or {}
-    rows = words.counted(sum(file.rows for file in part.files), "row")
-    name = part.name.partition("@")[0]
+def _input_node(found: RunInput) -> GraphNode:
+    details = found.details
     if details.get("format") == "managed":
         dataset, version = str(details.get("dataset")), details.get("version")
-        return _version_node(dataset, version, rows)
-    origin = sources_of(part)
+        return _version_node(dataset, version, words.counted(found.rows, "row"))
     return GraphNode(
-        key=f"input {part.name} {details.get('sources')}",
+        key=f"input {found.name} {details.get('sources')}",
         kind="source",
-        title=part.name,
-        subtitle=origin,
-        address=addresses.dataset(name),
+        title=found.name,
+        subtitle=found.sources,
+        address=addresses.dataset(found.name.partition("@")[0]),
     )
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clew.api.projects import ProjectView
-from clew.api.workspace_files import WorkspaceFiles
 from clew.definitions import Status
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import PROJECT_CHANGED
@@ -59,12 +58,6 @@ def can_run(view: ProjectView, file_status: Status) -> bool:
     if view.digest is None:
         return False
     return file_status is Status.DRAFT or (view.state == "draft" and file_status is Status.ACTIVE)
-
-
-def require_same_file(workspace: WorkspaceFiles, project: str, digest: str) -> None:
-    """UserError ProjectChanged where the file says something else than the page that the decision was taken on."""
-    if workspace.plan(project).digest != digest:
-        raise UserError(PROJECT_CHANGED.anywhere(project=project))
 
 
 def require_same_version(view: ProjectView, version: str) -> None:

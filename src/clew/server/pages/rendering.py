@@ -119,12 +119,12 @@ _SECTIONS = (
 
 def shell(visit: Visit, section: str, *, scripts: tuple[str, ...] = (), json_address: str | None = None) -> Shell:
     """The frame of a page for somebody. What they may not see is not offered."""
-    caller, site = visit.caller, visit.site
+    caller, workspace = visit.caller, visit.workspace
     return Shell(
         sections=tuple(each for each, permission in _SECTIONS if caller.may(permission)),
         section=section,
-        workspace=site.live.current().name,
-        environment=site.environment.name,
+        workspace=workspace.name,
+        environment=workspace.environment_name,
         user=caller.name,
         role=caller.role.value,
         csrf=caller.csrf,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clew.api.run_view import RunView
+from clew.api.run_view import RunInput, RunView
 from clew.captures.queue import CaptureRecord
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.diagnostic import LINE_BREAK
@@ -21,8 +21,6 @@ from clew.runs.signals import Signal, SignalType, rule_refusal
 from clew.server.pages import addresses, words
 from clew.server.pages.runs_page import rows_changed, version_text
 from clew.server.pages.timeline import Timeline, timeline
-from clew.storage.committed import sources_of
-from clew.storage.parts import Part
 
 _MOST_LINES = 40
 
@@ -227,12 +225,12 @@ class Around:
     """The text of a file, as it was when the run's version was made where that is known."""
 
 
-def run_page(view: RunView, parts: Sequence[Part], events: Sequence[StoredEvent], around: Around) -> RunPage:
+def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredEvent], around: Around) -> RunPage:
     """The page of a run."""
     record, snapshot = view.record, view.snapshot
     request = record.request
-    readable = around.may_read_rows and snapshot.status in _READABLE and any(part.kind == "input" for part in parts)
-    has_output = readable and view.plan is not None and any(step.type == "output" for step in view.plan.steps)
+    readable = around.may_read_rows and snapshot.status in _READABLE and bool(inputs)
+    has_output = readable and view.plan is not None and bool(view.plan.outputs)
     return RunPage(
         run_id=record.run_id,
         title=view.plan.title if view.plan else request.project_id,
@@ -254,7 +252,7 @@ def run_page(view: RunView, parts: Sequence[Part], events: Sequence[StoredEvent]
         timeline=timeline(snapshot, around.now),
         buttons=signal_buttons(record, snapshot, around.may_send),
         failed=_failed(view, around),
-        reads=tuple(_read(part) for part in parts if part.kind == "input"),
+        reads=tuple(map(_read, inputs)),
         outputs=tuple(_published(output) for output in view.outputs()),
         kept=tuple(_kept(record, _job_names(view), around) for record in view.captures),
         history=tuple(event_line(event) for event in events),
@@ -281,9 +279,8 @@ def _failed(view: RunView, around: Around) -> Failed | None:
     return Failed(diagnostic, label, step.logical_attempt_id if step else 1, excerpt)
 
 
-def _read(part: Part) -> ReadDataset:
-    name = part.name.partition("@")[0]
-    return ReadDataset(part.name, sum(file.rows for file in part.files), sources_of(part), addresses.dataset(name))
+def _read(found: RunInput) -> ReadDataset:
+    return ReadDataset(found.name, found.rows, found.sources, addresses.dataset(found.name.partition("@")[0]))
 
 
 def _job_names(view: RunView) -> dict[str, str]:

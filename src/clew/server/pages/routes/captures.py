@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter, Response
 
-from clew.api.capture import Capture, CaptureReader
+from clew.api.capture import Capture
 from clew.auth.access_log import Subject
 from clew.captures.captured_rows import ROW_ID
 from clew.captures.statistics import Statistics
@@ -23,7 +23,7 @@ _MOST = 200
 @router.get("/captures.json")
 def captures(visit: CaptureVisit, desk: AtDesk, run: str = "") -> Response:
     """All captures, or those of a run."""
-    found = _reader(visit).listed(run_id=visit.runs.find(run).run_id if run else None, limit=_MOST)
+    found = visit.workspace.captures(run=run or None, limit=_MOST)
     return desk.page(
         visit,
         "captures.html",
@@ -37,25 +37,19 @@ def captures(visit: CaptureVisit, desk: AtDesk, run: str = "") -> Response:
 @router.get("/captures/{capture}.json")
 def one_capture(capture: str, visit: CaptureVisit, desk: AtDesk, other: str = "") -> Response:
     """A capture, or what differs in it from another one."""
-    reader = _reader(visit)
-    found = reader.find(capture)
+    found = visit.workspace.capture(capture)
     visit.has_read(Subject.CAPTURE, found.id, f"compared with {other}" if other else "")
     if other:
-        return _compared(visit, desk, reader.find(other), found)
+        return _compared(visit, desk, visit.workspace.capture(other), found)
 
     def page() -> CapturePage:
-        return _page(found, reader.listed(limit=_MOST))
+        return _page(found, visit.workspace.captures(limit=_MOST))
 
     def document() -> Mapping[str, object]:
         statistics = _statistics(found)[0]
         return {**found.to_json(), "statistics": statistics.to_json() if statistics else None}
 
     return desk.page(visit, "capture.html", section="Captures", page=page, document=document)
-
-
-def _reader(visit: Visit) -> CaptureReader:
-    visit.caller.require_tenant(visit.site.tenant)
-    return CaptureReader(visit.site.state, visit.site.environment, visit.caller.role)
 
 
 def _page(found: Capture, all_captures: Sequence[Capture]) -> CapturePage:

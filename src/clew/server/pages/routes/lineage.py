@@ -4,11 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from clew.api.questions import followed_lineage
 from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
-from clew.diagnostics import UserError
-from clew.runs.request import RunFilter
 from clew.server.access.visit import RunVisit, Visit
 from clew.server.pages import addresses
 from clew.server.pages.drawing.graph import Graph
@@ -46,7 +43,7 @@ def lineage(
     if run and row and column:
         return _of_value(visit, desk, run, row, column, at)
     graph = _of_runs(visit, project.strip(), period.strip())
-    about = visit.runs.find(focus).run_id if focus else None
+    about = visit.workspace.find_run(focus).id if focus else None
     if about is not None:
         graph = graph.around(run_key(about))
     return desk.page(
@@ -60,7 +57,7 @@ def lineage(
             focus=str(title_of(visit, about)) if about else None,
             project=project,
             period=period,
-            projects=_projects(visit),
+            projects=visit.project_ids(),
             has_filter=about is None,
         ),
         document=graph.to_json,
@@ -69,18 +66,16 @@ def lineage(
 
 
 def _of_runs(visit: Visit, project: str, period: str) -> Graph:
-    reader = visit.runs
-    which = RunFilter(environment_id=visit.site.environment.name, project_id=project or None, period=period or None)
-    views = [reader.view(record.run_id) for record in reader.runs(which, _MOST_RUNS)]
-    return run_graph((view, reader.parts(view.snapshot)) for view in views)
+    return run_graph(visit.workspace.find_runs(project=project or None, period=period or None, limit=_MOST_RUNS))
 
 
 def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: int | None) -> Response:
     visit.caller.require(Permission.READ_ROWS)
-    run_id = visit.runs.find(run).run_id
+    asked = visit.workspace.find_run(run)
+    run_id = asked.id
     visit.has_read(Subject.LINEAGE, run_id, f"row {row} column {column}")
     found = explain_page(
-        visit.explain(run_id, row, column, at, _ROWS_BEHIND), lambda each: title_of(visit, each), top=_ROWS_BEHIND
+        asked.explain(row, column, at=at, top=_ROWS_BEHIND), lambda each: title_of(visit, each), top=_ROWS_BEHIND
     )
     graph = value_graph(found.root, run_id, str(title_of(visit, run_id)))
     return desk.page(
@@ -104,9 +99,9 @@ def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: i
 
 def _of_trace(visit: Visit, desk: AtDesk, trace: int, direction: Direction) -> Response:
     visit.caller.require(Permission.READ_ROWS)
-    visit.caller.require_tenant(visit.site.tenant)
+    visit.require_own_workspace()
     visit.has_read(Subject.LINEAGE, str(trace), direction.value)
-    found = followed_lineage(visit.opened, trace, direction, limit=_MOST_TRACES)
+    found = visit.workspace.lineage(trace, direction.value, limit=_MOST_TRACES)
     graph = trace_graph(found)
     upwards = direction is Direction.UP
     rest = "" if found.is_complete else f" Only the nearest {len(graph.nodes)} are shown."
@@ -128,10 +123,3 @@ def _of_trace(visit: Visit, desk: AtDesk, trace: int, direction: Direction) -> R
 
 def _turned(trace: int, direction: Direction) -> str:
     return addresses.lineage(trace=trace, direction=direction.value)
-
-
-def _projects(visit: Visit) -> tuple[str, ...]:
-    try:
-        return tuple(project.id for project in visit.workspace.loaded.workspace.projects)
-    except UserError:
-        return ()

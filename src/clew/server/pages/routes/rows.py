@@ -5,9 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
+from clew.api.questions import ExplainedValue
 from clew.auth.access_log import Subject
-from clew.explain.tree import Explanation
-from clew.explain.views import as_json
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.pages.explain_page import TOP, explain_file, explain_page
 from clew.server.pages.explain_tree import RunTitle
@@ -15,7 +14,7 @@ from clew.server.pages.rendering import AtDesk
 from clew.server.pages.row_page import row_page
 from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
 from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
-from clew.trace.json_values import json_state
+from clew.trace.reader import RunTrace
 
 router = APIRouter()
 
@@ -38,7 +37,7 @@ def rows(
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """The working dataset after a step."""
-    trace = visit.trace(run)
+    trace = visit.workspace.find_run(run).open_trace()
     query = RowsQuery(at, where, sort, direction == "descending", tuple(columns or ()), after, offset)
     visit.has_read(Subject.TRACE, trace.run_id, f"rows after step {at if at is not None else 'last'} where {where}")
     return desk.page(
@@ -55,7 +54,7 @@ def rows(
 @router.get("/runs/{run}/rows/{row}.json")
 def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: StepQuery = None) -> Response:
     """The history of a row."""
-    trace = visit.trace(run)
+    trace = visit.workspace.find_run(run).open_trace()
     visit.has_read(Subject.TRACE, trace.run_id, f"row {row}")
     history = trace.history(row)
     seq = trace.run.checked_step(at)
@@ -64,9 +63,7 @@ def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: StepQuery = N
         "row.html",
         section="Runs",
         page=lambda: row_page(trace, history, seq),
-        document=lambda: (
-            history.to_json() | {"at": seq, "row_at_step": json_state(trace.state(history.row_id, seq).state)}
-        ),
+        document=lambda: history.to_json() | _at_step(trace, history.row_id, seq),
         scripts=("rows.js",),
     )
 
@@ -107,7 +104,7 @@ def explanation(
         "explain.html",
         section="Runs",
         page=lambda: explain_page(found, lambda run_id: title_of(visit, run_id), top=top),
-        document=lambda: as_json(found),
+        document=found.to_json,
         scripts=("tree.js",),
     )
 
@@ -118,7 +115,8 @@ def not_in_output(
     run: str, visit: RowVisit, desk: AtDesk, where: str = "", output: Annotated[int | None, Query(ge=0)] = None
 ) -> Response:
     """Why rows are not in an output."""
-    trace = visit.trace(run)
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
     query = WhyNotQuery(where.strip(), output)
     if query.where:
         visit.has_read(Subject.EXPLANATION, trace.run_id, f"why not: {query.where}")
@@ -126,19 +124,23 @@ def not_in_output(
         visit,
         "why_not.html",
         section="Runs",
-        page=lambda: why_not_page(trace, query, lambda asked: visit.why_not(trace.run_id, asked.where, asked.output)),
-        document=lambda: as_json(visit.why_not(trace.run_id, query.where, query.output)),
+        page=lambda: why_not_page(trace, query, lambda wanted: asked.why_not(wanted.where, output=wanted.output)),
+        document=lambda: asked.why_not(query.where, output=query.output).to_json(),
     )
+
+
+def _at_step(trace: RunTrace, row: str, seq: int) -> dict[str, object]:
+    return {"at": seq, "row_at_step": trace.state(row, seq).to_json()["row_at_step"]}
 
 
 def title_of(visit: Visit, run_id: str) -> RunTitle:
     """What a run is called."""
-    view = visit.runs.view(run_id)
+    view = visit.workspace.get_run(run_id).view
     request = view.record.request
     return RunTitle(view.plan.title if view.plan else request.project_id, request.period)
 
 
-def _explained(visit: Visit, run: str, row: str, column: str, at: int | None, top: int) -> Explanation:
-    run_id = visit.runs.find(run).run_id
-    visit.has_read(Subject.EXPLANATION, run_id, f"row {row} column {column}")
-    return visit.explain(run_id, row, column, at, min(top, _MOST_PARENTS))
+def _explained(visit: Visit, run: str, row: str, column: str, at: int | None, top: int) -> ExplainedValue:
+    asked = visit.workspace.find_run(run)
+    visit.has_read(Subject.EXPLANATION, asked.id, f"row {row} column {column}")
+    return asked.explain(row, column, at=at, top=min(top, _MOST_PARENTS))

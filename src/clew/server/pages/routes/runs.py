@@ -1,14 +1,13 @@
 """Runs: the list, and one of them."""
 
+from datetime import UTC, datetime
+
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from clew.api.run_view import RunView
+from clew.api.run import Run
 from clew.auth.roles import Permission
-from clew.diagnostics import UserError
 from clew.events.snapshot import RunStatus
-from clew.runs.clock import utc_now
-from clew.runs.request import RunFilter
 from clew.runs.signals import NEEDED_ROLE, SignalType
 from clew.server.access.visit import RunVisit, Visit
 from clew.server.pages.rendering import AtDesk
@@ -34,18 +33,17 @@ def runs(
 ) -> Response:
     """The list of runs."""
     wanted = RunListQuery(project, period.strip(), status if status in set(RunStatus) else "")
-    which = RunFilter(
-        environment_id=visit.site.environment.name,
-        project_id=wanted.project or None,
+    found = visit.workspace.find_runs(
+        project=wanted.project or None,
         period=wanted.period or None,
-        status=RunStatus(wanted.status) if wanted.status else None,
+        status=wanted.status or None,
+        limit=_PAGE + 1,
+        before=before or None,
     )
-    reader = visit.runs
-    found = reader.runs(which, _PAGE + 1, reader.find(before) if before else None)
 
     def page() -> RunsPage:
-        looked = [(run, reader.projected(run.run_id).snapshot) for run in found[:_PAGE]]
-        return runs_page(looked, wanted, _projects(visit), has_more=len(found) > _PAGE)
+        looked = [(run.record, run.projected().snapshot) for run in found[:_PAGE]]
+        return runs_page(looked, wanted, visit.project_ids(), has_more=len(found) > _PAGE)
 
     return desk.page(
         visit,
@@ -53,7 +51,7 @@ def runs(
         section="Runs",
         page=page,
         document=lambda: {
-            "runs": [run.to_json() for run in found[:_PAGE]],
+            "runs": [run.record.to_json() for run in found[:_PAGE]],
             "has_more": len(found) > _PAGE,
         },
     )
@@ -63,13 +61,13 @@ def runs(
 @router.get("/runs/{run}.json")
 def one_run(run: str, visit: RunVisit, desk: AtDesk) -> Response:
     """A run."""
-    view = visit.runs.view(run)
+    found = visit.workspace.get_run(run)
     return desk.page(
         visit,
         "run.html",
         section="Runs",
-        page=lambda: _run_page(visit, view),
-        document=view.to_json,
+        page=lambda: _run_page(visit, found),
+        document=found.to_json,
         scripts=("run.js",),
     )
 
@@ -77,43 +75,20 @@ def one_run(run: str, visit: RunVisit, desk: AtDesk) -> Response:
 @router.get("/runs/{run}/fragment")
 def run_fragment(run: str, visit: RunVisit, desk: AtDesk) -> Response:
     """What the page of a run shows now, without the frame around it: the page asks for it whenever an event comes."""
-    return desk.fragment("run_state.html", _run_page(visit, visit.runs.view(run)))
+    return desk.fragment("run_state.html", _run_page(visit, visit.workspace.get_run(run)))
 
 
-def _run_page(visit: Visit, view: RunView) -> RunPage:
-    reader = visit.runs
-    return run_page(view, reader.parts(view.snapshot), reader.events(view.record.run_id), _around(visit, view))
-
-
-def _projects(visit: Visit) -> list[str]:
-    try:
-        return [project.id for project in visit.workspace.loaded.workspace.projects]
-    except UserError:
-        return []
-
-
-def _around(visit: Visit, view: RunView) -> Around:
+def _run_page(visit: Visit, run: Run) -> RunPage:
     caller = visit.caller
 
     def may_send(signal: SignalType) -> bool:
         return caller.may(Permission.SEND_SIGNALS) and caller.role.signal_role >= NEEDED_ROLE[signal]
 
-    return Around(
-        now=utc_now(),
+    around = Around(
+        now=datetime.now(UTC),
         may_send=may_send,
         may_read_rows=caller.may(Permission.READ_ROWS),
         may_read_captures=caller.may(Permission.READ_CAPTURES),
-        source_of=lambda file: _source(visit, view, file),
+        source_of=run.source_of,
     )
-
-
-def _source(visit: Visit, view: RunView, file: str) -> str | None:
-    """A file as it was when the run's version was activated; as it stands now for what versions do not keep."""
-    workspace = visit.site.live.current()
-    request = view.record.request
-    project = next((each for each in workspace.loaded.workspace.projects if each.id == request.project_id), None)
-    if project is not None and project.file == file:
-        for version in visit.site.state.projects.project_versions(project.id):
-            if str(version.version) == request.project_version:
-                return version.definition
-    return workspace.source_of(file)
+    return run_page(run.view, run.inputs(), run.events(), around)

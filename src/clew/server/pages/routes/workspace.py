@@ -7,13 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
-from clew.api.checking import find_project
-from clew.api.datasets import DatasetView, find_dataset, list_datasets
-from clew.api.projects import ProjectView, activate, deactivate, list_projects, project_version, show_project
+from clew.api.datasets import DatasetView
+from clew.api.projects import ProjectView
 from clew.api.workspace_files import WorkspaceFiles
 from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
-from clew.definitions import Status
+from clew.definitions import Project, Status
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.plan import plan_to_json
@@ -26,7 +25,6 @@ from clew.server.pages.project_page import (
     VersionChange,
     can_run,
     project_page,
-    require_same_file,
     require_same_version,
     version_changes,
 )
@@ -55,7 +53,7 @@ class DatasetsPage:
 @router.get("/projects.json")
 def projects(visit: RunVisit, desk: AtDesk) -> Response:
     """All projects."""
-    found = tuple(list_projects(visit.workspace, visit.site.state))
+    found = tuple(visit.workspace.projects.all())
     return desk.page(
         visit,
         "projects.html",
@@ -69,17 +67,17 @@ def projects(visit: RunVisit, desk: AtDesk) -> Response:
 @router.get("/projects/{project}.json")
 def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new: str = "") -> Response:
     """A project, with what changed between two of its versions where they are named."""
-    workspace, state = visit.workspace, visit.site.state
-    view = show_project(workspace, state, project)
-    definition = find_project(workspace.loaded, view.project)
+    files = visit.workspace.files
+    view = visit.workspace.projects.find(project)
+    definition = _defined(files, view)
     file_status = definition.status if definition else Status.INACTIVE
-    versions = state.projects.project_versions(view.project)
+    versions = visit.workspace.projects.versions(view.project)
     plan, problems = None, tuple[Diagnostic, ...]()
     try:
-        plan = workspace.plan(view.project)
+        plan = files.plan(view.project)
     except UserError as error:
         problems = error.diagnostics
-    compared = _compared(visit, workspace, view, old, new) if old and new else None
+    compared = _compared(visit, files, view, old, new) if old and new else None
     return desk.page(
         visit,
         "project.html",
@@ -92,7 +90,7 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
             problems=problems,
             versions=versions,
             compared=compared,
-            periods=_periods(visit, workspace) if can_run(view, file_status) else (),
+            periods=_periods(visit, files) if can_run(view, file_status) else (),
             changes=_changes(visit, view, versions, file_status),
         ),
         document=lambda: {
@@ -112,17 +110,14 @@ def start_run(
     visit: Annotated[Visit, may(Permission.START_RUNS)],
 ) -> RedirectResponse:
     """Ask for a run. The form carries a request id, so that sending it twice gives one run."""
-    run = visit.starter.submit(project, period.strip(), request_id)
-    return RedirectResponse(addresses.run(run.run_id), 303)
+    run = visit.workspace.submit(project, period.strip(), request_id=request_id)
+    return RedirectResponse(addresses.run(run.id), 303)
 
 
 @router.post("/projects/{project}/activate")
 def activate_project(project: str, seen: Annotated[str, Form()], visit: DecidingVisit) -> RedirectResponse:
     """Make the file that the page has shown the version that runs."""
-    workspace, state = visit.workspace_now, visit.site.state
-    view = show_project(workspace, state, project)
-    require_same_file(workspace, view.project, seen)
-    version = activate(workspace, state, view.project, visit.caller.name)
+    version = visit.workspace.projects.activate(project, digest=seen)
     visit.has_changed(Subject.PROJECT, version.project, f"activated version {version.version}")
     return RedirectResponse(addresses.project(version.project), 303)
 
@@ -130,10 +125,10 @@ def activate_project(project: str, seen: Annotated[str, Form()], visit: Deciding
 @router.post("/projects/{project}/deactivate")
 def deactivate_project(project: str, seen: Annotated[str, Form()], visit: DecidingVisit) -> RedirectResponse:
     """Take the version that the page has shown out of use."""
-    workspace, state = visit.workspace, visit.site.state
-    view = show_project(workspace, state, project)
+    projects = visit.workspace.projects
+    view = projects.find(project)
     require_same_version(view, seen)
-    version = deactivate(workspace, state, view.project, visit.caller.name)
+    version = projects.deactivate(view.project)
     visit.has_changed(Subject.PROJECT, version.project, f"deactivated version {version.version}")
     return RedirectResponse(addresses.project(version.project), 303)
 
@@ -142,7 +137,7 @@ def deactivate_project(project: str, seen: Annotated[str, Form()], visit: Decidi
 @router.get("/datasets.json")
 def datasets(visit: RunVisit, desk: AtDesk) -> Response:
     """All datasets."""
-    found = tuple(list_datasets(visit.workspace, visit.site.state))
+    found = tuple(visit.workspace.datasets.all())
     return desk.page(
         visit,
         "datasets.html",
@@ -156,14 +151,18 @@ def datasets(visit: RunVisit, desk: AtDesk) -> Response:
 @router.get("/datasets/{dataset}.json")
 def one_dataset(dataset: str, visit: RunVisit, desk: AtDesk) -> Response:
     """A dataset."""
-    found = find_dataset(visit.workspace, visit.site.state, dataset)
+    found = visit.workspace.datasets.find(dataset)
     return desk.page(visit, "dataset.html", section="Datasets", page=lambda: found, document=found.to_json)
 
 
-def _periods(visit: Visit, workspace: WorkspaceFiles) -> list[str]:
+def _defined(files: WorkspaceFiles, view: ProjectView) -> Project | None:
+    return next((each for each in files.loaded.workspace.projects if each.id == view.project), None)
+
+
+def _periods(visit: Visit, files: WorkspaceFiles) -> list[str]:
     if not visit.caller.may(Permission.START_RUNS) or visit.caller.csrf is None:
         return []
-    return [period.identifier for period in workspace.loaded.workspace.periods.periods]
+    return [period.identifier for period in files.loaded.workspace.periods.periods]
 
 
 def _changes(
@@ -174,17 +173,17 @@ def _changes(
 
 
 def _compared(
-    visit: Visit, workspace: WorkspaceFiles, view: ProjectView, old: str, new: str
+    visit: Visit, files: WorkspaceFiles, view: ProjectView, old: str, new: str
 ) -> tuple[ComparableDefinition, ComparableDefinition]:
-    return _definition(visit, workspace, view, old), _definition(visit, workspace, view, new)
+    return _definition(visit, files, view, old), _definition(visit, files, view, new)
 
 
-def _definition(visit: Visit, workspace: WorkspaceFiles, view: ProjectView, name: str) -> ComparableDefinition:
+def _definition(visit: Visit, files: WorkspaceFiles, view: ProjectView, name: str) -> ComparableDefinition:
     if name == FILE:
-        project = find_project(workspace.loaded, view.project)
-        text = workspace.source_of(project.file) if project else None
+        project = _defined(files, view)
+        text = files.source_of(project.file) if project else None
         return ComparableDefinition("the file as it is", text or "", view.digest)
     if not name.isdecimal():
         raise UserError(INVALID_REQUEST.anywhere(problem=f'no version "{name}"'))
-    found = project_version(visit.site.state, view.project, int(name))
+    found = visit.workspace.projects.version(view.project, int(name))
     return ComparableDefinition(f"version {found.version}", found.definition, found.digest)
