@@ -18,8 +18,8 @@ from clew.api.run_view import RunReader
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.engine import step_groups as engine
-from clew.engine.narrow import NarrowStep
 from clew.engine.working import Working
+from clew.plan.operations import ChangingStep
 from clew.runs.environment import RunEnvironment
 
 
@@ -43,7 +43,7 @@ class LedgerRuns:
         write = engine._write_changes  # noqa: SLF001 - as it says
 
         def nothing(
-            _run: engine.EngineRun, _working: Working, steps: Sequence[NarrowStep], **_how: bool
+            _run: engine.EngineRun, _working: Working, steps: Sequence[ChangingStep], **_how: bool
         ) -> list[engine.StepResult]:
             return [engine.StepResult(step.seq, engine.StepCounts()) for step in steps]
 

@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clew.engine.direct import run_directly
 from clew.engine.executor import datasets_of, pinned_rows
-from clew.engine.narrow import Expressing
+from clew.engine.expressing import Expressing
+from clew.engine.operations.output import output_columns, output_rows
 from clew.engine.output.files import Further
-from clew.engine.output.publishing import Pending, Published, Publisher, output_columns, output_rows
+from clew.engine.output.publishing import Pending, Published, Publisher
 from clew.engine.step_groups import EngineRun, StepCounts, StepResult
 from clew.engine.working import Storage
 from clew.plan import Plan

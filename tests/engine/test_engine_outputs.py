@@ -12,7 +12,7 @@ from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 
 from clew.diagnostics import UserError
-from clew.engine.narrow import Expressing
+from clew.engine.expressing import Expressing
 from clew.engine.output.publishing import FilePublisher, OutputTarget
 from clew.plan.operations import Destination, OutputStep
 from tests.engine.engine_runs import RUN_ID, TODAY

@@ -23,8 +23,8 @@ from clew.captures.requests import SYSTEM, CaptureRequest, KeptColumn, OmittedCo
 from clew.captures.statistics import statistics_of
 from clew.definitions import CaptureMode, Mask, MaskKind
 from clew.engine.executor import pinned_rows
+from clew.engine.expressing import Expressing
 from clew.engine.names import row_id_sql
-from clew.engine.narrow import Expressing
 from clew.engine.sql import quoted
 from clew.engine.working import StepsBehind, Storage, rebuild
 from clew.events.values import sha256_of_file

@@ -1,77 +1,46 @@
-"""Rows that aggregate and append create, as the columns that are written once and read ever after.
-
-Summaries that are worked out from the rows of the output behind them.
-"""
+"""Rows that steps create: which rows they are made from, how groups are summed up, what is written of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from clew.engine.names import SYSTEM_TYPES, named, own_columns
-from clew.engine.narrow import Expressing
-from clew.engine.sql import quoted, spark_type, sql_of, text_literal
-from clew.engine.working import Storage
+from clew.engine.expressing import Expressing
+from clew.engine.names import SYSTEM_TYPES, named
+from clew.engine.sql import quoted, spark_type, text_literal
 from clew.lang.typed import Expression
 from clew.plan.columns import Column
-from clew.plan.operations import AggregateStep, AppendStep, OutputStep
+from clew.plan.datasets import DatasetUse
+from clew.plan.operations import CreatingStep
 from clew.plan.steps import Assignment
-from clew.storage.parts import ORDINAL, PARENTS, SOURCE_FILE, SOURCE_LINE, TRACE_ID, group_key_column
+from clew.storage.parts import ORDINAL, PARENTS, TRACE_ID
 
 _GROUP_SIZE = "__group_size"
 
-
-def summary_rows(
-    rows: DataFrame,
-    step: AggregateStep,
-    expressing: Expressing,
-    columns: tuple[Column, ...],
-    period: str,
-    *,
-    with_links: bool = False,
-) -> DataFrame:
-    """One row for each group of the selected rows. A group has rows: nothing is summed up over none."""
-    selected = rows.where(expressing.filter(step.selector))
-    grouped = aggregated(selected, step.group_by, step.aggregations, expressing.sql, with_links=with_links)
-    filled = {name: quoted(name) for name in step.group_by}
-    filled |= {aggregation.column: quoted(_out(index)) for index, aggregation in enumerate(step.aggregations)}
-    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, _links(with_links))
+Pinned = Callable[[DatasetUse], DataFrame]
+"""Gives the loaded rows of a dataset, those of the run's period."""
 
 
-def appended_rows(
-    source: DataFrame,
-    step: AppendStep,
-    expressing: Expressing,
-    columns: tuple[Column, ...],
-    period: str,
-    *,
-    with_links: bool = False,
-) -> DataFrame:
-    """The rows of another dataset, or summaries of them, as rows of the working dataset."""
-
-    sql = partial(source_sql, expressing=expressing)
-    chosen = source.where(sql(step.source_selector.tree)) if step.source_selector else source
-    if step.group_by is None:
-        filled = {column.column: sql(column.value.tree) for column in step.columns}
-        return _as_working_rows(chosen, columns, filled, period, (SOURCE_FILE, SOURCE_LINE, TRACE_ID))
-    grouped = aggregated(chosen, step.group_by, step.columns, sql, with_links=with_links)
-    filled = {column.column: quoted(_out(index)) for index, column in enumerate(step.columns)}
-    kept = [named(quoted(name), group_key_column(position)) for position, name in step.narrowed_keys]
-    return _as_working_rows(_sorted(grouped, step.group_by), columns, filled, period, (*_links(with_links), *kept))
+def chosen_rows(step: CreatingStep, rows: DataFrame, expressing: Expressing) -> DataFrame:
+    """The rows that a step makes new rows from; `rows` are those of the dataset that they are chosen from."""
+    if step.made_from is None:
+        return rows.where(expressing.filter(step.condition))
+    return rows.where(expressing.source_sql(step.condition.tree)) if step.condition else rows
 
 
-def source_sql(tree: Expression, expressing: Expressing) -> str:
-    """The SQL of an expression over the rows of an appended dataset."""
-    return sql_of(tree, own_columns, expressing.today)
+def sql_over_chosen(step: CreatingStep, expressing: Expressing) -> Callable[[Expression], str]:
+    """What gives the SQL of expressions over those rows."""
+    return expressing.sql if step.made_from is None else expressing.source_sql
 
 
-def _out(index: int) -> str:
+def out_column(index: int) -> str:
+    """The column of an aggregation before it has its name."""
     return f"__out{index}"
 
 
-def _links(with_links: bool) -> tuple[str, ...]:
+def link_columns(*, with_links: bool) -> tuple[str, ...]:
+    """The columns that lead from a summary to the rows behind it, where they are written."""
     return (PARENTS,) if with_links else ()
 
 
@@ -84,21 +53,21 @@ def aggregated(
     with_links: bool = False,
 ) -> DataFrame:
     """One row for each group, with the values of the aggregations and, if asked for, the trace ids of its rows."""
-    values = [F.expr(sql(item.value.tree)).alias(_out(index)) for index, item in enumerate(aggregations)]
+    values = [F.expr(sql(item.value.tree)).alias(out_column(index)) for index, item in enumerate(aggregations)]
     if with_links:
         values.append(F.sort_array(F.collect_set(TRACE_ID)).alias(PARENTS))
     size = F.count(F.lit(1)).alias(_GROUP_SIZE)
     return rows.groupBy(*map(quoted, group_by)).agg(size, *values).where(f"{_GROUP_SIZE} > 0")
 
 
-def _sorted(grouped: DataFrame, group_by: tuple[str, ...]) -> DataFrame:
+def sorted_by_keys(grouped: DataFrame, group_by: tuple[str, ...]) -> DataFrame:
     """Groups by their keys within each file; few groups make one file, so that people find them in order."""
     return grouped.sortWithinPartitions(*map(quoted, group_by)) if group_by else grouped
 
 
-def _as_working_rows(
+def as_working_rows(
     rows: DataFrame,
-    columns: tuple[Column, ...],
+    columns: Sequence[Column],
     filled: Mapping[str, str],
     period: str,
     kept: tuple[str, ...] = (),
@@ -113,21 +82,16 @@ def _as_working_rows(
     return rows.selectExpr(*(named(sql, name) for name, sql in texts.items()), *kept)
 
 
-def shows_what_is_summed_up(aggregate: AggregateStep, output: OutputStep) -> bool:
-    """Whether an output has all rows and columns that the aggregate before it looks at."""
-    has_all_rows = output.selector is None and not output.include_deleted and output.registers is None
-    return has_all_rows and _needed(aggregate) <= set(output.columns) - {"_row_id"}
+def columns_looked_at(step: CreatingStep) -> set[str]:
+    """The columns of the rows that a step makes new rows from, as far as it looks at them."""
+    return {*(step.keys or ()), *(read.column for read in step.reads)}
 
 
 def written_rows(
-    storage: Storage, files: Sequence[Path], aggregate: AggregateStep, columns: Sequence[Column]
+    spark: SparkSession, files: Sequence[Path], step: CreatingStep, columns: Sequence[Column]
 ) -> DataFrame:
-    """The rows of an output, as far as an aggregate looks at them. None of them is deleted."""
+    """The rows of an output, as far as a step behind it looks at them. None of them is deleted."""
     types = {column.name: spark_type(column.type) for column in columns} | SYSTEM_TYPES
-    schema = ", ".join(f"{quoted(name)} {types[name]}" for name in sorted(_needed(aggregate)))
-    rows = storage.spark.read.schema(schema).parquet(*map(str, files))
+    schema = ", ".join(f"{quoted(name)} {types[name]}" for name in sorted(columns_looked_at(step)))
+    rows = spark.read.schema(schema).parquet(*map(str, files))
     return rows.withColumns({"_deleted": F.lit(False), ORDINAL: F.lit(0).cast("bigint")})
-
-
-def _needed(aggregate: AggregateStep) -> set[str]:
-    return {*aggregate.group_by, *(read.column for read in aggregate.reads)}

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
+from clew.engine.expressing import Expressing
 from clew.engine.joins import UniqueKeys
-from clew.engine.narrow import Expressing
 from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Registrar
 from clew.engine.parts import describe_part
@@ -29,7 +29,7 @@ from clew.engine.working import StepsBehind, Storage, rebuild
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import ArtifactRef, PlannedStep, artifact_of_file
 from clew.plan.datasets import DatasetUse
-from clew.plan.operations import AppendStep, Step, UpdateStep
+from clew.plan.operations import Step
 from clew.plan.plan import Plan
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
@@ -263,28 +263,20 @@ def pinned_rows(spark: SparkSession, root: Path, part: Part, use: DatasetUse) ->
 
 def datasets_of(plan: Plan) -> list[DatasetUse]:
     """Every dataset that a plan reads, the input first, each once."""
-    uses = {plan.input.key: plan.input}
-    for step in plan.steps:
-        for use in datasets_of_step(step):
-            uses.setdefault(use.key, use)
+    uses = dict[str, DatasetUse]()
+    for use in plan.datasets_read:
+        uses.setdefault(use.key, use)
     return list(uses.values())
 
 
 def joins_working_dataset(use: DatasetUse, plan: Plan) -> bool:
     """Whether rows of a dataset become rows of the working dataset, or are summed up into such."""
-    appended = (step.source.key for step in plan.steps if isinstance(step, AppendStep))
-    return use.key in {plan.input.key, *appended}
+    return use.key in {each.key for each in plan.datasets_becoming_rows}
 
 
 def datasets_of_step(step: Step) -> list[DatasetUse]:
     """The datasets that a step looks up in or appends."""
-    match step:
-        case UpdateStep():
-            return [join.dataset for join in step.joins]
-        case AppendStep():
-            return [step.source]
-        case _:
-            return []
+    return [each.use for each in step.datasets]
 
 
 def _interrupt(spark: SparkSession, tag: str) -> None:

@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.engine.conditions import JoinKeys, equality_keys
-from clew.engine.names import joined_column, named
-from clew.engine.narrow import Expressing, guarded_rows, matched_rows
-from clew.engine.sql import quoted
+from clew.engine.expressing import Expressing
+from clew.engine.names import joined_column
+from clew.engine.operations.update import guarded_rows, matched_rows
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Value, columns_of
 from clew.plan.datasets import DatasetUse
-from clew.plan.operations import UpdateStep
+from clew.plan.operations import ChangingStep
 from clew.plan.steps import Join
 from clew.storage.parts import ORDINAL, Part
 from clew.storage.row_identity import RowIds
@@ -28,13 +28,6 @@ from clew.trace.run_parts import periods_of
 _FEW_ROWS = 20_000
 """Up to here keys are compared in this process, which takes less time than to ask Spark."""
 _EXAMPLES, _COLUMNS = 2, 4
-
-
-def joined_rows(pinned: DataFrame, join: Join) -> DataFrame:
-    """The rows of a joined dataset under the names that the expressions of an update use."""
-    return pinned.selectExpr(
-        *(named(quoted(column.name), joined_column(join.alias, column.name)) for column in join.dataset.columns)
-    )
 
 
 class UniqueKeys:
@@ -86,15 +79,15 @@ class JoinChecks:
             seen.add(key)
         return True
 
-    def require(self, rows: DataFrame, step: UpdateStep, joined: Mapping[str, DataFrame]) -> None:
+    def require(self, rows: DataFrame, step: ChangingStep, joined: Mapping[str, DataFrame]) -> None:
         """Look at the rows themselves. UserError JoinNotUnique where one matches more than once."""
         before = guarded_rows(rows, step, self.expressing)
-        for join in step.joins:
+        for join in step.lookups:
             other = joined[join.alias]
             if not self.cannot_double(join, other):
                 matched = matched_rows(before, step, join, other, self.expressing, "inner")
                 _require_single_matches(matched, step, join, self.expressing)
-            if join is not step.joins[-1]:
+            if join is not step.lookups[-1]:
                 before = matched_rows(before, step, join, other, self.expressing, "left")
 
 
@@ -130,7 +123,7 @@ def _are_unique_on_spark(other: DataFrame, keys: JoinKeys, expressing: Expressin
     return not counted.where("count > 1").limit(1).collect()
 
 
-def _require_single_matches(matched: DataFrame, step: UpdateStep, join: Join, expressing: Expressing) -> None:
+def _require_single_matches(matched: DataFrame, step: ChangingStep, join: Join, expressing: Expressing) -> None:
     matches = matched.groupBy(ORDINAL).agg(F.count(F.lit(1)).alias("__matches")).where("__matches > 1")
     first = F.min(F.struct(ORDINAL, "__matches"))
     affected, found = matches.agg(F.count(F.lit(1)), first).collect()[0]

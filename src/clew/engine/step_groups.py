@@ -17,17 +17,19 @@ from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.engine import ENGINE_FAILURE
 from clew.engine.blame import SPARK_ERRORS, is_value_error
 from clew.engine.conditions import equality_keys
-from clew.engine.creating import appended_rows, shows_what_is_summed_up, summary_rows, written_rows
+from clew.engine.creating import chosen_rows, written_rows
+from clew.engine.expressing import Expressing
 from clew.engine.joins import JoinChecks, UniqueKeys
-from clew.engine.narrow import Expressing, NarrowStep, traced
+from clew.engine.operations import joined_for, new_rows
+from clew.engine.operations.output import has_all_that
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Registrar
 from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
-from clew.engine.working import StepsBehind, Storage, Working, created_rows, joined_for, rebuild
-from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
+from clew.engine.working import StepsBehind, Storage, Working, created_rows, rebuild
+from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.plan import Plan
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
 from clew.trace.run_parts import periods_of
@@ -86,30 +88,29 @@ def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
     for step in steps:
         group.append(step)
         chain += 1
-        if not isinstance(step, UpdateStep | DeleteStep) or chain >= LONGEST_CHAIN:
+        if not isinstance(step, ChangingStep) or chain >= LONGEST_CHAIN:
             break
-    if isinstance(group[-1], AggregateStep | AppendStep):
+    if isinstance(group[-1], CreatingStep):
         group += [step for step in steps[len(group) : len(group) + 1] if isinstance(step, OutputStep)]
     return tuple(group)
 
 
 def _chain_before(plan: Plan, seq: int) -> int:
     """How many narrow steps are on top of what is written before a step, where every group went well."""
-    narrow = [step for step in plan.steps if step.seq < seq and isinstance(step, UpdateStep | DeleteStep)]
+    narrow = [step for step in plan.steps if step.seq < seq and isinstance(step, ChangingStep)]
     return len(narrow) % LONGEST_CHAIN
 
 
 def execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tuple[StepResult, ...]:
     """Do a group of steps and say what it did. Nothing counts until the caller commits it."""
     before = _before(run, group[0], progress)
-    narrow = [step for step in group if isinstance(step, UpdateStep | DeleteStep)]
+    narrow = [step for step in group if isinstance(step, ChangingStep)]
     chain = _Chain(run, progress, before)
     for step in narrow:
         chain.add(step)
-    writing_steps = [step for step in group if not isinstance(step, UpdateStep | DeleteStep)]
-    if not writing_steps:
+    write = _writer(run, chain.working, group, progress)
+    if write is None:
         return tuple(chain.write(narrow))
-    write = _writer(run, chain.working, writing_steps, progress)
     if not narrow:
         return write().publish()
     with ThreadPoolExecutor(max_workers=1) as threads:
@@ -141,22 +142,21 @@ class _Chain:
         self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing)
         self._expected = _rows_of(run.plan, inputs, progress)
         self._is_small = _is_small(progress)
-        self._doubtful = list[tuple[UpdateStep, Working, Mapping[str, DataFrame]]]()
+        self._doubtful = list[tuple[ChangingStep, Working, Mapping[str, DataFrame]]]()
         self.working = before
 
-    def add(self, step: NarrowStep) -> None:
+    def add(self, step: ChangingStep) -> None:
         """Put a step on top."""
-        joined = joined_for(step, self._run.storage) if isinstance(step, UpdateStep) else {}
-        if isinstance(step, UpdateStep):
-            by_more_than_keys = [join for join in step.joins if equality_keys(join.on.tree, join.alias) is None]
-            safe = all(self._checks.cannot_double(join, joined[join.alias]) for join in step.joins)
-            if not safe and (self._expected is None or len(by_more_than_keys) < len(step.joins)):
-                self._checks.require(self.working.rows, step, joined)
-            elif not safe:
-                self._doubtful.append((step, self.working, joined))
+        joined = joined_for(step, self._run.storage.pinned)
+        by_more_than_keys = [join for join in step.lookups if equality_keys(join.on.tree, join.alias) is None]
+        safe = all(self._checks.cannot_double(join, joined[join.alias]) for join in step.lookups)
+        if not safe and (self._expected is None or len(by_more_than_keys) < len(step.lookups)):
+            self._checks.require(self.working.rows, step, joined)
+        elif not safe:
+            self._doubtful.append((step, self.working, joined))
         self.working = self.working.after(step, self._run.expressing, joined)
 
-    def write(self, steps: Sequence[NarrowStep]) -> list[StepResult]:
+    def write(self, steps: Sequence[ChangingStep]) -> list[StepResult]:
         """Write what the steps changed."""
         observation = Observation() if self._doubtful else None
         working = self.working if observation is None else _counted(self.working, observation)
@@ -214,7 +214,7 @@ def _discard(writing: "Future[_Written]") -> None:
 
 
 def _write_changes(
-    run: EngineRun, working: Working, steps: Sequence[NarrowStep], *, is_small: bool, may_repeat: bool
+    run: EngineRun, working: Working, steps: Sequence[ChangingStep], *, is_small: bool, may_repeat: bool
 ) -> list[StepResult]:
     """Write what narrow steps changed, with the state where the chain has become long.
 
@@ -222,7 +222,7 @@ def _write_changes(
     """
     holds_state = working.chain >= LONGEST_CHAIN
     columns = run.plan.columns_after(steps[-1].seq)
-    trace = [traced(step) for step in steps]
+    trace = [TracedStep(step.seq, step.traced_as, tuple(each.column for each in step.assigned)) for step in steps]
     change = [quoted(name) for step in trace for name in change_columns(step)]
     if holds_state:
         state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
@@ -270,7 +270,7 @@ def _write_rows_of_changes(run: EngineRun, rows: DataFrame, part: Part, *, is_sm
     return write_part(rows, run.storage.root, folder, part, is_small=is_small)
 
 
-def _is_for_every_row(step: NarrowStep) -> bool:
+def _is_for_every_row(step: ChangingStep) -> bool:
     """Whether a step changes next to every row, so that looking for rows without a change costs more than it saves."""
     return step.selector is None
 
@@ -294,17 +294,16 @@ class _Written:
 
 
 def _writer(
-    run: EngineRun, working: Working, steps: Sequence[AggregateStep | AppendStep | OutputStep], progress: StepsBehind
-) -> Callable[[], _Written]:
-    match steps:
-        case [OutputStep() as output]:
-            return lambda: _write_output(run, working.rows, output)
-        case [(AggregateStep() | AppendStep()) as creating, OutputStep() as output]:
-            return lambda: _write_created_and_output(run, working, creating, output, progress)
-        case [(AggregateStep() | AppendStep()) as creating]:
-            return lambda: _write_created(run, working.rows, creating, progress)
-        case _:
-            raise AssertionError(steps)
+    run: EngineRun, working: Working, group: Sequence[Step], progress: StepsBehind
+) -> Callable[[], _Written] | None:
+    """What the steps at the end of a group have to write; None where the group only changes rows."""
+    creating = next((step for step in group if isinstance(step, CreatingStep)), None)
+    output = next((step for step in group if isinstance(step, OutputStep)), None)
+    if creating is not None and output is not None:
+        return lambda: _write_created_and_output(run, working, creating, output, progress)
+    if creating is not None:
+        return lambda: _write_created(run, working.rows, creating, progress)
+    return None if output is None else lambda: _write_output(run, working.rows, output)
 
 
 def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Further | None = None) -> _Written:
@@ -326,7 +325,7 @@ def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Fu
 
 
 def _write_created_and_output(
-    run: EngineRun, working: Working, step: AggregateStep | AppendStep, output: OutputStep, progress: StepsBehind
+    run: EngineRun, working: Working, step: CreatingStep, output: OutputStep, progress: StepsBehind
 ) -> _Written:
     """Write the rows that a step creates, and the output behind it; sums from the written rows where these are many."""
     columns = run.plan.columns_after(step.seq)
@@ -337,8 +336,8 @@ def _write_created_and_output(
         results.append(result)
         return created_rows(run.storage, result.parts[0], columns), result.counts.created <= FEW_ROWS
 
-    if isinstance(step, AggregateStep) and _reads_back(run, step, output, progress):
-        further = lambda files: created(written_rows(run.storage, files, step, columns))  # noqa: E731
+    if _reads_back(run, step, output, progress):
+        further = lambda files: created(written_rows(run.storage.spark, files, step, columns))  # noqa: E731
         written = _write_output(run, working.without(step).rows, output, further)
     else:
         rows, _ = created(working.rows)
@@ -346,28 +345,26 @@ def _write_created_and_output(
     return replace(written, publish=lambda: (*results, *written.publish()))
 
 
-def _reads_back(run: EngineRun, step: AggregateStep, output: OutputStep, progress: StepsBehind) -> bool:
+def _reads_back(run: EngineRun, step: CreatingStep, output: OutputStep, progress: StepsBehind) -> bool:
+    if step.made_from is not None:
+        return False
     lineage, _ = lineage_of(run.linking, run.plan, step, progress.parts)
-    is_written = shows_what_is_summed_up(step, output) and run.publisher.takes_further_rows(output)
+    is_written = has_all_that(step, output) and run.publisher.takes_further_rows(output)
     return lineage == "window" and is_written
 
 
-def _write_created(
-    run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: StepsBehind
-) -> _Written:
+def _write_created(run: EngineRun, rows: DataFrame, step: CreatingStep, progress: StepsBehind) -> _Written:
     result = _create(run, rows, step, progress)
     return _Written(lambda: (result,))
 
 
-def _create(run: EngineRun, rows: DataFrame, step: AggregateStep | AppendStep, progress: StepsBehind) -> StepResult:
+def _create(run: EngineRun, rows: DataFrame, step: CreatingStep, progress: StepsBehind) -> StepResult:
     columns = run.plan.columns_after(step.seq)
     lineage, finished = lineage_of(run.linking, run.plan, step, progress.parts)
     with_links = lineage == "links"
-    if isinstance(step, AggregateStep):
-        created = summary_rows(rows, step, run.expressing, columns, run.period, with_links=with_links)
-    else:
-        source = run.storage.pinned(step.source)
-        created = appended_rows(source, step, run.expressing, columns, run.period, with_links=with_links)
+    source = rows if step.made_from is None else run.storage.pinned(step.made_from)
+    chosen = chosen_rows(step, source, run.expressing)
+    created = new_rows(chosen, step, run.expressing, columns, run.period, with_links=with_links)
     part = Part(
         kind="created",
         name=str(step.seq),

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clew.engine.names import with_sql
 from clew.engine.parts import read_part
-from clew.plan.operations import AggregateStep, AppendStep
+from clew.plan.operations import CreatingStep
 from clew.plan.plan import Plan
 from clew.storage.parts import CARRIED, ORDINAL, TRACE_ID, IdBlock, Part, PartFile, PartLineage
 from clew.storage.row_identity import ROW_INDEX_BITS, RowIds, ordinal_of
@@ -108,15 +108,15 @@ def _carried(path: Path) -> Literal["carried"] | None:
 
 
 def lineage_of(
-    linking: TraceLinking, plan: Plan, step: AggregateStep | AppendStep, parts: Sequence[Part]
+    linking: TraceLinking, plan: Plan, step: CreatingStep, parts: Sequence[Part]
 ) -> tuple[PartLineage, Callable[[Part], Part]]:
     """How the rows that a step is about to create lead to those behind them, and what gives their part its ids."""
     inputs = {part.name: part for part in parts if part.kind == "input"}
-    if isinstance(step, AggregateStep):
+    if step.made_from is None:
         looked_at = [inputs[plan.input.key], *(part for part in parts if part.kind == "created")]
     else:
-        looked_at = [inputs[step.source.key]]
-    if isinstance(step, AppendStep) and step.group_by is None:
+        looked_at = [inputs[step.made_from.key]]
+    if step.keys is None:
         return "continues", _continued if any(file.ids for file in looked_at[0].files) else linking.identified
     rows = sum(file.rows for part in looked_at for file in part.files)
     return "links" if linking.writes_links(rows) else "window", linking.identified

@@ -7,18 +7,17 @@ repeated adds nothing.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from clew.engine.creating import source_sql
+from clew.engine.creating import chosen_rows, sql_over_chosen
 from clew.engine.parts import describe_part, described_part, write_part
 from clew.engine.sql import quoted, spark_type
 from clew.engine.step_groups import EngineRun
 from clew.engine.trace_ids import read_traced
 from clew.engine.working import StepsBehind, rebuild
-from clew.plan.operations import AggregateStep, AppendStep
+from clew.plan.operations import CreatingStep
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part
 from clew.storage.row_identity import ordinal_of
@@ -45,13 +44,11 @@ def expand(run: EngineRun, progress: StepsBehind, batch_rows: int = BATCH_ROWS) 
     for part in progress.parts:
         step = next((step for step in run.plan.steps if step.seq == part.seq), None)
         is_window = part.kind == "created" and (part.details or {}).get(LINEAGE) == "window"
-        if is_window and isinstance(step, AggregateStep | AppendStep) and any(file.ids for file in part.files):
+        if is_window and isinstance(step, CreatingStep) and any(file.ids for file in part.files):
             yield _expanded(run, progress, step, part, batch_rows)
 
 
-def _expanded(
-    run: EngineRun, progress: StepsBehind, step: AggregateStep | AppendStep, part: Part, batch_rows: int
-) -> ExpandedStep:
+def _expanded(run: EngineRun, progress: StepsBehind, step: CreatingStep, part: Part, batch_rows: int) -> ExpandedStep:
     name = f"{run.folder}/links/{step.seq}"
     if described_part(run.storage.root, name) is not None:
         return ExpandedStep(step.seq, 0)
@@ -78,7 +75,7 @@ def batches(part: Part, batch_rows: int) -> Iterator[WindowBounds]:
             yield ordinal_of(file.ordinal or 0, first), ordinal_of(file.ordinal or 0, last)
 
 
-def _links(run: EngineRun, progress: StepsBehind, step: AggregateStep | AppendStep, part: Part) -> DataFrame:
+def _links(run: EngineRun, progress: StepsBehind, step: CreatingStep, part: Part) -> DataFrame:
     """Every row that the step looked at, beside the summary that has its keys."""
     keys = group_keys(RunParts(run.plan, tuple(progress.parts)), TraceFiles(run.storage.root), step, part)
     columns = [(key.column, spark_type(key.value.type)) for key in keys]
@@ -89,20 +86,16 @@ def _links(run: EngineRun, progress: StepsBehind, step: AggregateStep | AppendSt
     return summaries.select(ORDINAL, TRACE_ID, *of_summary).join(rows, same or F.lit(True))
 
 
-def _members(
-    run: EngineRun, progress: StepsBehind, step: AggregateStep | AppendStep, keys: Sequence[GroupKey]
-) -> DataFrame:
+def _members(run: EngineRun, progress: StepsBehind, step: CreatingStep, keys: Sequence[GroupKey]) -> DataFrame:
     """The rows that a step looked at: their keys and their trace ids."""
-    if isinstance(step, AggregateStep):
+    if step.made_from is None:
         before = max((each.seq for each in run.plan.steps if each.seq < step.seq), default=0)
-        working = rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=before)
-        chosen = working.rows.where(run.expressing.filter(step.selector))
-        values = [quoted(key.name) for key in keys]
+        rows = rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=before).rows
     else:
-        sql = partial(source_sql, expressing=run.expressing)
-        source = run.storage.pinned(step.source)
-        chosen = source.where(sql(step.source_selector.tree)) if step.source_selector else source
-        values = [sql(key.value) for key in keys]
+        rows = run.storage.pinned(step.made_from)
+    chosen = chosen_rows(step, rows, run.expressing)
+    sql = sql_over_chosen(step, run.expressing)
+    values = [sql(key.value) for key in keys]
     return chosen.where(f"{TRACE_ID} IS NOT NULL").select(F.col(TRACE_ID).alias(PARENT), *_own(values, keys))
 
 

@@ -4,20 +4,20 @@ Rebuilding it from the parts that a run has committed is how a run resumes, how 
 next group of steps begins: there is no other state.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from clew.engine.joins import joined_rows
+from clew.engine.creating import Pinned
+from clew.engine.expressing import Expressing
 from clew.engine.names import SYSTEM_TYPES, with_sql
-from clew.engine.narrow import Expressing, NarrowStep, apply_delete, apply_update
+from clew.engine.operations import changed_rows, joined_for
 from clew.engine.sql import quoted, spark_type, text_literal
 from clew.engine.trace_ids import read_traced
 from clew.plan.columns import Column
-from clew.plan.datasets import DatasetUse
-from clew.plan.operations import DeleteStep, Step, UpdateStep
+from clew.plan.operations import ChangingStep, Step
 from clew.plan.plan import Plan
 from clew.storage.parts import ORDINAL, TRACE_ID, Part
 
@@ -28,8 +28,7 @@ class Storage:
 
     spark: SparkSession
     root: Path
-    pinned: Callable[[DatasetUse], DataFrame]
-    """The loaded rows of a dataset, those of the run's period."""
+    pinned: Pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +40,9 @@ class Working:
     chain: int
     """How many narrow steps are functions on top of what is written."""
 
-    def after(self, step: NarrowStep, expressing: Expressing, joined: Mapping[str, DataFrame]) -> "Working":
+    def after(self, step: ChangingStep, expressing: Expressing, joined: Mapping[str, DataFrame]) -> "Working":
         """With a narrow step on top."""
-        match step:
-            case UpdateStep():
-                rows = apply_update(self.rows, step, expressing, joined)
-            case DeleteStep():
-                rows = apply_delete(self.rows, step, expressing)
-        return Working(rows, step.seq, self.chain + 1)
+        return Working(changed_rows(self.rows, step, expressing, joined), step.seq, self.chain + 1)
 
     def with_created(self, created: DataFrame, step: Step) -> "Working":
         """With the rows that a step created. Columns that it adds are NULL on the rows that were there."""
@@ -74,11 +68,6 @@ def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
         TRACE_ID,
     )
     return Working(rows, 0, 0)
-
-
-def joined_for(step: UpdateStep, storage: Storage) -> dict[str, DataFrame]:
-    """The datasets that an update joins, by alias."""
-    return {join.alias: joined_rows(storage.pinned(join.dataset), join) for join in step.joins}
 
 
 def created_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataFrame:
@@ -125,10 +114,8 @@ def rebuild(
             continue
         if step.seq in progress.skipped:
             working = working.without(step)
-        elif isinstance(step, UpdateStep):
-            working = working.after(step, expressing, joined_for(step, storage))
-        elif isinstance(step, DeleteStep):
-            working = working.after(step, expressing, {})
+        elif isinstance(step, ChangingStep):
+            working = working.after(step, expressing, joined_for(step, storage.pinned))
         elif step.seq in created:
             rows = created_rows(storage, created[step.seq], plan.columns_after(step.seq))
             working = working.with_created(rows, step)

@@ -110,6 +110,11 @@ class StepBase(ABC):
         """The origins of all columns after this step."""
 
     @property
+    def writes_output(self) -> bool:
+        """Whether it writes rows to where others read them."""
+        return False
+
+    @property
     def lookups(self) -> tuple[Join, ...]:
         """The datasets in which it looks up values for the rows that it changes."""
         return ()

@@ -11,7 +11,6 @@ from clew.events.envelope import StoredEvent
 from clew.events.snapshot import RunSnapshot, StepSnapshot
 from clew.events.values import ArtifactRef
 from clew.plan import Plan
-from clew.plan.operations import OutputStep
 from clew.runs.environment import RunEnvironment
 from clew.runs.projector import Projected, Projector
 from clew.runs.request import RunFilter, RunRecord
@@ -149,12 +148,6 @@ class RunFactsReader:
     def parts(self, snapshot: RunSnapshot) -> tuple[Part, ...]:
         """What the steps of a run have written and committed."""
         return committed_parts(self._environment.storage_root, snapshot)
-
-
-def output_of(plan: Plan, seq: int | None) -> OutputStep | None:
-    """An output step of a plan, the last one where none is named."""
-    outputs = [step for step in plan.outputs if seq in {None, step.seq}]
-    return outputs[-1] if outputs else None
 
 
 def _dataset_of(artifacts: Sequence[ArtifactRef]) -> dict[str, object]:

@@ -20,9 +20,10 @@ from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.direct import run_directly
 from clew.engine.executor import datasets_of, pinned_rows
-from clew.engine.narrow import Expressing
+from clew.engine.expressing import Expressing
+from clew.engine.operations.output import output_columns, output_rows
 from clew.engine.output.files import Further
-from clew.engine.output.publishing import Pending, Published, output_columns, output_rows
+from clew.engine.output.publishing import Pending, Published
 from clew.engine.session import tuned_for_few_rows
 from clew.engine.step_groups import EngineRun
 from clew.engine.types import DataFrame, SparkSession

@@ -21,17 +21,29 @@ from clew.plan.steps import Read
 
 Row: TypeAlias = tuple[Text, RenderableType]
 
-_COLOURS = {"update": "blue", "aggregate": "magenta", "append": "green", "delete": "red", "output": "yellow"}
-
 
 def step_blocks(plan: Plan) -> Iterator[RenderableType]:
     """Each step with an empty line before it."""
     width = max((len(str(step.seq)) for step in plan.steps), default=1)
     for step in plan.steps:
-        title = Text.assemble((step.type, _COLOURS[step.type]), "  ", plain(step.name, "bold"))
+        title = Text.assemble((step.type, _colour(step)), "  ", plain(step.name, "bold"))
         yield Text()
         seq = Text(f"{step.seq:>{width}}", style="bold")
         yield grid([(seq, Group(title, grid(_rows(step, plan.input.table))))])
+
+
+def _colour(step: Step) -> str:
+    match step.type:
+        case "update":
+            return "blue"
+        case "aggregate":
+            return "magenta"
+        case "append":
+            return "green"
+        case "delete":
+            return "red"
+        case "output":
+            return "yellow"
 
 
 def _rows(step: Step, table: str) -> Iterator[Row]:

@@ -13,12 +13,11 @@ from pyspark.sql import functions as F
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
-from clew.engine.names import named, row_id_sql
-from clew.engine.narrow import Expressing
+from clew.engine.expressing import Expressing
+from clew.engine.operations.output import output_columns, output_rows
 from clew.engine.output.files import Further, OutputFolder, discard_files, write_files
 from clew.engine.output.tables import TableOutputs
 from clew.engine.parts import row_count
-from clew.engine.sql import quoted
 from clew.plan.operations import OutputStep
 
 
@@ -129,15 +128,3 @@ class FilePublisher:
 
 def _is_parquet(step: OutputStep) -> bool:
     return (step.destination.format or "parquet") == "parquet"
-
-
-def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> DataFrame:
-    """The rows that an output step selects. Deleted ones only where it opts in."""
-    if not step.include_deleted:
-        return rows.where(expressing.filter(step.selector))
-    return rows.where(expressing.sql(step.selector.tree)) if step.selector is not None else rows
-
-
-def output_columns(step: OutputStep, run_id: str) -> list[str]:
-    """The columns that an output step writes, as SQL."""
-    return [named(row_id_sql(run_id), name) if name == "_row_id" else quoted(name) for name in step.columns]

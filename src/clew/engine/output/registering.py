@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from clew.definitions import PeriodTree
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
+from clew.engine.expressing import Expressing
 from clew.engine.names import named
-from clew.engine.narrow import Expressing
-from clew.engine.output.publishing import output_rows
+from clew.engine.operations.output import output_rows
 from clew.engine.parts import write_part
 from clew.engine.sql import quoted
 from clew.plan.operations import OutputStep

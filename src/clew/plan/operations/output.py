@@ -79,6 +79,11 @@ class OutputStep(StepBase):
         return state
 
     @property
+    def writes_output(self) -> bool:
+        """That is what it is for."""
+        return True
+
+    @property
     def columns_named(self) -> tuple[str, ...]:
         """The columns that it writes."""
         return self.columns

@@ -1,66 +1,32 @@
-"""Updates and deletions as pure functions on rows.
+"""An update on Spark: a pure function on rows.
 
-A narrow step adds columns that say what it changed (a mask, and the values after it) and gives the assigned columns
-their new values. Nothing runs here: Spark evaluates the chain when something is written, and leaves out what the
-writer does not ask for.
+It adds columns that say what it changed (a mask, and the values after it) and gives the assigned columns their new
+values. Nothing runs here: Spark evaluates the chain when something is written, and leaves out what the writer does not
+ask for.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from clew.engine.conditions import can_fail, guarded
-from clew.engine.names import joined_column, new_column, selected_column, with_sql, working_columns
-from clew.engine.sql import quoted, spark_type, sql_of
-from clew.lang.typed import ColumnValue, Expression, columns_of
+from clew.engine.conditions import guarded
+from clew.engine.expressing import Expressing
+from clew.engine.names import joined_column, named, new_column, selected_column, with_sql
+from clew.engine.sql import quoted, spark_type
+from clew.engine.suspects import Suspect, parts_of, selector_suspects, tables_of
+from clew.lang.typed import ColumnValue, columns_of
 from clew.lang.types import BOOLEAN
-from clew.plan.operations import DeleteStep, UpdateStep
-from clew.plan.steps import Join, PlannedExpression
-from clew.storage.parts import DELETED_MASK, MASK_BITS, ORDINAL, TracedStep, after_column, mask_column, mask_words
-
-NarrowStep = UpdateStep | DeleteStep
+from clew.plan.operations import ChangingStep, UpdateStep
+from clew.plan.steps import Join
+from clew.storage.parts import MASK_BITS, after_column, mask_column, mask_words
 
 
-@dataclass(frozen=True, slots=True)
-class Expressing:
-    """What turns expressions of a plan into SQL: the run, the working table's name, and what TODAY() means."""
-
-    run_id: str
-    table: str
-    today: date
-
-    def sql(self, tree: Expression) -> str:
-        """The SQL of an expression over the working dataset and the joins of a step."""
-        return sql_of(tree, working_columns(self.run_id, self.table), self.today)
-
-    def selected(self, selector: PlannedExpression | None) -> str:
-        """SQL that is TRUE for the rows that a step with this selector acts on and FALSE for all others."""
-        if selector is None:
-            return "NOT `_deleted`"
-        return f"(NOT `_deleted` AND coalesce({self.sql(selector.tree)}, FALSE))"
-
-    def filter(self, selector: PlannedExpression | None) -> str:
-        """The same as a condition for `where`.
-
-        Spark takes the parts of a condition to where each can be decided first. So where a selector can fail, it must
-        not come apart, or it would fail on rows that were deleted because it fails on them.
-        """
-        if selector is None or not can_fail(selector.tree):
-            return self.selected(selector)
-        return f"CASE WHEN NOT `_deleted` THEN coalesce({self.sql(selector.tree)}, FALSE) ELSE {ORDINAL} < 0L END"
-
-
-def apply_delete(rows: DataFrame, step: DeleteStep, expressing: Expressing) -> DataFrame:
-    """The rows behind a deletion."""
-    selected = selected_column(step.seq)
-    changes = {
-        mask_column(step.seq): f"CASE WHEN {quoted(selected)} THEN {DELETED_MASK}L END",
-        "_deleted": f"`_deleted` OR {quoted(selected)}",
-    }
-    return with_sql(with_sql(rows, {selected: expressing.selected(step.selector)}), changes, without={selected})
+def joined_rows(pinned: DataFrame, join: Join) -> DataFrame:
+    """The rows of a joined dataset under the names that the expressions of an update use."""
+    return pinned.selectExpr(
+        *(named(quoted(column.name), joined_column(join.alias, column.name)) for column in join.dataset.columns)
+    )
 
 
 def apply_update(
@@ -91,14 +57,14 @@ def rows_with_joins(
     return with_sql(rows, {selected_column(step.seq): expressing.selected(step.selector)})
 
 
-def guarded_rows(rows: DataFrame, step: UpdateStep, expressing: Expressing) -> DataFrame:
+def guarded_rows(rows: DataFrame, step: ChangingStep, expressing: Expressing) -> DataFrame:
     """Rows with `selected_column`, as far as it can be told before anything is joined."""
     selector = None if _looks_at_joins(step, expressing) else step.selector
     return with_sql(rows, {selected_column(step.seq): expressing.selected(selector)})
 
 
 def matched_rows(
-    rows: DataFrame, step: UpdateStep, join: Join, other: DataFrame, expressing: Expressing, how: str
+    rows: DataFrame, step: ChangingStep, join: Join, other: DataFrame, expressing: Expressing, how: str
 ) -> DataFrame:
     """Guarded rows joined to one dataset.
 
@@ -109,7 +75,7 @@ def matched_rows(
     return rows.join(other, F.expr(expressing.sql(condition)), how)
 
 
-def _looks_at_joins(step: UpdateStep, expressing: Expressing) -> bool:
+def _looks_at_joins(step: ChangingStep, expressing: Expressing) -> bool:
     return step.selector is not None and any(table != expressing.table for table, _ in columns_of(step.selector.tree))
 
 
@@ -153,8 +119,21 @@ def _old(step: UpdateStep, position: int) -> str:
     return quoted(assignment.column)
 
 
-def traced(step: NarrowStep) -> TracedStep:
-    """What the trace keeps of a step."""
-    if isinstance(step, UpdateStep):
-        return TracedStep(step.seq, "update", tuple(assignment.column for assignment in step.assignments))
-    return TracedStep(step.seq, "delete", ())
+def update_suspects(
+    rows: DataFrame, step: UpdateStep, expressing: Expressing, joined: Mapping[str, DataFrame]
+) -> Iterator[Suspect]:
+    """Its selector, its join conditions and its assignments."""
+    own = {expressing.table}
+    if step.selector is not None and tables_of(step.selector.tree) <= own:
+        yield from selector_suspects(step.selector, rows.where("NOT `_deleted`"))
+    selected = quoted(selected_column(step.seq))
+    guarded = guarded_rows(rows, step, expressing).where(selected)
+    for join in step.joins:
+        for part in parts_of(join.on.tree):
+            if tables_of(part) <= own:
+                yield Suspect(f"the condition of join {join.alias}", part, guarded)
+            elif tables_of(part) == {join.alias}:
+                other = joined[join.alias]
+                yield Suspect(f"the condition of join {join.alias}", part, other, join.dataset, join.alias)
+    complete = rows_with_joins(rows, step, expressing, joined).where(selected)
+    yield from (Suspect(f"column {each.column}", each.value.tree, complete) for each in step.assignments)

@@ -1,0 +1,35 @@
+"""An output on Spark: which rows it writes, as which columns. `clew.engine.output` writes them where they belong."""
+
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame
+
+from clew.engine.creating import columns_looked_at
+from clew.engine.expressing import Expressing
+from clew.engine.names import named, row_id_sql
+from clew.engine.sql import quoted
+from clew.engine.suspects import Suspect, selector_suspects
+from clew.plan.operations import CreatingStep, OutputStep
+
+
+def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> DataFrame:
+    """The rows that an output step selects. Deleted ones only where it opts in."""
+    if not step.include_deleted:
+        return rows.where(expressing.filter(step.selector))
+    return rows.where(expressing.sql(step.selector.tree)) if step.selector is not None else rows
+
+
+def output_columns(step: OutputStep, run_id: str) -> list[str]:
+    """The columns that an output step writes, as SQL."""
+    return [named(row_id_sql(run_id), name) if name == "_row_id" else quoted(name) for name in step.columns]
+
+
+def has_all_that(creating: CreatingStep, output: OutputStep) -> bool:
+    """Whether an output has all rows and columns that the step before it looks at."""
+    has_all_rows = output.selector is None and not output.include_deleted and output.registers is None
+    return has_all_rows and columns_looked_at(creating) <= set(output.columns) - {"_row_id"}
+
+
+def output_suspects(rows: DataFrame, step: OutputStep) -> Iterator[Suspect]:
+    """Its selector."""
+    yield from selector_suspects(step.selector, rows if step.include_deleted else rows.where("NOT `_deleted`"))

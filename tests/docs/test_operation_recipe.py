@@ -1,0 +1,123 @@
+"""The recipe for an operation type in CONTRIBUTING.md: the files that it lists are the files that know the types."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from clew.api.fluent import ProjectBuilder
+from clew.cli.views.tables import outcome
+from clew.definitions import Operation
+from clew.definitions.operations import OPERATION
+from clew.definitions.shapes import Tagged
+from clew.plan.operations import Step
+
+ROOT = Path(__file__).parents[2]
+RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("**An operation type.**")[2].partition("\n**")[0]
+LISTED = re.findall(r"^\| `([^`]+)` \|", RECIPE, re.MULTILINE)
+
+STEPS = {step.__name__: step for step in get_args(Step)}
+TYPES = {name.removesuffix("Step").lower(): name for name in STEPS}
+
+ABOUT_OUTPUTS = {
+    "src/clew/bus/openlineage_events.py": "an output is a dataset of OpenLineage",
+    "src/clew/engine/output/destinations.py": "where an output goes",
+    "src/clew/engine/output/files.py": "an output as files",
+    "src/clew/engine/output/publishing.py": "an output while nobody sees it yet",
+    "src/clew/engine/output/registering.py": "an output as a version of a dataset",
+    "src/clew/engine/output/tables.py": "an output as a table",
+    "src/clew/engine/step_groups.py": "an output ends a group of steps",
+    "src/clew/explain/why_not.py": "the question is about an output",
+    "src/clew/plan/plan.py": "the outputs of a plan",
+    "src/clew/scenarios/running.py": "the outputs of a scenario are kept in memory",
+    "src/clew/server/pages/drawing/plan_picture.py": "an output has a box for the place that it writes to",
+    "src/clew/trace/step_records.py": "the one kind of step that leaves rows as they are",
+}
+"""Files beside those of the recipe that name the step of outputs, and why. They name no other."""
+
+
+def files_for(type_: str) -> list[str]:
+    """The files of the recipe for one type."""
+    return [listed.replace("<type>", type_) for listed in LISTED]
+
+
+@cache
+def named_in(path: Path) -> frozenset[str]:
+    """The step classes that a module names."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Name(id=name) | ast.ClassDef(name=name) | ast.alias(name=name) | ast.Attribute(attr=name):
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found & STEPS.keys())
+
+
+def modules() -> list[Path]:
+    return sorted((ROOT / "src/clew").rglob("*.py"))
+
+
+def test_the_recipe_lists_one_new_file_per_layer_and_at_most_five() -> None:
+    new = [listed for listed in LISTED if "<type>" in listed]
+    assert 0 < len(new) <= 5
+    assert len({Path(listed).parts[2] for listed in new}) == len(new), "two new files in one package"
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_every_file_of_the_recipe_exists_and_mentions_the_type(type_: str) -> None:
+    for name in files_for(type_):
+        text = (ROOT / name).read_text()
+        assert re.search(rf"\b({type_}|{TYPES[type_]}|{type_.capitalize()})\b", text), name
+
+
+def test_step_classes_are_named_only_where_the_recipe_says() -> None:
+    """Whoever needs to know something about a step asks the step: `datasets`, `columns_set`, `summary`, ..."""
+    strangers = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in modules()
+        for name in named_in(path)
+        if str(path.relative_to(ROOT)) not in files_for(STEPS[name].__name__.removesuffix("Step").lower())
+        and not (name == "OutputStep" and str(path.relative_to(ROOT)) in ABOUT_OUTPUTS)
+    }
+    assert not strangers
+
+
+def test_the_list_of_other_files_is_not_longer_than_it_must_be() -> None:
+    assert {name for name in ABOUT_OUTPUTS if named_in(ROOT / name) != {"OutputStep"}} == set()
+
+
+def test_no_match_over_steps_has_a_case_for_all_others() -> None:
+    """A wildcard would hide a missing type from the type checker."""
+    open_ended = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Match) and _is_over_steps(node) and _ends_in_wildcard(node)
+    ]
+    assert not open_ended
+
+
+def _is_over_steps(node: ast.Match) -> bool:
+    named = {each.id for case in node.cases for each in ast.walk(case.pattern) if isinstance(each, ast.Name)}
+    return any(name.endswith(("Step", "StepBase")) for name in named)
+
+
+def _ends_in_wildcard(node: ast.Match) -> bool:
+    last = node.cases[-1]
+    return last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None
+
+
+def test_definitions_and_steps_have_the_same_types() -> None:
+    assert {operation.__name__.lower() for operation in get_args(Operation)} == set(TYPES)
+    assert isinstance(OPERATION.otherwise, Tagged)
+    assert set(OPERATION.otherwise.members) == set(TYPES)
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_a_type_has_a_method_in_python_and_words_for_what_it_did(type_: str) -> None:
+    assert callable(getattr(ProjectBuilder, type_))
+    assert outcome(type_, {}, ())
