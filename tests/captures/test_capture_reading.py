@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from clew.auth.roles import AccessRole
-from clew.captures.freezing import freeze, is_reached, rank, sampled
+from clew.captures.freezing import freeze, is_reached
 from clew.captures.manifests import Manifest
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus, new_capture_id
-from clew.captures.reading import Reader, require_reading
+from clew.captures.reading import require_reading
 from clew.definitions import CaptureMode
 from clew.diagnostics import UserError
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
@@ -20,6 +20,7 @@ from clew.storage.parts import Part, PartFile, TracedStep
 from clew.storage.row_identity import RowIds
 from tests.captures.capture_plans import people_plan
 from tests.captures.captured_files import captured
+from tests.captures.samples import rank, sampled
 
 COLUMNS = {"id": "integer", "amount": "decimal(10,2)", "day": "date", "at": "timestamp", "note": "string"}
 ROWS = [
@@ -91,7 +92,6 @@ def record(tmp_path: Path, *, shows_personal: bool = False) -> CaptureRecord:
         capture_id="cap_a",
         kind="capture",
         slot="capture:1",
-        environment_id="dev",
         tenant_id="ours",
         run_id="run-1",
         request_id="request",
@@ -111,27 +111,27 @@ def record(tmp_path: Path, *, shows_personal: bool = False) -> CaptureRecord:
 
 @pytest.mark.parametrize("role", [AccessRole.AUDITOR, AccessRole.ENGINEER, AccessRole.ADMIN])
 def test_roles_with_the_right_may_read_a_capture(tmp_path: Path, role: AccessRole) -> None:
-    require_reading(record(tmp_path), Reader(role, "ours"), ())
+    require_reading(record(tmp_path), role=role, tenant_id="ours", include_roles=())
 
 
 @pytest.mark.parametrize("role", [AccessRole.VIEWER, AccessRole.OPERATOR])
 def test_roles_without_the_right_may_not(tmp_path: Path, role: AccessRole) -> None:
     with pytest.raises(UserError) as error:
-        require_reading(record(tmp_path), Reader(role, "ours"), ())
+        require_reading(record(tmp_path), role=role, tenant_id="ours", include_roles=())
     assert error.value.code == "CaptureAccessDenied"
 
 
 def test_for_another_tenant_a_capture_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
-        require_reading(record(tmp_path), Reader(AccessRole.ADMIN, "theirs"), ())
+        require_reading(record(tmp_path), role=AccessRole.ADMIN, tenant_id="theirs", include_roles=())
     assert error.value.code == "CaptureNotFound"
 
 
 def test_a_capture_that_shows_personal_columns_takes_a_role_that_may_ask_for_them(tmp_path: Path) -> None:
     shown = record(tmp_path, shows_personal=True)
-    require_reading(shown, Reader(AccessRole.AUDITOR, "ours"), ["auditor"])
+    require_reading(shown, role=AccessRole.AUDITOR, tenant_id="ours", include_roles=["auditor"])
     with pytest.raises(UserError) as error:
-        require_reading(shown, Reader(AccessRole.ADMIN, "ours"), ["auditor"])
+        require_reading(shown, role=AccessRole.ADMIN, tenant_id="ours", include_roles=["auditor"])
     assert error.value.code == "CaptureAccessDenied"
 
 

@@ -11,7 +11,7 @@ from clew.api.capture import CaptureReader
 from clew.api.state import open_state
 from clew.auth.roles import AccessRole
 from clew.captures.manifests import Manifest
-from clew.captures.queue import CaptureRecord, NewCapture
+from clew.captures.queue import CaptureRecord
 from clew.captures.removal import collect_expired
 from clew.captures.worker import CaptureWorker
 from clew.definitions import CaptureMode
@@ -48,7 +48,7 @@ def ready(sample: Path, days: float) -> CaptureRecord:
         created_at=now,
         expires_at=now + timedelta(days=days),
     )
-    new = NewCapture(
+    new = CaptureRecord(
         capture_id="cap_x",
         kind="capture",
         slot="s",

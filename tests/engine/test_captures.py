@@ -25,7 +25,6 @@ from clew.api.run import Run
 from clew.api.run_view import RunReader
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
-from clew.captures.freezing import sampled
 from clew.captures.requests import KeptColumn
 from clew.captures.worker import CaptureWorker
 from clew.captures.writing import CaptureWriter, EndedRun, raw_rows, sample_of, write_rows
@@ -37,6 +36,7 @@ from clew.storage.parts import ORDINAL
 from clew.trace.json_values import values_of
 from clew.trace.reader import RunTrace
 from clew.trace.run_trace import open_trace
+from tests.captures.samples import sampled
 from tests.engine.capture_workspaces import write_people
 from tests.engine.engine_projects import RICH_DATASETS, rich_projects, rich_tables
 from tests.engine.engine_runs import PERIOD, RUN_ID, TODAY, in_any_order, run_plan

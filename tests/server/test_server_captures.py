@@ -11,7 +11,7 @@ import pytest
 
 from clew.auth.roles import AccessRole, Permission
 from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest, Places
-from clew.captures.queue import NewCapture
+from clew.captures.queue import CaptureRecord
 from clew.definitions.settings import CaptureMode
 from clew.runs.clock import utc_now
 from tests.server.server_fixtures import MONTH, OpenSite, Served
@@ -30,7 +30,7 @@ def capture(
 ) -> str:
     """A capture of three rows that is ready; its id."""
     places, made = Places(served.environment), utc_now()
-    new = NewCapture(
+    new = CaptureRecord(
         kind="capture",
         slot=slot,
         tenant_id=tenant,

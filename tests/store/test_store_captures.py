@@ -10,7 +10,7 @@ import pytest
 from clew.captures.freezing import Degradation, Fitting, InFlight, Reason, Ticket
 from clew.captures.manifests import Manifest
 from clew.captures.policy import Limits
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureStatus, NewCapture
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.captures.requests import CaptureRequest, KeptColumn
 from clew.definitions import CaptureMode
 from clew.events import NewEvent, RunCompleted, RunStarted
@@ -96,9 +96,9 @@ def store(database: Database) -> SqlCaptureStore:
     return SqlCaptureStore(database, "dev")
 
 
-def new(slot: str = "capture:1", run_id: str = "run", **values: object) -> NewCapture:
+def new(slot: str = "capture:1", run_id: str = "run", **values: object) -> CaptureRecord:
     asked = {"kind": "capture", "tenant_id": "t", "request_id": "r", "breakpoint": "p::main::x", "seq": 3}
-    return NewCapture(slot=slot, run_id=run_id, request=REQUEST, **{**asked, **values})  # type: ignore[arg-type]
+    return CaptureRecord(slot=slot, run_id=run_id, request=REQUEST, **{**asked, **values})  # type: ignore[arg-type]
 
 
 def fits(size: int = 500) -> Fitting:

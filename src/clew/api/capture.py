@@ -10,7 +10,7 @@ from clew.captures.captured_rows import CapturedRows
 from clew.captures.differences import CaptureDiff, diff_captures, statistics_of_rows
 from clew.captures.manifests import Manifest, Places
 from clew.captures.queue import CaptureRecord, CaptureState, CaptureStatus
-from clew.captures.reading import Reader, capture_json, require_reading
+from clew.captures.reading import capture_json, require_reading
 from clew.captures.removal import remove_capture
 from clew.captures.report import report_page
 from clew.captures.statistics import Statistics
@@ -148,8 +148,10 @@ class CaptureReader:
         record = self.state.captures.find(capture_id)
         if record is None or record.kind != "capture":
             raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=capture_id))
-        reader = Reader(self.role, self.environment.settings.tenant)
-        require_reading(record, reader, self.environment.settings.captures.include_roles)
+        settings = self.environment.settings
+        require_reading(
+            record, role=self.role, tenant_id=settings.tenant, include_roles=settings.captures.include_roles
+        )
         return Capture(record, Places(self.environment), self.access)
 
     def listed(

@@ -9,7 +9,8 @@ The walk of a capture, module by module:
     writing         writes the rows with Spark, stepping down until they fit, and a manifest
     manifests       where captures lie, and the manifest beside their rows
     captured_rows   reads the rows with DuckDB
-    reading         the captures that a reader may open: rows, `statistics`, `differences`, `report`
+    statistics      columns in numbers; `differences` compares two captures, `report` draws a page
+    reading         who may read a capture, and its JSON
     jobs, job_rows  postlude jobs: tasks of the plan on the rows at a breakpoint, done after the run
     removal         expired and unwanted captures are deleted
 """

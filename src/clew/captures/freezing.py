@@ -7,8 +7,7 @@ A capture that is too large steps down until it fits, always in the same way. Th
 sample, on any number of cores: the rows whose digests come first.
 """
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -138,6 +137,17 @@ class Fitting:
         return self.steps[-1].reason if self.mode is None and self.steps else None
 
 
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A point that is frozen, with what the capture comes down to."""
+
+    ticket: Ticket
+    freeze_us: int
+    mode: CaptureMode | None = None
+    sample_rows: int = 0
+    steps: tuple[Degradation, ...] = ()
+
+
 _LADDER = {
     CaptureMode.FULL_RAW: CaptureMode.SAMPLE_RAW,
     CaptureMode.FULL_VIEW: CaptureMode.SAMPLE_VIEW,
@@ -230,24 +240,3 @@ def rank_sql(run_id: str, ordinal: str) -> str:
     """The rank of a row in SQL, the same in Spark and DuckDB. `run_id` is one of ours: letters, digits and dashes."""
     quoted = run_id.replace("'", "''")
     return f"md5(concat('{quoted}', ':', CAST({ordinal} AS STRING)))"
-
-
-def rank(run_id: str, ordinal: int) -> str:
-    """The rank of a row."""
-    return hashlib.md5(f"{run_id}:{ordinal}".encode(), usedforsecurity=False).hexdigest()
-
-
-def sampled(run_id: str, ordinals: Iterable[int], rows: int) -> list[int]:
-    """The rows of a sample, in their order; all of them where there are no more."""
-    return sorted(sorted(ordinals, key=lambda ordinal: (rank(run_id, ordinal), ordinal))[:rows])
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """A point that is frozen, with what the capture comes down to."""
-
-    ticket: Ticket
-    freeze_us: int
-    mode: CaptureMode | None = None
-    sample_rows: int = 0
-    steps: tuple[Degradation, ...] = ()

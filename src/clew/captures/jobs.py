@@ -16,7 +16,7 @@ from clew.captures.freezing import Reason
 from clew.captures.job_rows import JobRows, Payload, as_parquet
 from clew.captures.manifests import MANIFEST_FILE, Manifest, Places
 from clew.captures.policy import CapturePolicy, masks_of
-from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport, NewCapture
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport
 from clew.captures.requests import OmittedColumn
 from clew.captures.writing import EndedRun, digest_of_files, in_view, interrupting
 from clew.definitions import CaptureMode, Mask
@@ -173,7 +173,7 @@ class JobRunner:
         return target
 
     def _to_capture_store(self, payload: Payload, sink: str, folder: Path, days: int) -> tuple[Path, str]:
-        new = NewCapture(
+        new = CaptureRecord(
             kind="capture",
             slot=f"{self.job.id}:{len(self._emissions)}",
             tenant_id=self.record.tenant_id,

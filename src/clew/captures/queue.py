@@ -16,6 +16,7 @@ from clew.diagnostics import raise_if_any
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import Failure
 from clew.plan import Plan
+from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.executor import ExecutorFactory, StepExecutor
 from clew.runs.request import RunRecord
@@ -81,23 +82,6 @@ def new_capture_id() -> str:
     return f"cap_{secrets.token_hex(16)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCapture:
-    """A capture or a job that a run is asked for."""
-
-    capture_id: str = field(default_factory=new_capture_id)
-    kind: RecordKind
-    slot: str
-    """What it is for the run; the same slot of a run is never taken twice."""
-    tenant_id: str
-    run_id: str
-    request_id: str
-    breakpoint: str
-    seq: int
-    request: CaptureRequest | None = None
-    """None for a job, which stands in the plan."""
-
-
 @dataclass(frozen=True, slots=True)
 class CaptureOutcome:
     """How a capture or a job ended."""
@@ -111,26 +95,28 @@ class CaptureOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRecord:
-    """A capture or a job, with where it stands."""
+    """A capture or a job, with where it stands. What a run asks for is queued; the store fills in the rest."""
 
-    capture_id: str
+    capture_id: str = field(default_factory=new_capture_id)
     kind: RecordKind
     slot: str
-    environment_id: str
+    """What it is for the run; the same slot of a run is never taken twice."""
     tenant_id: str
     run_id: str
     request_id: str
     breakpoint: str
     seq: int
-    status: CaptureStatus
-    request: CaptureRequest | None
-    frozen: Frozen | None
-    outcome: CaptureOutcome
-    attempts: int
-    created_at: datetime
-    started_at: datetime | None
-    completed_at: datetime | None
-    expires_at: datetime | None
+    status: CaptureStatus = CaptureStatus.QUEUED
+    request: CaptureRequest | None = None
+    """None for a job, which the plan describes."""
+    frozen: Frozen | None = None
+    outcome: CaptureOutcome = CaptureOutcome()
+    attempts: int = 0
+    created_at: datetime = field(default_factory=utc_now)
+    """By the clock of the state store, once it is enlisted."""
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +130,7 @@ class CaptureLease:
 class CaptureStore(Protocol):
     """The captures and jobs of one environment: an index, and a queue with leases."""
 
-    def enlist(self, wanted: Sequence[NewCapture]) -> tuple[CaptureRecord, ...]:
+    def enlist(self, wanted: Sequence[CaptureRecord]) -> tuple[CaptureRecord, ...]:
         """Take in captures and jobs, each slot of a run once; the records of all of them."""
         ...
 
@@ -207,7 +193,7 @@ class CaptureStore(Protocol):
         """Give it back, to be tried again after a while."""
         ...
 
-    def publish(self, new: NewCapture, manifest: Manifest) -> CaptureRecord:
+    def publish(self, new: CaptureRecord, manifest: Manifest) -> CaptureRecord:
         """Take in a capture that is ready. The slot again gives the capture that has it, with this manifest."""
         ...
 
@@ -251,10 +237,10 @@ def enlist(store: CaptureStore, environment: RunEnvironment, run: RunRecord) -> 
     return store.enlist(list(_wanted(environment, run)))
 
 
-def _wanted(environment: RunEnvironment, run: RunRecord) -> Iterator[NewCapture]:
+def _wanted(environment: RunEnvironment, run: RunRecord) -> Iterator[CaptureRecord]:
     request = run.request
     for number, capture in enumerate(requests_in(request.parameters), start=1):
-        yield NewCapture(
+        yield CaptureRecord(
             kind="capture",
             slot=f"capture:{number:04}",
             tenant_id=request.tenant_id,
@@ -266,7 +252,7 @@ def _wanted(environment: RunEnvironment, run: RunRecord) -> Iterator[NewCapture]
         )
     plan = kept_plan(environment.storage_root, request.plan.digest or "")
     for job in plan.extensions.postlude_jobs:
-        yield NewCapture(
+        yield CaptureRecord(
             kind="job",
             slot=job.id,
             tenant_id=request.tenant_id,

@@ -1,7 +1,6 @@
 """Who may read a capture, and what is told of captures and jobs in JSON: by commands, Python and pages alike."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from clew.auth.roles import AccessRole, Permission
 from clew.captures.queue import CaptureOutcome, CaptureRecord
@@ -11,25 +10,17 @@ from clew.events.codec import encode
 from clew.plan.postlude import PostludeJob
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Somebody who asks for a capture."""
-
-    role: AccessRole
-    tenant_id: str
-
-
-def require_reading(record: CaptureRecord, reader: Reader, include_roles: Collection[str]) -> None:
+def require_reading(record: CaptureRecord, *, role: AccessRole, tenant_id: str, include_roles: Collection[str]) -> None:
     """Refuse those who may not. For somebody of another tenant the capture does not exist."""
-    if record.tenant_id != reader.tenant_id:
+    if record.tenant_id != tenant_id:
         raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=record.capture_id))
-    if Permission.READ_CAPTURES not in reader.role.permissions:
-        problem = f"somebody in the role {reader.role} may not read captures"
+    if Permission.READ_CAPTURES not in role.permissions:
+        problem = f"somebody in the role {role} may not read captures"
         raise UserError(CAPTURE_ACCESS_DENIED.anywhere(problem=problem))
     manifest = record.outcome.manifest
     shows_personal = manifest is not None and manifest.shows_personal
-    if shows_personal and include_roles and reader.role not in include_roles:
-        problem = f"this capture shows personal columns, which somebody in the role {reader.role} may not read"
+    if shows_personal and include_roles and role not in include_roles:
+        problem = f"this capture shows personal columns, which somebody in the role {role} may not read"
         raise UserError(CAPTURE_ACCESS_DENIED.anywhere(problem=problem))
 
 

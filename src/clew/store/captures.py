@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from clew.captures.freezing import Fitting, Frozen, InFlight, Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus, NewCapture
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.captures.requests import CaptureRequest
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_NOT_FOUND
@@ -31,7 +31,7 @@ class SqlCaptureStore:
 
     # The index
 
-    def enlist(self, wanted: Sequence[NewCapture]) -> tuple[CaptureRecord, ...]:
+    def enlist(self, wanted: Sequence[CaptureRecord]) -> tuple[CaptureRecord, ...]:
         """Take in captures and jobs, each slot of a run once; the records of all of them."""
         if not wanted:
             return ()
@@ -74,7 +74,7 @@ class SqlCaptureStore:
         with self._database.read() as connection:
             return tuple(map(_record, connection.execute(statement)))
 
-    def publish(self, new: NewCapture, manifest: Manifest) -> CaptureRecord:
+    def publish(self, new: CaptureRecord, manifest: Manifest) -> CaptureRecord:
         """Take in a capture that is ready. The slot again gives the capture that has it, with this manifest."""
         with self._database.write(lock=self._lock) as connection:
             known = self._taken_in(connection, new)
@@ -254,7 +254,7 @@ class SqlCaptureStore:
         assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
         return now
 
-    def _taken_in(self, connection: sa.Connection, new: NewCapture) -> CaptureRecord:
+    def _taken_in(self, connection: sa.Connection, new: CaptureRecord) -> CaptureRecord:
         known = connection.execute(
             self._all().where(captures.c.run_id == new.run_id, captures.c.slot == new.slot)
         ).one_or_none()
@@ -325,7 +325,6 @@ def _record(row: sa.Row[Any]) -> CaptureRecord:
         capture_id=row.capture_id,
         kind=row.kind,
         slot=row.slot,
-        environment_id=row.environment_id,
         tenant_id=row.tenant_id,
         run_id=row.run_id,
         request_id=row.request_id,
