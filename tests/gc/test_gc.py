@@ -15,8 +15,7 @@ from clew.api.run_view import RunReader
 from clew.cli.main import run as command
 from clew.definitions import capture_wishes_of_data
 from clew.events.snapshot import RunStatus
-from clew.gc.garbage import Garbage, GarbageCollector
-from clew.gc.retention import Retention
+from clew.gc.garbage import Garbage, GarbageCollector, Retention
 from clew.gc.run_removal import remove_run
 from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
 from clew.trace.run_trace import open_trace

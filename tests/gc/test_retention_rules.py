@@ -8,7 +8,7 @@ from clew.cli.commands.gc import keep_rules
 from clew.diagnostics import UserError
 from clew.events.snapshot import RunStatus
 from clew.events.values import PlanRef
-from clew.gc.retention import Retention
+from clew.gc.garbage import Retention
 from clew.gc.survey import needs_of
 from clew.runs.registry import DatasetFile, DatasetVersion
 from clew.runs.request import RunRecord, RunRequest

@@ -1,8 +1,7 @@
 """Keeping an environment small: runs and versions of datasets that are not needed go, and a journal says so."""
 
 from clew.api.opened_environment import OpenedEnvironment
-from clew.gc.garbage import Garbage
-from clew.gc.retention import Retention, usual_retention
+from clew.gc.garbage import Garbage, Retention, usual_retention
 from clew.gc.run_removal import Removal, garbage_collector, remove_run
 from clew.runs.environment import RunEnvironment
 from clew.storage.removals import Journal, RemovalRecord

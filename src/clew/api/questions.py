@@ -9,9 +9,8 @@ from functools import cache
 from clew.api.opened_environment import OpenedEnvironment
 from clew.explain.elsewhere import why_not_in
 from clew.explain.explaining import explain, row_named
-from clew.explain.other_runs import upstream_runs
 from clew.explain.outline import outline, why_not_outline
-from clew.explain.run_lineage import run_lineage
+from clew.explain.run_lineage import run_lineage, upstream_runs
 from clew.explain.tree import Explanation
 from clew.explain.views import as_html, as_json, as_text, fragment
 from clew.explain.why_not import WhyNot

@@ -5,7 +5,6 @@ from typing import Literal, TypeAlias
 
 from clew.definitions.dataset import Status
 from clew.definitions.expression_text import ExpressionText
-from clew.definitions.paths import format_of_path
 from clew.definitions.shapes import (
     ANY_SCALAR,
     EXPRESSION,
@@ -26,6 +25,7 @@ from clew.definitions.shapes import (
     key,
     record,
 )
+from clew.definitions.shapes.scalars import format_of_path
 from clew.definitions.yaml_scalars import Scalar
 
 ANY_LEVEL = "any"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, ROW_NOT_FOUND
-from clew.explain.conditions import all_of, compared, deleted_by, equals
 from clew.explain.parents import Contribution, Parent, contributing_call, keys_of_group, look_at, parents_of
 from clew.explain.pinned import DatasetRow, UpstreamRuns, comes_from_a_run, dataset_row, dataset_rows, joined
+from clew.explain.row_conditions import all_of, compared, deleted_by, equals
 from clew.explain.tree import (
     Appended,
     Cause,

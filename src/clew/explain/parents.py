@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from heapq import nsmallest
 
-from clew.explain.conditions import all_of, compared, equals, is_not_deleted
 from clew.explain.pinned import DatasetRow, dataset_rows
+from clew.explain.row_conditions import all_of, compared, equals, is_not_deleted
 from clew.explain.tree import Recomputed
 from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from clew.explain.conditions import with_values
+from clew.explain.row_conditions import with_values
 from clew.explain.tree import JoinedRow
 from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row

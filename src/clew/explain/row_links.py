@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from clew.explain.conditions import all_of, equals, is_not_deleted
+from clew.explain.row_conditions import all_of, equals, is_not_deleted
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of
 from clew.plan.operations import CreatingStep

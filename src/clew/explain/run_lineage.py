@@ -2,6 +2,8 @@
 
 The register of blocks tells the run that minted an id. From there ids go on in the files of registered datasets, and
 with these into the runs that pinned them; so only such runs are looked at, however many there are.
+
+Explanations across projects: from a row of a registered dataset to the run that registered it.
 """
 
 import json
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from clew.diagnostics import UserError
+from clew.explain.pinned import UpstreamByOrigin
 from clew.explain.row_links import RowLinks
 from clew.runs.environment import RunEnvironment
 from clew.runs.stores import RunState
@@ -215,3 +218,30 @@ def _sources(trace: RunTrace, part: Part, ordinals: list[int]) -> dict[int, Sour
     use = next(use for use in trace.plan.datasets_becoming_rows if trace.run.pinned(use).name == part.name)
     cells = trace.pinned(use).values(ordinals, [SOURCE_FILE, SOURCE_LINE])
     return {ordinal: source_of(part, row[SOURCE_FILE], row[SOURCE_LINE]) for ordinal, row in cells}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetWriters:
+    """Finds the run behind a file of a registered dataset."""
+
+    state: RunState
+    trace_of: Callable[[str], RunTrace]
+    """Opens the trace of a run by its id. UserError where it is gone, or not for the eyes of who asks."""
+
+    def writer_of(self, path: str) -> tuple[RunTrace, int] | None:
+        """The trace of the run that wrote a file, and the output step; None where that run is gone."""
+        _, _, below = path.partition("datasets/")
+        dataset = below.partition("/")[0]
+        for version in self.state.datasets.versions(dataset):
+            for file in version.files:
+                if file.path == path:
+                    try:
+                        return self.trace_of(file.run_id), file.seq
+                    except UserError:
+                        return None
+        return None
+
+
+def upstream_runs(state: RunState, trace_of: Callable[[str], RunTrace]) -> UpstreamByOrigin:
+    """The way to the runs that registered what a run reads. `trace_of` opens the trace of a run by its id."""
+    return UpstreamByOrigin(DatasetWriters(state, trace_of).writer_of)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import NOT_AN_OUTPUT
-from clew.explain.conditions import decisions, deleted_by, selector_texts
+from clew.explain.row_conditions import decisions, deleted_by, selector_texts
 from clew.explain.tree import Decision, Deleted, StepRef
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import columns_of

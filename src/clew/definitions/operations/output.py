@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from clew.definitions.operations.base import OperationBase
-from clew.definitions.paths import format_of_path
 from clew.definitions.shapes import (
     ANY_SCALAR,
     FLAG,
@@ -22,6 +21,7 @@ from clew.definitions.shapes import (
     key,
     record,
 )
+from clew.definitions.shapes.scalars import format_of_path
 from clew.definitions.yaml_scalars import Scalar
 from clew.diagnostics import Diagnostic
 from clew.diagnostics.codes.workspace import INVALID_VALUE

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a plan that was kept is read without what users write
 PlannedStep_co = TypeVar("PlannedStep_co", bound=StepBase, covariant=True)
 
 
-class Datasets(Protocol):
+class KnownDatasets(Protocol):
     """Finds the datasets that operations name."""
 
     def use(self, ref: "DatasetRef", problems: Problems) -> DatasetUse | None:
@@ -65,7 +65,7 @@ class Context:
     id: str
     breakpoint: str | None
     state: PlanningState
-    catalogue: Datasets
+    catalogue: KnownDatasets
     expressions: Expressions
     problems: Problems
     column_elsewhere: Callable[[str], str | None]
