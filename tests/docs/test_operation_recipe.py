@@ -26,7 +26,7 @@ ABOUT_OUTPUTS = {
     "src/clew/bus/openlineage_events.py": "an output is a dataset of OpenLineage",
     "src/clew/engine/output/destinations.py": "where an output goes",
     "src/clew/engine/output/files.py": "an output as files",
-    "src/clew/engine/output/publishing.py": "an output while nobody sees it yet",
+    "src/clew/engine/output/publishing.py": "an output before it is published",
     "src/clew/engine/output/registering.py": "an output as a version of a dataset",
     "src/clew/engine/output/tables.py": "an output as a table",
     "src/clew/engine/step_groups.py": "an output ends a group of steps",

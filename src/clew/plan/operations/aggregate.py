@@ -107,13 +107,7 @@ def plan_aggregate(context: Context, operation: "Aggregate") -> PlannedOperation
     if (operation.selector and not selector) or None in values.values() or not has_all_keys:
         return PlannedOperation(None, state)
     step = AggregateStep(
-        seq=context.seq,
-        id=context.id,
-        name=operation.name,
-        description=operation.description or None,
-        path=context.path,
-        place=operation.span,
-        breakpoint=context.breakpoint,
+        **context.identity(operation),
         selector=selector,
         reads=(
             *(Read(context.state.table, name, "group key") for name in group_by),

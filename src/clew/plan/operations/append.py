@@ -168,13 +168,7 @@ def plan_append(context: Context, operation: "Append") -> PlannedOperation[Appen
     if is_wrong or None in values.values():
         return PlannedOperation(None, state)
     step = AppendStep(
-        seq=context.seq,
-        id=context.id,
-        name=operation.name,
-        description=operation.description or None,
-        path=context.path,
-        place=operation.span,
-        breakpoint=context.breakpoint,
+        **context.identity(operation),
         selector=None,
         reads=(
             *(Read(table.name, name, "group key") for name in group_by or ()),

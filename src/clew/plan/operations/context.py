@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypedDict, TypeVar
 
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
@@ -19,6 +19,7 @@ from clew.plan.steps import PlannedExpression, Read, StepBase
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import DatasetRef, ExpressionText
+    from clew.definitions.operations import OperationBase
 
 PlannedStep_co = TypeVar("PlannedStep_co", bound=StepBase, covariant=True)
 
@@ -55,6 +56,18 @@ class PlannedOperation(Generic[PlannedStep_co]):
     state: PlanningState
 
 
+class StepIdentity(TypedDict):
+    """Who a step is: the fields that say nothing about what it does."""
+
+    seq: int
+    id: str
+    name: str
+    description: str | None
+    path: str
+    place: Span
+    breakpoint: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Everything that planning one operation needs."""
@@ -70,6 +83,18 @@ class Context:
     problems: Problems
     column_elsewhere: Callable[[str], str | None]
     table_elsewhere: Callable[[str], str | None]
+
+    def identity(self, operation: "OperationBase") -> StepIdentity:
+        """The fields that every step takes from its operation and its place in the plan."""
+        return StepIdentity(
+            seq=self.seq,
+            id=self.id,
+            name=operation.name,
+            description=operation.description or None,
+            path=self.path,
+            place=operation.span,
+            breakpoint=self.breakpoint,
+        )
 
     def scope(self, joined: Iterable[Table] = ()) -> Scope:
         """The working table, and the tables that an update joins."""

@@ -49,13 +49,7 @@ def plan_delete(context: Context, operation: "Delete") -> PlannedOperation[Delet
     if operation.selector and selector is None:
         return PlannedOperation(None, context.state)
     step = DeleteStep(
-        seq=context.seq,
-        id=context.id,
-        name=operation.name,
-        description=operation.description or None,
-        path=context.path,
-        place=operation.span,
-        breakpoint=context.breakpoint,
+        **context.identity(operation),
         selector=selector,
         reads=reads([("selector", selector)]),
         adds=(),

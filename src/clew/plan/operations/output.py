@@ -22,7 +22,7 @@ _WRITTEN_BY_DEFAULT = ("_period", "_labels", "_row_id")
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where an output goes: a datasource with a table or a path, or a location of its own."""
+    """Where an output goes: a table or a path of a datasource, or a location that the project names."""
 
     datasource_id: str | None
     table: str | None
@@ -103,13 +103,7 @@ def plan_output(context: Context, operation: "Output") -> PlannedOperation[Outpu
         return PlannedOperation(None, context.state)
     target = arguments.destination.target
     step = OutputStep(
-        seq=context.seq,
-        id=context.id,
-        name=operation.name,
-        description=operation.description or None,
-        path=context.path,
-        place=operation.span,
-        breakpoint=context.breakpoint,
+        **context.identity(operation),
         selector=selector,
         reads=reads([("selector", selector)]),
         adds=(),

@@ -92,13 +92,7 @@ def plan_update(context: Context, operation: "Update") -> PlannedOperation[Updat
     if is_wrong or len(joins) < len(operation.arguments.joins):
         return PlannedOperation(None, state)
     step = UpdateStep(
-        seq=context.seq,
-        id=context.id,
-        name=operation.name,
-        description=operation.description or None,
-        path=context.path,
-        place=operation.span,
-        breakpoint=context.breakpoint,
+        **context.identity(operation),
         selector=selector,
         reads=reads(
             [
