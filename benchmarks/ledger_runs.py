@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 from benchmarks.ledger import HAND, write_workspace
@@ -40,18 +41,14 @@ class LedgerRuns:
 
     def run_untraced(self, project: str) -> None:
         """Run with the writer of changes taken out. The product has no such switch, since nobody should want it."""
-        write = engine._write_changes  # noqa: SLF001 - as it says
 
         def nothing(
             _run: engine.EngineRun, _working: Working, steps: Sequence[ChangingStep], **_how: bool
         ) -> list[engine.StepResult]:
             return [engine.StepResult(step.seq, engine.StepCounts()) for step in steps]
 
-        engine._write_changes = nothing  # noqa: SLF001
-        try:
+        with patch.object(engine, "_write_changes", nothing):
             self.run(project)
-        finally:
-            engine._write_changes = write  # noqa: SLF001
 
     def run_by_hand(self, job: str) -> None:
         """The same job as one would write it."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from benchmarks.figure import Figure
 from benchmarks.ledger import write_workspace
@@ -109,11 +110,8 @@ def _starter(workspace: Workspace, environment: RunEnvironment, state: State, li
 
 @contextmanager
 def _ids(*, has_ids: bool) -> Iterator[None]:
-    starting.ProcessTraceIds = ProcessTraceIds if has_ids else NoTraceIds  # type: ignore[attr-defined]
-    try:
+    with patch.object(starting, "ProcessTraceIds", ProcessTraceIds if has_ids else NoTraceIds):
         yield
-    finally:
-        starting.ProcessTraceIds = ProcessTraceIds  # type: ignore[attr-defined]
 
 
 def _run(starter: RunStarter, project: str) -> str:

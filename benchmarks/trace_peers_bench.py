@@ -20,7 +20,7 @@ from benchmarks.figure import Figure
 from benchmarks.ledger import write_workspace
 from benchmarks.timing import seconds
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody writes
 
 import clew
@@ -170,7 +170,7 @@ def snapshots(spark: SparkSession, ledger: list[str], data: Path, out: Path) -> 
     rows.unionByName(totals, allowMissingColumns=True).select(*COLUMNS).write.parquet(str(out / "out"))
 
 
-def _when(condition: str, value: str, other: str) -> "F.Column":
+def _when(condition: str, value: str, other: str) -> Column:
     return F.expr(f"CASE WHEN {condition} THEN {value} ELSE {other} END")
 
 

@@ -7,6 +7,7 @@ import pytest
 import clew
 from clew.api.fluent import ProjectBuilder
 from clew.diagnostics import UserError
+from clew.plan.operations import OutputStep
 from clew.sample import write_sample
 
 ACCOUNTS = clew.join("accounts", "accounts", on="accounts.account_code = transactions.account_code")
@@ -164,6 +165,7 @@ def test_a_builder_is_not_changed_by_what_comes_after_it(workspace: clew.Workspa
 def test_a_location_needs_no_datasource(workspace: clew.Workspace) -> None:
     made = clew.project("x", input="accounts").output("Write", path="out/{period}.csv", format="csv", mode="append")
     [step] = workspace.plan(made).steps
+    assert isinstance(step, OutputStep)
     assert (step.type, step.destination.path, step.mode) == ("output", "out/{period}.csv", "append")
 
 

@@ -170,7 +170,7 @@ def test_a_bus_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
         clock.forward(1000)
         while recovered.dispatcher.deliver_due().attempted:
             pass
-        arrived = sorted(document["runseq"] for document in receiver.documents())  # type: ignore[type-var]
+        arrived = sorted(document["runseq"] for document in receiver.documents())
     assert arrived == list(range(1, len(site.types()) + 1))
 
 

@@ -27,6 +27,10 @@ class Answer:
         return json.loads(self.out)
 
 
+Clew = Callable[..., Answer]
+"""A command, given as its words and the folder to run it in."""
+
+
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
     """A fresh sample workspace."""
@@ -35,7 +39,7 @@ def sample(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def clew(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Answer]:
+def clew(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clew:
     """Runs a command in a folder, as `clew` would."""
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

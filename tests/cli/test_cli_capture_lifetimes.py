@@ -1,6 +1,5 @@
 """How long captures live, and who may read them."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from clew.captures.worker import CaptureWorker
 from clew.definitions import CaptureMode
 from clew.diagnostics import UserError
 from clew.runs.clock import utc_now
+from tests.cli.conftest import Clew
 
 
 def ready(sample: Path, days: float) -> CaptureRecord:
@@ -62,7 +62,7 @@ def ready(sample: Path, days: float) -> CaptureRecord:
         return state.captures.publish(new, manifest)
 
 
-def test_an_expired_capture_cannot_be_read_and_is_collected(clew: Callable, sample: Path) -> None:
+def test_an_expired_capture_cannot_be_read_and_is_collected(clew: Clew, sample: Path) -> None:
     ready(sample, days=-1)
     answer = clew("capture", "show", "cap_x", "--json", cwd=sample)
     assert (answer.code, answer.json["error"]["code"]) == (3, "CaptureExpired")
@@ -75,7 +75,7 @@ def test_an_expired_capture_cannot_be_read_and_is_collected(clew: Callable, samp
     assert clew("capture", "show", "cap_x", "--json", cwd=sample).json["error"]["code"] == "CaptureExpired"
 
 
-def test_a_worker_with_nothing_to_do_takes_away_what_has_expired(clew: Callable, sample: Path) -> None:
+def test_a_worker_with_nothing_to_do_takes_away_what_has_expired(clew: Clew, sample: Path) -> None:
     ready(sample, days=-1)
     environment = clew_package.open(sample).run_environment
     with open_state(environment) as state:
@@ -87,7 +87,7 @@ def test_a_worker_with_nothing_to_do_takes_away_what_has_expired(clew: Callable,
     assert (removal["kind"], removal["name"]) == ("capture", "cap_x")
 
 
-def test_a_capture_that_lives_is_not_collected_and_can_be_removed(clew: Callable, sample: Path) -> None:
+def test_a_capture_that_lives_is_not_collected_and_can_be_removed(clew: Clew, sample: Path) -> None:
     ready(sample, days=1)
     environment = clew_package.open(sample).run_environment
     with open_state(environment) as state:

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.runs.environment import RunEnvironment
 from tests.cli.cli_fake_engine import FakeEngine
+from tests.cli.conftest import Clew
 
 GL_CLOSE = ("run", "gl-close", "--period", "2026-01")
 
@@ -32,7 +32,7 @@ GL_CLOSE = ("run", "gl-close", "--period", "2026-01")
     ],
 )
 def test_what_is_not_allowed_is_refused_before_there_is_a_run(
-    clew: Callable, sample: Path, engine: FakeEngine, arguments: list[str], code: int, error: str
+    clew: Clew, sample: Path, engine: FakeEngine, arguments: list[str], code: int, error: str
 ) -> None:
     answer = clew(*GL_CLOSE, *arguments, "--json", cwd=sample)
     assert (answer.code, answer.json["error"]["code"]) == (code, error)
@@ -41,9 +41,7 @@ def test_what_is_not_allowed_is_refused_before_there_is_a_run(
     assert engine.executed == []
 
 
-def test_a_mistake_in_a_file_of_captures_is_shown_where_it_stands(
-    clew: Callable, sample: Path, engine: FakeEngine
-) -> None:
+def test_a_mistake_in_a_file_of_captures_is_shown_where_it_stands(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     (sample / "captures.yaml").write_text(
         "captures:\n  - {breakpoint: cleaned, ttl_days: 0}\n  - {breakpoint: cleaned, limits: {max_rows: -5}}\n"
     )
@@ -55,7 +53,7 @@ def test_a_mistake_in_a_file_of_captures_is_shown_where_it_stands(
 
 
 def test_a_sink_that_the_environment_does_not_have_is_refused_before_there_is_a_run(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     settings = sample / "clew.yaml"
     dev, marker, prod = settings.read_text().partition("  # A team")
@@ -67,7 +65,7 @@ def test_a_sink_that_the_environment_does_not_have_is_refused_before_there_is_a_
     assert engine.executed == []
 
 
-def test_the_answer_of_a_run_has_a_handle_for_each_capture(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_the_answer_of_a_run_has_a_handle_for_each_capture(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     answer = clew(*GL_CLOSE, "--capture", "cleaned", "--capture", "gl-close::fx::converted=stats", "--json", cwd=sample)
     assert answer.code == 0
     captures = {each["breakpoint"]: each for each in answer.json["captures"]}
@@ -78,7 +76,7 @@ def test_the_answer_of_a_run_has_a_handle_for_each_capture(clew: Callable, sampl
         assert each["error"]["code"]
 
 
-def test_captures_and_jobs_that_fail_leave_the_run_as_it_is(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_captures_and_jobs_that_fail_leave_the_run_as_it_is(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     plain = clew(*GL_CLOSE, "--json", cwd=sample)
     captured = clew(*GL_CLOSE, "--capture", "*", "--json", cwd=sample)
     for answer in (plain, captured):
@@ -95,9 +93,7 @@ def test_captures_and_jobs_that_fail_leave_the_run_as_it_is(clew: Callable, samp
     ] == []
 
 
-def test_captures_and_jobs_tell_the_facts_that_operators_look_for(
-    clew: Callable, sample: Path, engine: FakeEngine
-) -> None:
+def test_captures_and_jobs_tell_the_facts_that_operators_look_for(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     answer = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample).json
     [capture], [job] = answer["captures"], answer["postlude_jobs"]
     assert (capture["breakpoint"], capture["seq"]) == ("gl-close::main::cleaned", 30)
@@ -113,7 +109,7 @@ def test_captures_and_jobs_tell_the_facts_that_operators_look_for(
     assert (job["attempts"], job["bytes"], job["emissions"], job["drop_reason"]) == (1, 0, [], None)
 
 
-def test_in_prod_captures_wait_for_a_worker(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_in_prod_captures_wait_for_a_worker(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     settings = sample / "clew.yaml"
     settings.write_text(settings.read_text().replace("    approval: required\n", ""))
     engine.storage_root = sample / ".clew" / "prod" / "storage"
@@ -134,7 +130,7 @@ def test_in_prod_captures_wait_for_a_worker(clew: Callable, sample: Path, engine
 
 
 def test_a_run_whose_captures_are_still_to_be_made_is_kept_unless_forced(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     settings = sample / "clew.yaml"
     settings.write_text(settings.read_text().replace("    approval: required\n", ""))
@@ -173,7 +169,7 @@ def run_that_nobody_came_after(sample: Path) -> tuple[RunEnvironment, str]:
 
 
 def test_captures_that_were_never_frozen_are_dropped_with_their_run(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     del engine
     environment, run_id = run_that_nobody_came_after(sample)
@@ -197,7 +193,7 @@ def test_a_worker_drops_captures_whose_run_is_gone(sample: Path, engine: FakeEng
 
 
 def test_a_run_that_waits_is_not_deletable_whatever_captures_it_has(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     del engine
     workspace = clew_package.open(sample)
@@ -212,7 +208,7 @@ def test_a_run_that_waits_is_not_deletable_whatever_captures_it_has(
 
 
 def test_what_finds_no_room_among_what_is_under_way_is_dropped_with_the_reason(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     settings = sample / "clew.yaml"
     text = settings.read_text().replace("    approval: required\n", "    captures: {max_inflight_jobs: 2}\n")
@@ -231,7 +227,7 @@ def test_what_finds_no_room_among_what_is_under_way_is_dropped_with_the_reason(
 
 
 def test_a_point_that_a_failed_run_did_not_reach_is_dropped_and_taken_up_when_the_run_goes_on(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     engine.failing["40"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="twice"))
     failed = clew(*GL_CLOSE, "--capture", "cleaned", "--capture", "after_totals", "--json", cwd=sample)
@@ -250,7 +246,7 @@ def test_a_point_that_a_failed_run_did_not_reach_is_dropped_and_taken_up_when_th
     assert again.json["postlude_jobs"][0]["drop_reason"] is None
 
 
-def test_a_run_that_retries_another_has_its_captures_too(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_run_that_retries_another_has_its_captures_too(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["load"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="twice"))
     failed = clew(*GL_CLOSE, "--capture", "cleaned=stats", "--json", cwd=sample).json
     engine.failing.clear()
@@ -262,7 +258,7 @@ def test_a_run_that_retries_another_has_its_captures_too(clew: Callable, sample:
     assert shown["captures"][0]["capture_id"] != failed["captures"][0]["capture_id"]
 
 
-def test_captures_are_listed_by_run_and_by_request(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_captures_are_listed_by_run_and_by_request(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     first = clew(*GL_CLOSE, "--capture", "cleaned", "--request-id", "january", "--json", cwd=sample).json
     clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample)
     assert len(clew("captures", "--json", cwd=sample).json["captures"]) == 2
@@ -282,14 +278,14 @@ def test_captures_are_listed_by_run_and_by_request(clew: Callable, sample: Path,
 
 
 @pytest.mark.parametrize("guess", ["cap_", "cap_0123456789abcdef0123456789abcdef", "../../etc/passwd", "%", ""])
-def test_guessing_an_id_finds_nothing(clew: Callable, sample: Path, engine: FakeEngine, guess: str) -> None:
+def test_guessing_an_id_finds_nothing(clew: Clew, sample: Path, engine: FakeEngine, guess: str) -> None:
     made = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample).json["captures"][0]["capture_id"]
     for id_ in (guess, made[:-1], made.upper()):
         answer = clew("capture", "view", id_, "--json", cwd=sample)
         assert (answer.code, answer.json["error"]["code"]) == (3, "CaptureNotFound")
 
 
-def test_a_capture_that_failed_tells_why(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_capture_that_failed_tells_why(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     made = clew(*GL_CLOSE, "--capture", "cleaned", "--json", cwd=sample).json["captures"][0]["capture_id"]
     shown = clew("capture", "show", made, cwd=sample)
     assert (shown.code, "failed" in shown.out) == (0, True)
@@ -298,12 +294,12 @@ def test_a_capture_that_failed_tells_why(clew: Callable, sample: Path, engine: F
 
 
 @pytest.mark.parametrize("arguments", [["look", "cap_1"], ["diff", "cap_1"], ["show", "cap_1", "cap_2"], ["show"]])
-def test_wrong_usage_is_told(clew: Callable, sample: Path, arguments: list[str]) -> None:
+def test_wrong_usage_is_told(clew: Clew, sample: Path, arguments: list[str]) -> None:
     assert clew("capture", *arguments, cwd=sample).code == 2
 
 
 def test_a_secret_in_a_failure_is_not_kept(
-    clew: Callable, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+    clew: Clew, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def leak(self: CaptureWorker, lease: object) -> None:
         self.state.secrets.redactor.learn(["hunter2"])

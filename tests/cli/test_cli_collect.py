@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from clew.api.state import open_state
 from clew.api.window_expansion import Expanded
 from clew.diagnostics import UserError
 from clew.tracelink import Bounds, Emitter, FrameDescriptor, TraceBatch, TracedStream, TraceWindow
+from tests.cli.conftest import Clew
 
 PATIENCE = 60
 
@@ -44,7 +45,7 @@ def stopped(process: subprocess.Popen[str], number: signal.Signals) -> dict[str,
 
 @pytest.mark.parametrize(("milliseconds", "problem"), [("9", "9 is less than 10"), ("101", "101 is more than 100")])
 def test_writes_are_gathered_for_10_to_100_milliseconds(
-    clew: Callable, sample: Path, milliseconds: str, problem: str
+    clew: Clew, sample: Path, milliseconds: str, problem: str
 ) -> None:
     refused = clew("collect", "--batch-ms", milliseconds, cwd=sample)
     assert refused.code == 2
@@ -53,7 +54,7 @@ def test_writes_are_gathered_for_10_to_100_milliseconds(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_collector_that_is_told_to_stop_writes_what_has_come_and_prints_its_counts(
-    sample: Path, clew: Callable, number: signal.Signals
+    sample: Path, clew: Clew, number: signal.Signals
 ) -> None:
     workspace = clew_package.open(sample)
     with collector(sample, "--batch-ms", "100") as (process, address), workspace.tracing() as tracing:
@@ -80,13 +81,13 @@ def test_a_collector_that_is_told_to_stop_writes_what_has_come_and_prints_its_co
     ]
 
 
-def test_a_collector_listens_for_other_machines_only_when_asked_to(sample: Path, clew: Callable) -> None:
+def test_a_collector_listens_for_other_machines_only_when_asked_to(sample: Path, clew: Clew) -> None:
     answer = clew("collect", "--bind", "0.0.0.0:0", "--json", cwd=sample)
     assert answer.code == 2
     assert answer.json["error"]["code"] == "RemoteNotAllowed"
 
 
-def test_counts_are_said_in_words_too(sample: Path, clew: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_are_said_in_words_too(sample: Path, clew: Clew, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew.cli.commands.collect._announce", lambda *_arguments: signal.raise_signal(signal.SIGTERM))
     answer = clew("collect", "--bind", "127.0.0.1:0", cwd=sample)
     assert answer.code == 0
@@ -112,7 +113,7 @@ def traced(sample: Path) -> Path:
     return sample
 
 
-def test_the_way_up_ends_at_leaves_that_say_what_they_are(traced: Path, clew: Callable) -> None:
+def test_the_way_up_ends_at_leaves_that_say_what_they_are(traced: Path, clew: Clew) -> None:
     document = clew("lineage", "6", "--json", cwd=traced).json
     assert (document["trace_id"], document["direction"], document["complete"]) == (6, "up", True)
     assert {(link["trace_id"], link["parent_trace_id"]) for link in document["links"]} == {
@@ -129,7 +130,7 @@ def test_the_way_up_ends_at_leaves_that_say_what_they_are(traced: Path, clew: Ca
     assert leaves[1]["depth"] == 2
 
 
-def test_the_way_down_and_depth_and_limit(traced: Path, clew: Callable) -> None:
+def test_the_way_down_and_depth_and_limit(traced: Path, clew: Clew) -> None:
     down = clew("lineage", "1", "--down", "--json", cwd=traced).json
     assert {node["trace_id"] for node in down["nodes"]} == {1, 4, 6, 9}
     shallow = clew("lineage", "6", "--up", "--depth", "1", cwd=traced).out
@@ -138,14 +139,14 @@ def test_the_way_down_and_depth_and_limit(traced: Path, clew: Callable) -> None:
     assert (len(narrow["nodes"]), narrow["complete"]) == (2, False)
 
 
-def test_a_graph_for_graphviz(traced: Path, clew: Callable) -> None:
+def test_a_graph_for_graphviz(traced: Path, clew: Clew) -> None:
     out = clew("lineage", "6", "--dot", cwd=traced).out
     assert out.startswith("digraph lineage {")
     assert '  "4" -> "6";' in out
     assert '"1" [label="1\\nstream 7, epoch 1, seq 1"];' in out
 
 
-def test_expansion_changes_no_answer_and_adds_nothing_twice(traced: Path, clew: Callable) -> None:
+def test_expansion_changes_no_answer_and_adds_nothing_twice(traced: Path, clew: Clew) -> None:
     before = clew("lineage", "9", "--json", cwd=traced).json
     first = clew("lineage", "--expand", "--json", cwd=traced).json
     assert first == {"windows": 1, "links": 3, "transactions": 1, "runs": []}
@@ -155,7 +156,7 @@ def test_expansion_changes_no_answer_and_adds_nothing_twice(traced: Path, clew: 
 
 @pytest.mark.parametrize(("named", "asked"), [("all", None), ("13a86bf9", "13a86bf9")])
 def test_windows_of_runs_are_expanded_where_a_run_is_named(
-    traced: Path, clew: Callable, monkeypatch: pytest.MonkeyPatch, named: str, asked: str | None
+    traced: Path, clew: Clew, monkeypatch: pytest.MonkeyPatch, named: str, asked: str | None
 ) -> None:
     def expanded(_at: object, run: str | None) -> Iterator[Expanded]:
         assert run == asked
@@ -167,7 +168,7 @@ def test_windows_of_runs_are_expanded_where_a_run_is_named(
 
 
 @pytest.mark.parametrize("command", [["lineage", "77"], ["lineage", "77", "--down"]])
-def test_a_trace_that_nobody_knows_is_not_found(traced: Path, clew: Callable, command: list[str]) -> None:
+def test_a_trace_that_nobody_knows_is_not_found(traced: Path, clew: Clew, command: list[str]) -> None:
     answer = clew(*command, "--json", cwd=traced)
     assert answer.code == 3
     assert answer.json["error"]["code"] == "TraceNotFound"
@@ -187,7 +188,7 @@ def test_a_trace_that_nobody_knows_is_not_found(traced: Path, clew: Callable, co
         ["6", "--run", "all"],
     ],
 )
-def test_what_makes_no_question_is_wrong_usage(traced: Path, clew: Callable, arguments: list[str]) -> None:
+def test_what_makes_no_question_is_wrong_usage(traced: Path, clew: Clew, arguments: list[str]) -> None:
     assert clew("lineage", *arguments, cwd=traced).code == 2
 
 
@@ -206,7 +207,7 @@ def test_lineage_from_python(traced: Path) -> None:
     assert unknown.value.code == "TraceNotFound"
 
 
-def test_a_frame_that_is_there_is_known_though_it_has_no_links(traced: Path, clew: Callable) -> None:
+def test_a_frame_that_is_there_is_known_though_it_has_no_links(traced: Path, clew: Clew) -> None:
     with open_state(clew_package.open(traced).run_environment) as state:
         lonely = FrameDescriptor(3, 1, 8, timestamp_ns=5, trace_id=88)
         state.tracelink.writer.write(TraceBatch(frames=[(3, 1, 8, 0, 5, lonely.trace_id, 0)]))

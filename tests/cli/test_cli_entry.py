@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from clew.api.workspace import Workspace
 from clew.cli.main import COMMANDS, command_line, main
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
+from tests.cli.conftest import Clew
 
 HEAVY = ("pyspark", "duckdb", "fastapi", "sqlalchemy", "pyarrow", "pandas", "pydantic", "rich")
 
@@ -118,12 +118,12 @@ def test_a_place_that_takes_no_more_is_an_error_of_one_line(sample: Path) -> Non
         assert b"Exception ignored" not in done.stderr
 
 
-def test_version(clew: Callable) -> None:
+def test_version(clew: Clew) -> None:
     answer = clew("--version")
     assert (answer.code, answer.out) == (0, f"clew {__version__}\n")
 
 
-def test_help_lists_every_command_with_its_sentence(clew: Callable) -> None:
+def test_help_lists_every_command_with_its_sentence(clew: Clew) -> None:
     answer = clew("--help")
     assert answer.code == 0
     for name in COMMANDS:
@@ -133,7 +133,7 @@ def test_help_lists_every_command_with_its_sentence(clew: Callable) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_and_takes_json(clew: Callable, command: str) -> None:
+def test_every_command_has_help_and_takes_json(clew: Clew, command: str) -> None:
     answer = clew(command, "--help")
     assert answer.code == 0
     assert answer.out.startswith(f"Usage: clew {command} ")
@@ -152,7 +152,7 @@ def test_every_command_has_help_and_takes_json(clew: Callable, command: str) -> 
         (["plan"], "missing argument 'PROJECT'"),
     ],
 )
-def test_wrong_usage_is_one_line_and_a_hint(clew: Callable, arguments: list[str], message: str) -> None:
+def test_wrong_usage_is_one_line_and_a_hint(clew: Clew, arguments: list[str], message: str) -> None:
     answer = clew(*arguments)
     assert answer.code == 2
     assert answer.out == ""
@@ -164,7 +164,7 @@ def test_wrong_usage_is_one_line_and_a_hint(clew: Callable, arguments: list[str]
 
 
 def test_a_mistake_of_clew_itself_says_so_and_shows_no_traceback(
-    clew: Callable, sample: Path, monkeypatch: pytest.MonkeyPatch
+    clew: Clew, sample: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("oh")
@@ -184,7 +184,7 @@ def test_a_mistake_of_clew_itself_says_so_and_shows_no_traceback(
 
 
 def test_a_broken_promise_between_the_parts_is_a_mistake_of_clew_too(
-    clew: Callable, sample: Path, monkeypatch: pytest.MonkeyPatch
+    clew: Clew, sample: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise EngineBug(INTERNAL_ERROR.anywhere(problem="no plan"))
@@ -193,7 +193,7 @@ def test_a_broken_promise_between_the_parts_is_a_mistake_of_clew_too(
     assert clew("check", cwd=sample).err.startswith("error InternalError: this is a bug in Clew: no plan\n")
 
 
-def test_an_interruption_is_said_in_a_word(clew: Callable, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_is_said_in_a_word(clew: Clew, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -202,7 +202,7 @@ def test_an_interruption_is_said_in_a_word(clew: Callable, sample: Path, monkeyp
     assert (answer.code, answer.err) == (130, "interrupted\n")
 
 
-def test_verbose_shows_where_an_error_comes_from(clew: Callable, sample: Path) -> None:
+def test_verbose_shows_where_an_error_comes_from(clew: Clew, sample: Path) -> None:
     answer = clew("plan", "nothing", "--verbose", cwd=sample)
     assert answer.code == 3
     assert "Traceback" in answer.err
@@ -218,7 +218,7 @@ def test_main_exits_with_the_code(sample: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("argument", ["\udcff", "x" * 100_000, "../..", "", "\x1b[2J", "{0}", "%s"])
-def test_no_argument_is_strange_enough_for_a_traceback(clew: Callable, sample: Path, argument: str) -> None:
+def test_no_argument_is_strange_enough_for_a_traceback(clew: Clew, sample: Path, argument: str) -> None:
     answer = clew("check", argument, cwd=sample)
     assert answer.code == 3
     assert answer.err.startswith("error UnknownProject: ")

@@ -1,7 +1,7 @@
 """Runs as OpenLineage events, through the outbox to a receiver on loopback and to a file."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from clew.runs.request import RunRecord
 from clew.runs.stores import OutboxEntry
 from tests.bus.http_receiver import Receiver, listening
 from tests.cli.cli_fake_engine import FakeEngine
+from tests.cli.conftest import Clew
 
 Document = dict[str, Any]
 
@@ -80,7 +81,7 @@ def accepted_by_the_client(document: Document) -> event_v2.RunEvent:
 
 
 def test_a_run_is_told_from_start_to_completion_with_schemas_and_column_lineage(
-    clew: Callable, sample: Path, engine: FakeEngine, receiver: Receiver
+    clew: Clew, sample: Path, engine: FakeEngine, receiver: Receiver
 ) -> None:
     with_bus(sample, f'{{id: marquez, type: openlineage, url: "{receiver.url}"}}')
     run_id = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json["run_id"]
@@ -103,7 +104,7 @@ def test_a_run_is_told_from_start_to_completion_with_schemas_and_column_lineage(
 
 
 def test_an_output_of_one_project_is_the_input_of_the_next_by_name(
-    clew: Callable, sample: Path, engine: FakeEngine, receiver: Receiver
+    clew: Clew, sample: Path, engine: FakeEngine, receiver: Receiver
 ) -> None:
     with_bus(sample, f'{{id: marquez, type: openlineage, url: "{receiver.url}", namespace: ledger}}')
     clew("run", "gl-close", "--period", "2026-01", cwd=sample)
@@ -115,7 +116,7 @@ def test_an_output_of_one_project_is_the_input_of_the_next_by_name(
 
 
 def test_a_failed_run_says_why_and_a_resumed_one_goes_on(
-    clew: Callable, sample: Path, engine: FakeEngine, receiver: Receiver
+    clew: Clew, sample: Path, engine: FakeEngine, receiver: Receiver
 ) -> None:
     with_bus(sample, f'{{id: marquez, type: openlineage, url: "{receiver.url}"}}')
     engine.failing["20"] = UserError(JOIN_NOT_UNIQUE.anywhere(**dict.fromkeys(_parameters(), "x")))
@@ -132,7 +133,7 @@ def _parameters() -> list[str]:
     return [name for _, name, _, _ in string.Formatter().parse(JOIN_NOT_UNIQUE.message) if name]
 
 
-def test_a_cancelled_run_is_aborted(clew: Callable, sample: Path, engine: FakeEngine, receiver: Receiver) -> None:
+def test_a_cancelled_run_is_aborted(clew: Clew, sample: Path, engine: FakeEngine, receiver: Receiver) -> None:
     with_bus(sample, f'{{id: marquez, type: openlineage, url: "{receiver.url}"}}')
     workspace = clew_package.open(sample)
 
@@ -146,14 +147,14 @@ def test_a_cancelled_run_is_aborted(clew: Callable, sample: Path, engine: FakeEn
     accepted_by_the_client(receiver.documents()[-1])
 
 
-def test_events_go_to_a_file_where_one_is_named(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_events_go_to_a_file_where_one_is_named(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     with_bus(sample, "{id: log, type: openlineage, path: out/lineage.jsonl}")
     clew("run", "gl-close", "--period", "2026-01", cwd=sample)
     lines = (sample / "out" / "lineage.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["eventType"] for line in lines] == ["START", "RUNNING", "RUNNING", "COMPLETE"]
 
 
-def test_a_bus_gets_the_events_that_it_asks_for(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_bus_gets_the_events_that_it_asks_for(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     with_bus(
         sample,
         "{id: lineage, type: openlineage, path: out/lineage.jsonl, events: [RunCompleted, RunFailed]}, "
@@ -167,7 +168,7 @@ def test_a_bus_gets_the_events_that_it_asks_for(clew: Callable, sample: Path, en
 
 
 def test_a_key_is_sent_by_reference_and_kept_nowhere(
-    clew: Callable, sample: Path, engine: FakeEngine, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    clew: Clew, sample: Path, engine: FakeEngine, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MARQUEZ_KEY", "s3cret-k3y")
     with_bus(sample, f'{{id: m, type: openlineage, url: "{receiver.url}", secret_ref: secret://env/MARQUEZ_KEY}}')
@@ -180,7 +181,7 @@ def test_a_key_is_sent_by_reference_and_kept_nowhere(
 
 
 @pytest.fixture
-def entries(clew: Callable, sample: Path, engine: FakeEngine) -> list[OutboxEntry]:
+def entries(clew: Clew, sample: Path, engine: FakeEngine) -> list[OutboxEntry]:
     """All events of a run, as an outbox would hand them to a sink."""
     run_id = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json["run_id"]
     with open_state(clew_package.open(sample).run_environment) as state:

@@ -9,6 +9,7 @@ import pytest
 from clew.api.workspace import open_workspace
 from clew.plan import plan_from_json
 from tests.cli.cli_workspaces import write_workspace
+from tests.cli.conftest import Clew
 
 REVIEW = """
 id: review
@@ -73,7 +74,7 @@ def review(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("width", [60, 100, 200])
 def test_the_page_of_a_plan(
-    clew: Callable, review: Path, monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None], width: int
+    clew: Clew, review: Path, monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None], width: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     answer = clew("plan", "review")
@@ -84,23 +85,23 @@ def test_the_page_of_a_plan(
     golden(f"plan_page_{width}.txt", re.sub(r"digest [0-9a-f]{12}", "digest ............", answer.out))
 
 
-def test_a_project_can_be_named_by_its_name(clew: Callable, review: Path) -> None:
+def test_a_project_can_be_named_by_its_name(clew: Clew, review: Path) -> None:
     assert clew("plan", "Sales review").out == clew("plan", "review").out
 
 
-def test_the_sample_projects_have_plans(clew: Callable, sample: Path) -> None:
+def test_the_sample_projects_have_plans(clew: Clew, sample: Path) -> None:
     for project in ("gl-close", "group-report"):
         answer = clew("plan", project, cwd=sample)
         assert answer.code == 0
         assert answer.out.startswith(project)
 
 
-def test_json_is_the_plan_itself(clew: Callable, review: Path) -> None:
+def test_json_is_the_plan_itself(clew: Clew, review: Path) -> None:
     document = clew("plan", "review", "--json").json
     assert plan_from_json(document) == open_workspace(review).plan("review")
 
 
-def test_breakpoints_are_listed_by_qualified_name(clew: Callable, review: Path) -> None:
+def test_breakpoints_are_listed_by_qualified_name(clew: Clew, review: Path) -> None:
     lines = clew("plan", "review", "--breakpoints").out.splitlines()
     assert [re.split(r"\s{2,}", line) for line in lines[1:]] == [["review::main::located", "10", "Find regions"]]
     assert clew("plan", "review", "--breakpoints", "--json").json == {
@@ -111,12 +112,12 @@ def test_breakpoints_are_listed_by_qualified_name(clew: Callable, review: Path) 
     }
 
 
-def test_a_plan_without_breakpoints_says_how_to_make_one(clew: Callable, review: Path) -> None:
+def test_a_plan_without_breakpoints_says_how_to_make_one(clew: Clew, review: Path) -> None:
     assert "assign: LABEL" in clew("plan", "report", "--breakpoints").out
     assert clew("plan", "report", "--breakpoints", "--json").json["breakpoints"] == []
 
 
-def test_what_stands_in_the_way_of_a_plan_goes_to_standard_error(clew: Callable, review: Path) -> None:
+def test_what_stands_in_the_way_of_a_plan_goes_to_standard_error(clew: Clew, review: Path) -> None:
     path = review / "projects" / "review.yaml"
     path.write_text(REVIEW.replace("UPPER(sales.shop)", "UPER(sales.shop)").replace("SUM(amount)", "SUM(amonut)"))
     answer = clew("plan", "review")
@@ -128,27 +129,27 @@ def test_what_stands_in_the_way_of_a_plan_goes_to_standard_error(clew: Callable,
     assert len(error["diagnostics"]) == 2
 
 
-def test_a_scenario_that_is_wrong_stands_in_no_ones_way(clew: Callable, review: Path) -> None:
+def test_a_scenario_that_is_wrong_stands_in_no_ones_way(clew: Clew, review: Path) -> None:
     write_workspace(review, {"scenarios/wrong.yaml": "name: wrong\nproject: review\nnonsense: 1\n"})
     assert clew("plan", "review").code == 0
     assert "scenarios/wrong.yaml:3:1: error UnknownKey" in clew("check", "review").out
     assert clew("check", "report").code == 0
 
 
-def test_an_unknown_project_is_not_found(clew: Callable, review: Path) -> None:
+def test_an_unknown_project_is_not_found(clew: Clew, review: Path) -> None:
     answer = clew("plan", "revue")
     assert answer.code == 3
     assert answer.err.startswith('error UnknownProject: no project "revue"\n')
 
 
-def test_the_project_must_be_named(clew: Callable, review: Path) -> None:
+def test_the_project_must_be_named(clew: Clew, review: Path) -> None:
     answer = clew("plan")
     assert answer.code == 2
     assert answer.err.startswith("error WrongUsage: missing argument 'PROJECT'")
     assert "`clew plan --help`" in answer.err
 
 
-def test_control_characters_of_a_name_do_not_reach_the_terminal(clew: Callable, review: Path) -> None:
+def test_control_characters_of_a_name_do_not_reach_the_terminal(clew: Clew, review: Path) -> None:
     path = review / "projects" / "report.yaml"
     path.write_text(path.read_text().replace("name: Keep amounts", r'name: "Keep\e]0;title\a\e[2J amounts"'))
     out = clew("plan", "report").out
@@ -157,7 +158,7 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(clew: Callable, 
     assert "\x07" not in out
 
 
-def test_square_brackets_are_shown_and_not_taken_for_markup(clew: Callable, review: Path) -> None:
+def test_square_brackets_are_shown_and_not_taken_for_markup(clew: Clew, review: Path) -> None:
     path = review / "projects" / "report.yaml"
     path.write_text(path.read_text().replace("name: Keep amounts", 'name: "[bold]Keep[/bold] :smile:"'))
     assert "[bold]Keep[/bold] :smile:" in clew("plan", "report").out

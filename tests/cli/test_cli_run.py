@@ -13,8 +13,10 @@ from clew.api.state import open_state
 from clew.cli.views.progress import LiveWatch
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JAVA_MISSING, JOIN_NOT_UNIQUE
+from clew.runs.executor import StepContext
 from clew.runs.signals import SignalType
 from tests.cli.cli_fake_engine import FakeEngine
+from tests.cli.conftest import Clew
 
 STEPS = ["load", "5", "9", "10", "20", "30", "35", "40", "45", "50", "55", "60"]
 NOT_UNIQUE = UserError(JOIN_NOT_UNIQUE.anywhere(problem="2 rows of fx match the row with currency EUR"))
@@ -38,7 +40,7 @@ def tell(sample: Path, type_: SignalType) -> Callable[[object], None]:
     return send
 
 
-def test_a_run_says_what_each_step_did(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_run_says_what_each_step_did(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
     assert (answer.code, answer.err) == (0, "")
     head, *lines, hint = answer.out.splitlines()
@@ -53,7 +55,7 @@ def test_a_run_says_what_each_step_did(clew: Callable, sample: Path, engine: Fak
     assert max(map(len, answer.out.splitlines())) <= 80
 
 
-def test_json_is_one_document_with_steps_and_outputs(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_json_is_one_document_with_steps_and_outputs(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     answer = clew("run", "Month close", "--period", "2026-01", "--json", cwd=sample)
     found = answer.json
     assert answer.code == 0
@@ -76,7 +78,7 @@ def test_json_is_one_document_with_steps_and_outputs(clew: Callable, sample: Pat
     assert (found["captures"], found["error"], len(found["run_id"])) == ([], None, 36)
 
 
-def test_the_same_request_again_is_the_same_run(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_the_same_request_again_is_the_same_run(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     arguments = ("run", "gl-close", "--period", "2026-01", "--request-id", "close-january", "--json")
     first, second = clew(*arguments, cwd=sample), clew(*arguments, cwd=sample)
     assert (first.code, second.code) == (0, 0)
@@ -84,14 +86,14 @@ def test_the_same_request_again_is_the_same_run(clew: Callable, sample: Path, en
     assert engine.executed == STEPS
 
 
-def test_another_request_is_another_run(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_another_request_is_another_run(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     for _ in range(2):
         assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
     assert len(clew("runs", "--json", cwd=sample).json["runs"]) == 2
 
 
 def test_a_storage_root_that_takes_nothing_is_told_before_there_is_a_run(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     storage = sample / ".clew" / "storage"
     storage.parent.mkdir(exist_ok=True)
@@ -103,13 +105,13 @@ def test_a_storage_root_that_takes_nothing_is_told_before_there_is_a_run(
     assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
 
 
-def test_the_next_command_is_for_the_same_workspace(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_the_next_command_is_for_the_same_workspace(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     answer = clew("run", "gl-close", "--period", "2026-01", "-w", str(sample), cwd=sample.parent)
     run_id = run_id_in(answer.out.splitlines()[0])
     assert answer.out.splitlines()[-1] == f"next: clew trace {run_id} -w {sample}"
 
 
-def test_a_failure_names_operation_place_and_way_on(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_failure_names_operation_place_and_way_on(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["10"] = NOT_UNIQUE
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
     lines = answer.out.splitlines()
@@ -122,7 +124,7 @@ def test_a_failure_names_operation_place_and_way_on(clew: Callable, sample: Path
     assert f"  clew signal {run_id} RETRY_STEP --step 10" in lines
 
 
-def test_a_failure_in_json_has_code_place_and_step(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_failure_in_json_has_code_place_and_step(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["10"] = NOT_UNIQUE
     answer = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample)
     assert answer.code == 1
@@ -132,7 +134,7 @@ def test_a_failure_in_json_has_code_place_and_step(clew: Callable, sample: Path,
     assert (error["code"], error["file"], error["step"]) == ("JoinNotUnique", "fragments/fx-to-usd.yaml", 10)
 
 
-def test_a_failure_keeps_the_remedy_that_was_found_for_it(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_failure_keeps_the_remedy_that_was_found_for_it(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     hint = "312 rows would be doubled; make the data of fx-rates unique"
     engine.failing["10"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="2 rows of fx match", hint=hint))
     failed = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json
@@ -140,13 +142,13 @@ def test_a_failure_keeps_the_remedy_that_was_found_for_it(clew: Callable, sample
     assert hint in clew("show", failed["run_id"], cwd=sample).out
 
 
-def test_a_failure_says_what_was_published_by_then(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_failure_says_what_was_published_by_then(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["50"] = NOT_UNIQUE
     out = clew("run", "gl-close", "--period", "2026-01", cwd=sample).out
     assert "FAILED at step 50; published by then: step 35; not published: step 60." in out
 
 
-def test_a_failed_step_is_tried_again_after_the_fix(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_failed_step_is_tried_again_after_the_fix(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["10"] = NOT_UNIQUE
     run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
     engine.failing.clear()
@@ -160,7 +162,7 @@ def test_a_failed_step_is_tried_again_after_the_fix(clew: Callable, sample: Path
     assert "rates corrected" in events
 
 
-def test_a_step_can_be_skipped(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_step_can_be_skipped(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["10"] = NOT_UNIQUE
     run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
     answer = clew("signal", run_id, "skip-step", "--step", "10", "--json", cwd=sample)
@@ -168,7 +170,7 @@ def test_a_step_can_be_skipped(clew: Callable, sample: Path, engine: FakeEngine)
     assert [step["status"] for step in answer.json["steps"][:4]] == ["SUCCESS", "SUCCESS", "SKIPPED", "SUCCESS"]
 
 
-def test_a_run_that_loaded_badly_is_loaded_again(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_run_that_loaded_badly_is_loaded_again(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["load"] = NOT_UNIQUE
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
     assert "FAILED at loading; nothing was published" in answer.out
@@ -178,7 +180,7 @@ def test_a_run_that_loaded_badly_is_loaded_again(clew: Callable, sample: Path, e
 
 
 def test_a_run_that_failed_before_its_first_step_is_done_again_by_another(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     engine.failing["open"] = UserError(JAVA_MISSING.anywhere(problem="there is no Java"))
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
@@ -192,7 +194,7 @@ def test_a_run_that_failed_before_its_first_step_is_done_again_by_another(
     assert again.json["retry_of"].startswith(first)
 
 
-def test_no_drive_leaves_the_run_to_a_worker(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_no_drive_leaves_the_run_to_a_worker(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["10"] = NOT_UNIQUE
     run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
     answer = clew("signal", run_id, "RETRY_STEP", "--step", "10", "--no-drive", "--json", cwd=sample)
@@ -201,7 +203,7 @@ def test_no_drive_leaves_the_run_to_a_worker(clew: Callable, sample: Path, engin
 
 
 def test_a_pause_stops_the_run_between_two_steps_and_resume_goes_on(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     engine.during["20"] = tell(sample, SignalType.PAUSE)
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
@@ -220,8 +222,8 @@ def test_a_pause_stops_the_run_between_two_steps_and_resume_goes_on(
     assert engine.executed == STEPS
 
 
-def test_ctrl_c_cancels_in_order(clew: Callable, sample: Path, engine: FakeEngine) -> None:
-    def interrupt(context: object) -> None:
+def test_ctrl_c_cancels_in_order(clew: Clew, sample: Path, engine: FakeEngine) -> None:
+    def interrupt(context: StepContext) -> None:
         signal.raise_signal(signal.SIGINT)
         context.cancel.wait(60)
         context.cancel.check()
@@ -234,7 +236,7 @@ def test_ctrl_c_cancels_in_order(clew: Callable, sample: Path, engine: FakeEngin
     assert clew("show", run_id_in(answer.out), "--json", cwd=sample).json["status"] == "CANCELLED"
 
 
-def test_a_run_that_another_worker_has_is_left_alone(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_run_that_another_worker_has_is_left_alone(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.during["20"] = tell(sample, SignalType.PAUSE)
     arguments = ("run", "gl-close", "--period", "2026-01", "--request-id", "r1")
     run_id = clew(*arguments, "--json", cwd=sample).json["run_id"]
@@ -245,7 +247,7 @@ def test_a_run_that_another_worker_has_is_left_alone(clew: Callable, sample: Pat
     assert answer.err.startswith(f'error RunHeld: another worker holds the run "{run_id[:8]}"')
 
 
-def test_a_run_may_wait_for_approval(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_run_may_wait_for_approval(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.storage_root = sample / ".clew" / "prod" / "storage"
     answer = clew("run", "gl-close", "--period", "2026-01", "--env", "prod", cwd=sample)
     run_id = run_id_in(answer.out)
@@ -270,7 +272,7 @@ def test_a_run_may_wait_for_approval(clew: Callable, sample: Path, engine: FakeE
     ],
 )
 def test_what_does_not_exist_is_said_before_anything_runs(
-    clew: Callable, sample: Path, engine: FakeEngine, arguments: tuple[str, ...], code: int, message: str
+    clew: Clew, sample: Path, engine: FakeEngine, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     answer = clew("run", *arguments, cwd=sample)
     assert (answer.code, answer.out) == (code, "")
@@ -278,7 +280,7 @@ def test_what_does_not_exist_is_said_before_anything_runs(
     assert engine.executed == []
 
 
-def test_a_project_with_mistakes_does_not_run(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_project_with_mistakes_does_not_run(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     path = sample / "projects" / "gl-close.yaml"
     path.write_text(path.read_text().replace("SUM(transactions.amount_usd)", "SUM(transactions.amonut_usd)"))
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
@@ -295,7 +297,7 @@ def test_a_project_with_mistakes_does_not_run(clew: Callable, sample: Path, engi
     ],
 )
 def test_a_signal_that_makes_no_sense_is_refused_with_a_reason(
-    clew: Callable, sample: Path, engine: FakeEngine, arguments: tuple[str, ...], message: str
+    clew: Clew, sample: Path, engine: FakeEngine, arguments: tuple[str, ...], message: str
 ) -> None:
     run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
     answer = clew("signal", run_id, *arguments, cwd=sample)
@@ -304,14 +306,14 @@ def test_a_signal_that_makes_no_sense_is_refused_with_a_reason(
     assert (refused.code, refused.json["accepted"], refused.json["refusal"]) == (1, False, "RUN_TERMINAL")
 
 
-def test_an_unknown_signal_is_wrong_usage(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_an_unknown_signal_is_wrong_usage(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     run_id = run_id_in(clew("run", "gl-close", "--period", "2026-01", cwd=sample).out)
     answer = clew("signal", run_id, "RETRY_STEPS", cwd=sample)
     assert answer.code == 2
     assert 'did you mean "RETRY_STEP"?' in answer.err
 
 
-def test_the_file_may_have_changed_since_its_version(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_the_file_may_have_changed_since_its_version(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
     path = sample / "projects" / "gl-close.yaml"
     path.write_text(path.read_text().replace("'\"5290\"'", "'\"5291\"'"))
@@ -321,7 +323,7 @@ def test_the_file_may_have_changed_since_its_version(clew: Callable, sample: Pat
 
 
 def test_a_terminal_sees_the_lines_above_one_that_moves(
-    clew: Callable, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+    clew: Clew, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew.cli.driving.watch_for_output", LiveWatch)
     monkeypatch.setenv("TERM", "xterm")

@@ -1,7 +1,6 @@
 """Commands about runs that have been: listing, showing, following, verifying, deleting."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.runs.registry import DatasetFile, Registration
 from clew.store.events import SqlEventReader
 from tests.cli.cli_fake_engine import FakeEngine
+from tests.cli.conftest import Clew
 
 
 @pytest.fixture
-def three(clew: Callable, sample: Path, engine: FakeEngine) -> list[str]:
+def three(clew: Clew, sample: Path, engine: FakeEngine) -> list[str]:
     """The ids of three runs, newest first: January closed, February failed, January reported."""
     ids = [clew("run", "group-report", "--period", "2026-01", "--json", cwd=sample).json["run_id"]]
     engine.failing["10"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="2 rows of fx match"))
@@ -35,14 +35,14 @@ def register(sample: Path, run_id: str) -> None:
         )
 
 
-def test_a_fresh_workspace_says_how_to_make_the_first_run(clew: Callable, sample: Path) -> None:
+def test_a_fresh_workspace_says_how_to_make_the_first_run(clew: Clew, sample: Path) -> None:
     answer = clew("runs", cwd=sample)
     assert (answer.code, answer.out) == (0, "no runs yet; `clew run PROJECT --period PERIOD` makes the first\n")
     assert clew("runs", "--json", cwd=sample).json == {"runs": [], "has_more": False}
 
 
 def test_runs_are_listed_newest_first_within_eighty_columns(
-    clew: Callable, sample: Path, three: list[str], monkeypatch: pytest.MonkeyPatch
+    clew: Clew, sample: Path, three: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -63,20 +63,20 @@ def test_runs_are_listed_newest_first_within_eighty_columns(
     ],
 )
 def test_runs_can_be_filtered(
-    clew: Callable, sample: Path, three: list[str], arguments: tuple[str, ...], expected: list[int]
+    clew: Clew, sample: Path, three: list[str], arguments: tuple[str, ...], expected: list[int]
 ) -> None:
     found = clew("runs", *arguments, "--json", cwd=sample).json["runs"]
     assert [run["run_id"] for run in found] == [three[index] for index in expected]
 
 
-def test_what_cannot_be_filtered_by_is_wrong_usage(clew: Callable, sample: Path) -> None:
+def test_what_cannot_be_filtered_by_is_wrong_usage(clew: Clew, sample: Path) -> None:
     answer = clew("runs", "--status", "COMPLETE", cwd=sample)
     assert answer.code == 2
     assert 'did you mean "COMPLETED"?' in answer.err
     assert clew("runs", "--limit", "0", cwd=sample).code == 2
 
 
-def test_a_run_is_shown_with_steps_outputs_and_reason(clew: Callable, sample: Path, three: list[str]) -> None:
+def test_a_run_is_shown_with_steps_outputs_and_reason(clew: Clew, sample: Path, three: list[str]) -> None:
     closed = clew("show", three[0][:8], cwd=sample)
     assert closed.code == 0
     assert closed.out.startswith(f"run {three[0]}\nstatus   COMPLETED\nproject  gl-close v1\n")
@@ -90,13 +90,13 @@ def test_a_run_is_shown_with_steps_outputs_and_reason(clew: Callable, sample: Pa
 
 
 @pytest.mark.parametrize("command", ["show", "events", "rm"])
-def test_a_run_that_does_not_exist_is_not_found(clew: Callable, sample: Path, command: str) -> None:
+def test_a_run_that_does_not_exist_is_not_found(clew: Clew, sample: Path, command: str) -> None:
     answer = clew(command, "0000", cwd=sample)
     assert answer.code == 3
     assert answer.err.startswith('error RunNotFound: no run "0000"')
 
 
-def test_the_beginning_of_an_id_has_to_tell_runs_apart(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_the_beginning_of_an_id_has_to_tell_runs_apart(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     ids = list[str]()
     while len({run_id[0] for run_id in ids}) == len(ids):
         ids.append(clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json["run_id"])
@@ -107,7 +107,7 @@ def test_the_beginning_of_an_id_has_to_tell_runs_apart(clew: Callable, sample: P
     assert ids[-1][:8] in answer.err
 
 
-def test_events_tell_the_history_in_order(clew: Callable, sample: Path, three: list[str]) -> None:
+def test_events_tell_the_history_in_order(clew: Clew, sample: Path, three: list[str]) -> None:
     answer = clew("events", three[1], cwd=sample)
     lines = answer.out.splitlines()
     assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
@@ -121,7 +121,7 @@ def test_events_tell_the_history_in_order(clew: Callable, sample: Path, three: l
 
 @pytest.mark.parametrize("missing", ["one in the middle", "the last one"])
 def test_who_follows_waits_for_an_event_that_is_missing(
-    clew: Callable, sample: Path, three: list[str], monkeypatch: pytest.MonkeyPatch, missing: str
+    clew: Clew, sample: Path, three: list[str], monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     everything = clew("events", three[0], cwd=sample).out
     last = len(everything.splitlines())
@@ -144,13 +144,13 @@ def test_who_follows_waits_for_an_event_that_is_missing(
     assert asked == [0, expected - 1, expected - 1]
 
 
-def test_a_history_without_hashes_cannot_be_verified(clew: Callable, sample: Path, three: list[str]) -> None:
+def test_a_history_without_hashes_cannot_be_verified(clew: Clew, sample: Path, three: list[str]) -> None:
     answer = clew("events", three[0], "--verify", cwd=sample)
     assert answer.code == 0
     assert "cannot be verified" in answer.out
 
 
-def test_a_chained_history_is_verified(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_chained_history_is_verified(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     path = sample / "clew.yaml"
     path.write_text(
         path.read_text().replace("    mode: dev\n", "    mode: dev\n    store_limits: {tamper_evidence: true}\n")
@@ -162,7 +162,7 @@ def test_a_chained_history_is_verified(clew: Callable, sample: Path, engine: Fak
     assert (report["intact"], report["unchained"], report["breaks"]) == (True, 0, [])
 
 
-def test_a_deleted_run_is_gone_with_its_folder(clew: Callable, sample: Path, three: list[str]) -> None:
+def test_a_deleted_run_is_gone_with_its_folder(clew: Clew, sample: Path, three: list[str]) -> None:
     folder = sample / ".clew" / "storage" / "runs" / three[2]
     folder.mkdir(parents=True)
     (folder / "rows.parquet").write_bytes(b"x" * 2000)
@@ -173,7 +173,7 @@ def test_a_deleted_run_is_gone_with_its_folder(clew: Callable, sample: Path, thr
     assert len(clew("runs", "--json", cwd=sample).json["runs"]) == 2
 
 
-def test_a_run_that_a_dataset_needs_is_kept_unless_forced(clew: Callable, sample: Path, three: list[str]) -> None:
+def test_a_run_that_a_dataset_needs_is_kept_unless_forced(clew: Clew, sample: Path, three: list[str]) -> None:
     register(sample, three[0])
     answer = clew("rm", three[0], cwd=sample)
     assert answer.code == 1
@@ -187,14 +187,14 @@ def test_a_run_that_a_dataset_needs_is_kept_unless_forced(clew: Callable, sample
     assert clew("datasets", "gl-closed", "--json", cwd=sample).json["version"] == 1
 
 
-def test_a_run_that_goes_on_is_not_deleted(clew: Callable, sample: Path, three: list[str]) -> None:
+def test_a_run_that_goes_on_is_not_deleted(clew: Clew, sample: Path, three: list[str]) -> None:
     clew("signal", three[1], "RETRY_STEP", "--step", "10", "--no-drive", cwd=sample)
     answer = clew("rm", three[1], cwd=sample)
     assert answer.code == 1
     assert answer.err.startswith("error RunNotDeletable")
 
 
-def test_datasets_are_those_of_files_and_those_of_runs(clew: Callable, sample: Path, three: list[str]) -> None:
+def test_datasets_are_those_of_files_and_those_of_runs(clew: Clew, sample: Path, three: list[str]) -> None:
     register(sample, three[0])
     lines = clew("datasets", cwd=sample).out.splitlines()
     assert [line.split()[0] for line in lines] == [
@@ -207,14 +207,14 @@ def test_datasets_are_those_of_files_and_those_of_runs(clew: Callable, sample: P
     assert re.search(r"account_code +string", clew("datasets", "accounts", cwd=sample).out)
 
 
-def test_a_dataset_that_does_not_exist_is_not_found(clew: Callable, sample: Path) -> None:
+def test_a_dataset_that_does_not_exist_is_not_found(clew: Clew, sample: Path) -> None:
     answer = clew("datasets", "acounts", cwd=sample)
     assert answer.code == 3
     assert answer.err.endswith('did you mean "accounts"?\n')
 
 
 def test_a_project_is_activated_modified_activated_again_and_deactivated(
-    clew: Callable, sample: Path, engine: FakeEngine
+    clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:
     def state() -> tuple[str, int | None]:
         [found] = [p for p in clew("projects", "--json", cwd=sample).json["projects"] if p["project"] == "gl-close"]
@@ -237,7 +237,7 @@ def test_a_project_is_activated_modified_activated_again_and_deactivated(
     assert clew("deactivate", "gl-close", cwd=sample).code == 1
 
 
-def test_a_project_with_mistakes_is_not_activated(clew: Callable, sample: Path) -> None:
+def test_a_project_with_mistakes_is_not_activated(clew: Clew, sample: Path) -> None:
     path = sample / "projects" / "gl-close.yaml"
     path.write_text(path.read_text().replace("SUM(transactions.amount_usd)", "SUM(transactions.amonut_usd)"))
     assert clew("activate", "gl-close", cwd=sample).code == 1
@@ -245,14 +245,14 @@ def test_a_project_with_mistakes_is_not_activated(clew: Callable, sample: Path) 
     assert clew("activate", "gl-cloze", cwd=sample).code == 3
 
 
-def test_a_draft_runs_as_it_is(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_a_draft_runs_as_it_is(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     path = sample / "projects" / "gl-close.yaml"
     path.write_text(path.read_text().replace("status: active\n", ""))
     answer = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample)
     assert (answer.code, answer.json["project_version"]) == (0, "draft")
 
 
-def test_dead_letters_are_listed_and_sent_again(clew: Callable, sample: Path, engine: FakeEngine) -> None:
+def test_dead_letters_are_listed_and_sent_again(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     assert clew("dlq", cwd=sample).out == "no dead letters\n"
     path = sample / "clew.yaml"
     bus = "    bus: [{id: audit, type: webhook, url: 'http://127.0.0.1:9/'}]\n"

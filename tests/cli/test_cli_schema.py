@@ -1,7 +1,6 @@
 """`clew schema`: what it publishes fits the files that Clew itself writes."""
 
 import json
-from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +13,7 @@ from clew.definitions.kinds import FILE_KINDS, read_source
 from clew.definitions.nodes import ListNode, MapNode, Node, ScalarNode
 from clew.definitions.yaml_nodes import read_yaml
 from clew.definitions.yaml_scalars import scalar_value
+from tests.cli.conftest import Clew
 
 
 def as_data(node: Node | None) -> object:
@@ -26,10 +26,11 @@ def as_data(node: Node | None) -> object:
         case ScalarNode():
             value = scalar_value(node)
             return str(value) if isinstance(value, date) else float(value) if isinstance(value, Decimal) else value
-    return None
+        case None:
+            return None
 
 
-def test_without_a_kind_all_kinds_are_listed(clew: Callable) -> None:
+def test_without_a_kind_all_kinds_are_listed(clew: Clew) -> None:
     answer = clew("schema")
     assert answer.code == 0
     assert [line.split()[0] for line in answer.out.splitlines()[:-1]] == [*KINDS, "captures"]
@@ -37,7 +38,7 @@ def test_without_a_kind_all_kinds_are_listed(clew: Callable) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_schema_of_a_kind_accepts_the_sample_files_of_that_kind(clew: Callable, sample: Path, kind: str) -> None:
+def test_the_schema_of_a_kind_accepts_the_sample_files_of_that_kind(clew: Clew, sample: Path, kind: str) -> None:
     answer = clew("schema", kind)
     assert answer.code == 0
     validator = Draft202012Validator(answer.json)
@@ -51,12 +52,12 @@ def test_the_schema_of_a_kind_accepts_the_sample_files_of_that_kind(clew: Callab
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "captures"])
-def test_the_schema_of_a_kind_refuses_an_unknown_key(clew: Callable, kind: str) -> None:
+def test_the_schema_of_a_kind_refuses_an_unknown_key(clew: Clew, kind: str) -> None:
     schema = clew("schema", kind).json
     assert not Draft202012Validator(schema).is_valid({"id": "x", "name": "x", "no_such_key": 1})
 
 
-def test_the_schema_of_captures_is_that_of_what_a_run_takes(clew: Callable) -> None:
+def test_the_schema_of_captures_is_that_of_what_a_run_takes(clew: Clew) -> None:
     answer = clew("schema", "captures")
     assert answer.json["title"] == "Clew captures (the file of `clew run --captures`)"
     validator = Draft202012Validator(answer.json)
@@ -77,11 +78,11 @@ def test_the_schema_of_captures_is_that_of_what_a_run_takes(clew: Callable) -> N
         assert not validator.is_valid({"captures": [wish | wrong]}), wrong
 
 
-def test_json_makes_no_difference_to_a_schema(clew: Callable) -> None:
+def test_json_makes_no_difference_to_a_schema(clew: Clew) -> None:
     assert clew("schema", "project").out == clew("schema", "project", "--json").out
 
 
-def test_an_unknown_kind_is_not_found(clew: Callable) -> None:
+def test_an_unknown_kind_is_not_found(clew: Clew) -> None:
     answer = clew("schema", "projct")
     assert answer.code == 3
     assert answer.out == ""

@@ -1,12 +1,12 @@
 """`clew test` as far as it needs no Spark: what cannot be run, and what there is to run."""
 
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.cli_workspaces import write_workspace
+from tests.cli.conftest import Clew
 
 
 @pytest.fixture
@@ -19,16 +19,14 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew.engine.session.session_of", refuse)
 
 
-def test_a_workspace_without_scenarios_says_where_they_belong(clew: Callable, tmp_path: Path, no_spark: None) -> None:
+def test_a_workspace_without_scenarios_says_where_they_belong(clew: Clew, tmp_path: Path, no_spark: None) -> None:
     write_workspace(tmp_path, {})
     answer = clew("test")
     assert (answer.code, answer.out) == (0, "no scenarios; scenarios/*.yaml are where they belong\n")
     assert clew("test", "--json").json["scenarios"] == []
 
 
-def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(
-    clew: Callable, tmp_path: Path, no_spark: None
-) -> None:
+def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(clew: Clew, tmp_path: Path, no_spark: None) -> None:
     write_workspace(tmp_path, {"scenarios/wrong.yaml": 'name: wrong\nperiod: "2026"\nproject: report\nnonsense: 1\n'})
     answer = clew("test", "--junit", "results/junit.xml")
     assert answer.code == 1
@@ -42,7 +40,7 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(
     assert (scenario["name"], scenario["status"], scenario["error"]["line"]) == ("wrong", "error", 4)
 
 
-def test_a_scenario_whose_project_is_wrong_is_an_error(clew: Callable, tmp_path: Path, no_spark: None) -> None:
+def test_a_scenario_whose_project_is_wrong_is_an_error(clew: Clew, tmp_path: Path, no_spark: None) -> None:
     scenario = 'name: one\nperiod: "2026"\nperiods: [{identifier: "2026", level: year, start_date: 2026-01-01, '
     scenario += "end_date: 2026-12-31}]\nproject: repot\nexpected_output: {rows: []}\n"
     write_workspace(tmp_path, {"scenarios/one.yaml": scenario})
@@ -51,7 +49,7 @@ def test_a_scenario_whose_project_is_wrong_is_an_error(clew: Callable, tmp_path:
     assert 'did you mean "report"?' in answer.out
 
 
-def test_a_path_that_does_not_exist_is_said(clew: Callable, tmp_path: Path, no_spark: None) -> None:
+def test_a_path_that_does_not_exist_is_said(clew: Clew, tmp_path: Path, no_spark: None) -> None:
     write_workspace(tmp_path, {})
     answer = clew("test", "scenarios/none.yaml")
     assert answer.code == 3
@@ -92,7 +90,7 @@ expected_output: {rows: []}
     ],
 )
 def test_a_file_of_rows_that_is_of_no_use_is_an_error_at_its_place(
-    clew: Callable, tmp_path: Path, no_spark: None, file: str, content: bytes | None, code: str, says: str
+    clew: Clew, tmp_path: Path, no_spark: None, file: str, content: bytes | None, code: str, says: str
 ) -> None:
     write_workspace(tmp_path, {"scenarios/one.yaml": ROWS_IN_FILE.replace("FILE", file)})
     if content is not None:

@@ -1,13 +1,12 @@
 """`clew token`."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from clew.api.workspace import open_workspace
+from tests.cli.conftest import Clew
 
 
-def test_a_token_is_shown_once_and_only_its_digest_is_kept(sample: Path, clew: Callable[..., Any]) -> None:
+def test_a_token_is_shown_once_and_only_its_digest_is_kept(sample: Path, clew: Clew) -> None:
     made = clew("token", "create", "Ada", "--role", "auditor", "--days", "7", cwd=sample)
     assert made.code == 0
     head, text, note = made.out.splitlines()
@@ -23,7 +22,7 @@ def test_a_token_is_shown_once_and_only_its_digest_is_kept(sample: Path, clew: C
     assert "secret_digest" not in document
 
 
-def test_a_revoked_token_is_listed_as_such(sample: Path, clew: Callable[..., Any]) -> None:
+def test_a_revoked_token_is_listed_as_such(sample: Path, clew: Clew) -> None:
     token = clew("token", "create", "ci", "--role", "operator", "--tenant", "other", "--json", cwd=sample).json
     assert token["token"].startswith(f"clew_{token['token_id']}_")
     assert token["tenant"] == "other"
@@ -31,13 +30,13 @@ def test_a_revoked_token_is_listed_as_such(sample: Path, clew: Callable[..., Any
     assert "revoked" in clew("token", cwd=sample).out
 
 
-def test_tokens_belong_to_an_environment(sample: Path, clew: Callable[..., Any]) -> None:
+def test_tokens_belong_to_an_environment(sample: Path, clew: Clew) -> None:
     clew("token", "create", "Ada", cwd=sample)
     assert "no tokens" in clew("token", "--env", "prod", cwd=sample).out
     assert open_workspace(sample).environment_name == "dev"
 
 
-def test_wrong_usage_is_told(sample: Path, clew: Callable[..., Any]) -> None:
+def test_wrong_usage_is_told(sample: Path, clew: Clew) -> None:
     assert "say whose token it is" in clew("token", "create", cwd=sample).err
     role = clew("token", "create", "Ada", "--role", "audtor", cwd=sample)
     assert (role.code, 'did you mean "auditor"?' in role.err) == (2, True)

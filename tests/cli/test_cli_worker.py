@@ -1,7 +1,6 @@
 """`clew worker`: takes what waits, and stops cleanly."""
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import clew as clew_package
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from tests.cli.cli_fake_engine import FakeEngine
+from tests.cli.conftest import Clew
 
 
 def handle_sigterm_now() -> None:
@@ -28,7 +28,7 @@ def waiting(sample: Path, engine: FakeEngine) -> str:
 
 
 def test_a_worker_drives_what_waits_until_it_is_told_to_stop(
-    clew: Callable, sample: Path, engine: FakeEngine, waiting: str
+    clew: Clew, sample: Path, engine: FakeEngine, waiting: str
 ) -> None:
     engine.on_close = lambda: signal.raise_signal(signal.SIGTERM)
     answer = clew("worker", cwd=sample)
@@ -42,7 +42,7 @@ def test_a_worker_drives_what_waits_until_it_is_told_to_stop(
 
 
 def test_a_stopping_worker_gives_its_run_back_after_the_present_step_and_another_goes_on(
-    clew: Callable, sample: Path, engine: FakeEngine, waiting: str
+    clew: Clew, sample: Path, engine: FakeEngine, waiting: str
 ) -> None:
     engine.during["20"] = lambda _context: handle_sigterm_now()
     assert clew("worker", cwd=sample).code == 0

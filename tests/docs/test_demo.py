@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_demonstration_runs_both_projects_and_follows_numbers_back_to_the_file() -> None:
-    command, without_wrapping = [sys.executable, ROOT / "demo" / "run.py"], {**os.environ, "COLUMNS": "400"}
+    command, without_wrapping = [sys.executable, str(ROOT / "demo" / "run.py")], {**os.environ, "COLUMNS": "400"}
     done = subprocess.run(command, env=without_wrapping, capture_output=True, text=True, timeout=900, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     text = done.stdout

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import clew
+import clew.store.tracelink.trace_tables
 from clew.sample import write_sample
-from clew.store.tracelink.trace_tables import metadata
+from clew.store.schema import metadata
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tracelink.md").read_text(encoding="utf-8")
 

@@ -10,6 +10,7 @@ import threading
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
@@ -48,17 +49,17 @@ def main(root: str) -> None:
             both_are_there.wait()
         return finish(store, lease, status, outcome, expires)
 
-    CaptureWriter._manifest = describing  # type: ignore[method-assign]
-    SqlCaptureStore.finish = finishing  # type: ignore[method-assign]
+    patch.object(CaptureWriter, "_manifest", describing).start()
+    patch.object(SqlCaptureStore, "finish", finishing).start()
     workspace = Workspace(Path(root), "prod")
     with open_state(workspace.run_environment) as state:
         session = RunStarter(workspace.files, workspace.run_environment, state).session()
         worker = CaptureWorker(workspace.run_environment, state, lambda: session, lease=LEASE)
-        workers = [threading.Thread(target=worker.run, args=(threading.Event(),)) for _ in range(2)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        threads = [threading.Thread(target=worker.run, args=(threading.Event(),)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 if __name__ == "__main__":

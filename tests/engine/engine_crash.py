@@ -11,6 +11,8 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from clew.api import starting
 from clew.api.state import open_state
@@ -39,19 +41,19 @@ def main(root: str, run_id: str, group: str, moment: str) -> None:
         if is_the_one and moment == "before":
             die()
         if is_the_one and moment == "within":
-            engine._write_output = dying_output
+            patch.object(engine, "_write_output", dying_output).start()
         outputs = execute(self, attempts, context)
         if is_the_one:
             die()
         return outputs
 
-    def dying_output(run: engine.EngineRun, working: engine.Working, step: engine.OutputStep) -> engine._Written:
-        write_output(run, working, step)
+    def dying_output(*arguments: Any, **more: Any) -> engine._Written:
+        write_output(*arguments, **more)
         die()
         raise AssertionError
 
-    SparkExecutor.execute = dying  # type: ignore[method-assign]
-    starting.WorkerSettings = partial(WorkerSettings, lease=LEASE)  # type: ignore[misc, assignment]
+    patch.object(SparkExecutor, "execute", dying).start()
+    patch.object(starting, "WorkerSettings", partial(WorkerSettings, lease=LEASE)).start()
     workspace = Workspace(Path(root))
     with open_state(workspace.run_environment) as state:
         starter, waiting = starting.RunStarter(workspace.files, workspace.run_environment, state), threading.Event()

@@ -206,11 +206,11 @@ def group_differences(
         *(expr(sql(expression)).alias(f"e{number}") for number, (expression, _) in enumerate(calculable))
     )
     found = list[str]()
-    for row in aggregated.collect():
-        for number, (expression, values) in enumerate(calculable):
-            if not _nearly_same(values[row[0]], row[number + 1]):
-                shown = f"{values[row[0]]!r} is {row[number + 1]!r}"
-                found.append(f"{text_of(expression)}: group {row[0]!r}: {shown}\n    {sql(expression)}")
+    for group, *results in aggregated.collect():
+        for (expression, values), result in zip(calculable, results, strict=True):
+            if not _nearly_same(values[group], result):
+                shown = f"{values[group]!r} is {result!r}"
+                found.append(f"{text_of(expression)}: group {group!r}: {shown}\n    {sql(expression)}")
     return found
 
 

@@ -354,7 +354,8 @@ def test_a_condition_decides_whether_a_job_is_done(people: tuple[Path, Run]) -> 
 
 def test_a_job_beyond_its_budget_is_stopped_and_sends_nothing(people: tuple[Path, Run]) -> None:
     root, run = people
-    jobs = {job["job_id"]: job for job in run.postlude_jobs if job["status"] == "failed"}
+    failed: list[dict[str, Any]] = [job for job in run.postlude_jobs if job["status"] == "failed"]
+    jobs = {job["job_id"]: job for job in failed}
     codes = sorted(job["error"]["code"] for job in jobs.values())
     assert codes == ["BudgetExceeded", "BudgetExceeded", "ValueOutOfRange"]
     messages = " ".join(job["error"]["message"] for job in jobs.values())
@@ -410,7 +411,8 @@ operations:
 
     monkeypatch.setattr("clew.captures.job_rows.write_rows", slow)
     run = clew.open(root).run("greet", period="2026-01")
-    [job] = run.postlude_jobs
+    jobs: list[dict[str, Any]] = run.postlude_jobs
+    [job] = jobs
     assert (run.status, job["status"]) == ("COMPLETED", "failed")
     assert job["error"]["code"] == "BudgetExceeded"
     assert "longer than 1 seconds" in job["error"]["message"]
@@ -493,6 +495,7 @@ def test_a_capture_that_always_loses_its_worker_is_given_up(
             if record.status.is_over:
                 break
             worked_or_waited(worker)
+        assert record is not None
         assert record.status.value == "failed"
         assert record.outcome.error is not None
         assert record.outcome.error.code == "CaptureAbandoned"
@@ -553,9 +556,9 @@ operations:
 """,
         people=30,
     )
-    named = {"breakpoint": "kept", "mode": "sample_view", "include_columns": ["id", "longer"]}
+    named: dict[str, object] = {"breakpoint": "kept", "mode": "sample_view", "include_columns": ["id", "longer"]}
     workspace = clew.open(root, "prod")
-    run = workspace.run("greet", period="2026-01", captures=["kept=sample_view", named])
+    run = workspace.run("greet", period="2026-01", captures=("kept=sample_view", named))
     assert {each.status for each in run.captures} == {"queued"}
     environment = workspace.run_environment
     with open_state(environment) as state:

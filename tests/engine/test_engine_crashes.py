@@ -36,7 +36,7 @@ def sample(root: Path) -> Shop:
 
 
 def killed(shop: Shop, run_id: str, group: int, moment: str) -> None:
-    command = [sys.executable, "-m", CRASH, shop.root, run_id, str(group), moment]
+    command = [sys.executable, "-m", CRASH, str(shop.root), run_id, str(group), moment]
     ended = subprocess.run(command, capture_output=True, check=False)
     assert ended.returncode == -9, ended.stderr.decode()[-2000:]
 

@@ -20,6 +20,7 @@ from clew.api.workspace import Workspace
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.tracelink import NODE_LEASE_LOST
 from clew.engine.output import registering
+from clew.engine.parts import write_part
 from clew.engine.windows import batches
 from clew.explain.explaining import explain
 from clew.explain.tree import Summarised
@@ -267,7 +268,6 @@ def test_a_run_that_gets_no_ids_completes_and_what_it_registered_gets_ids_when_i
     """Its rows are as those of a Clew that knew nothing of ids."""
     shop = make_shop(tmp_path).project("old", aggregate(10, "currency"), register(20, "closed"))
     shop.project("new", aggregate(10), register(20, "report"), dataset="closed")
-    write_part = registering.write_part
 
     def no_lease(*_: object, **__: object) -> None:
         raise TransientFailure(NODE_LEASE_LOST.anywhere(node_id=1, reason="nobody answers"))
@@ -350,7 +350,9 @@ def test_the_lineage_of_random_chains_of_projects_is_that_of_rows_that_carry_the
             shop.project(made, *data.draw(steps(sources, 1)), register(90, made), dataset=dataset)
             view = completed(shop, made)
             assert view.plan is not None
-            known |= Carried(view.plan, known, PERIOD, date(2026, 1, 1)).run().registered
+            carried = Carried(view.plan, known, PERIOD, date(2026, 1, 1))
+            carried.run()
+            known |= carried.registered
             expected = Counter((plain(row), row[BEHIND]) for row in known[made])
             rows = registered_rows(shop, view)
             for forced in (None, "window"):

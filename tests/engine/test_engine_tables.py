@@ -77,7 +77,7 @@ def shop(server: PostgresServer, tmp_path: Path) -> Shop:
 
 def ask(server: PostgresServer, statement: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(server.url, autocommit=True) as connection:
-        cursor = connection.execute(statement)  # type: ignore[call-overload]
+        cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
 

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -25,8 +26,9 @@ def bench(spark: SparkSession, tmp_path: Path) -> Bench:
     return Bench(spark, tmp_path)
 
 
-def ids(bench: Bench, *arguments: object, at: str = "2026-01") -> list[object]:
-    return sorted(row[0] for row in bench.rows(bench.pin(*arguments, at=at), "id"))  # type: ignore[arg-type]
+def ids(bench: Bench, *arguments: Any, at: str = "2026-01") -> list[Any]:
+    rows: list[Any] = bench.rows(bench.pin(*arguments, at=at), "id")
+    return sorted(row[0] for row in rows)
 
 
 def test_a_run_takes_the_rows_of_its_period_and_of_all_below(bench: Bench) -> None:

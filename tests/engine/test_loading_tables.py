@@ -39,7 +39,7 @@ def bench(spark: SparkSession, server: PostgresServer, tmp_path: Path) -> Bench:
 
 def change(server: PostgresServer, statement: str) -> None:
     with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(statement)  # type: ignore[call-overload]
+        connection.execute(statement)
 
 
 def test_the_rows_of_a_table_are_those_of_the_period(bench: Bench) -> None:

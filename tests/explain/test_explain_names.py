@@ -8,7 +8,7 @@ import pytest
 
 import clew
 from clew.cli.main import run as command
-from clew.explain.tree import Appended, Loaded, Summarised, Updated
+from clew.explain.tree import Appended, Explanation, Loaded, Summarised, Updated
 from clew.plan import plan_from_json, plan_to_json
 from tests.trace.interpreted_shop import Ran, output, ran_shop, setting, step
 
@@ -115,7 +115,9 @@ def test_a_value_of_a_joined_dataset_is_followed_into_the_run_that_registered_it
     assert (total.upstream.run_id, total.upstream.project, total.upstream.label) == (sums, "sums", "EUR")
     assert isinstance(total.upstream.cause, Summarised)
     [largest, *_] = total.upstream.cause.parents.contributors
-    assert isinstance(largest.inputs[0].explanation.cause, Loaded)
+    behind = largest.inputs[0].explanation
+    assert isinstance(behind, Explanation)
+    assert isinstance(behind.cause, Loaded)
     text = answer("explain", shares, "--where", "id = 104", "share")
     assert f"in sums, 2026-01, run {sums[:8]}, row EUR: total = 13.20" in text
 

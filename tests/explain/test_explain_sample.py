@@ -77,7 +77,7 @@ def test_all_rows_behind_a_total_can_be_had_and_add_up_to_it(trace: RunTrace) ->
     contributors = found.cause.parents.contributors
     assert len(contributors) == 484
     assert sum(each.value for each in contributors) == found.value  # type: ignore[misc]
-    sizes = [abs(each.value) for each in contributors]  # type: ignore[arg-type]
+    sizes: list[Any] = [abs(each.value) for each in contributors]  # type: ignore[arg-type]
     assert sizes == sorted(sizes, reverse=True)
 
 

@@ -1,6 +1,6 @@
 """Decimal arithmetic to the last digit, against Python's fractions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -30,7 +30,7 @@ def _decimal(value: Value) -> Decimal:
     return value
 
 
-def _evaluate(text: str, types: dict[str, Type], row: dict[str, Value]) -> tuple[Value, Type]:
+def _evaluate(text: str, types: dict[str, Type], row: Mapping[str, Value]) -> tuple[Value, Type]:
     """The value and its type; the text "too large" where it does not fit."""
     checked = check(parse(PlainText(text)), Scope((Table("t", types),)), Scalar("in a test"))
     expression = checked.expression

@@ -52,7 +52,7 @@ _OUTPUTS = st.fixed_dictionaries(
         "include_deleted": st.booleans(),
     },
 )
-_TYPES_WITH_ARGUMENTS = st.one_of(
+_TYPES_WITH_ARGUMENTS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
     st.tuples(st.just("update"), st.fixed_dictionaries({"assignments": _ASSIGNMENTS, "joins": _JOINS})),
     st.tuples(st.just("aggregate"), _GROUPS),
     st.tuples(

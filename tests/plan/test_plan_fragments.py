@@ -109,7 +109,7 @@ def test_fragments_in_a_circle_are_refused_once(check: Check) -> None:
 
 
 def test_fragments_that_multiply_are_refused_instead_of_filling_the_memory(check: Check) -> None:
-    files = {}
+    files = dict[str, str]()
     for level in range(30):
         files |= fragment(
             f"f{level}", f"{{seq: 1, use: {{fragment: f{level + 1}}}}}", f"{{use: {{fragment: f{level + 1}}}}}"
@@ -120,7 +120,7 @@ def test_fragments_that_multiply_are_refused_instead_of_filling_the_memory(check
 
 
 def test_fragments_that_are_nested_without_end_are_refused(check: Check) -> None:
-    files = {}
+    files = dict[str, str]()
     for level in range(400):
         files |= fragment(f"f{level}", f"{{seq: 1, use: {{fragment: f{level + 1}}}}}")
     found = check("- {seq: 1, use: {fragment: f0}}", files=files | fragment("f400", delete(1, "a")))

@@ -2,6 +2,7 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,14 @@ from clew.runs.limits import (
 )
 from clew.runs.request import RunFilter
 from clew.runs.stores import RunStores
+from clew.runs.worker import RunQueueReconciler, StartReport
 from tests.runs.runs_workers import FakeExecutors, SetClock, Site, succeed
 from tests.store.store_fixtures import OpenStores
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 
 
-def policy(overload: Overload, **changes: int) -> QueuePolicy:
+def policy(overload: Overload, **changes: Any) -> QueuePolicy:
     return QueuePolicy(overload=overload, max_running=2, **changes)
 
 
@@ -98,9 +100,7 @@ def test_a_queued_run_is_pending_and_starts_later(stores: RunStores) -> None:
     assert len(stores.catalog.runs(RunFilter(status=RunStatus.COMPLETED))) == 4
 
 
-def reconcile(site: Site, launched: list[ActiveRun], owner: str = "w1", limit: int = 10) -> Sequence[object]:
-    from clew.runs.worker import RunQueueReconciler
-
+def reconcile(site: Site, launched: list[ActiveRun], owner: str = "w1", limit: int = 10) -> Sequence[StartReport]:
     reconciler = RunQueueReconciler(
         site.stores.leases, site.driver, environment_id="dev", owner=owner, queue=site.policy, lease=site.lease
     )
@@ -295,9 +295,10 @@ def test_a_lost_lease_outranks_other_reasons_to_stop() -> None:
     token.on_cancel(lambda: called.append(1))
     token.cancel(Interruption.CANCELLED)
     token.cancel(Interruption.STOPPING)
-    assert token.reason is Interruption.CANCELLED
+    reasons = [token.reason]
     token.cancel(Interruption.LEASE_LOST)
-    assert token.reason is Interruption.LEASE_LOST
+    reasons.append(token.reason)
+    assert reasons == [Interruption.CANCELLED, Interruption.LEASE_LOST]
     token.on_cancel(lambda: called.append(2))
     assert called == [1, 2]
     with pytest.raises(StepInterrupted):

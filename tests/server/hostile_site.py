@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ DATASETS = {
     },
     "dim": {"columns": {"code": "string", "label": "string"}, "mode": "none", "table": "dim"},
 }
-ROWS = {
+ROWS: dict[str, list[dict[str, Any]]] = {
     "main": [
         {"k": number, COLUMN: f"{HOSTILE} {number}", "amount": Decimal("1.50"), "_period": PERIOD}
         for number in range(3)

@@ -169,7 +169,7 @@ def _tree(page: str) -> str:
 
 def test_an_explanation_in_a_file_is_the_tree_of_the_page_and_needs_nothing_else(shared: Served) -> None:
     auditor = shared.client("auditor")
-    where = {"where": 'row_kind = "total"', "limit": 1}
+    where: dict[str, str | int] = {"where": 'row_kind = "total"', "limit": 1}
     row = auditor.get(f"/api/v1/runs/{shared.run_id}/trace/rows", params=where).json()["rows"][0]["row_id"]
     query = {"row": row, "column": "total_usd"}
     page = as_page(auditor, f"/runs/{shared.run_id}/explain", query).text

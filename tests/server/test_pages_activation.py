@@ -3,7 +3,7 @@
 import re
 
 from fastapi.testclient import TestClient
-from httpx import Response
+from httpx2 import Response
 
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import RouteContext, iter_route_contexts
 from fastapi.testclient import TestClient
-from httpx import Response
+from httpx2 import Response
 from starlette.routing import Mount
 
 from clew.auth.roles import AccessRole, Permission
@@ -51,6 +51,7 @@ def _routes(app: FastAPI) -> Iterator[tuple[Called, RouteContext]]:
             continue
         for method in sorted(route.methods or ()):
             if method != "HEAD":
+                assert route.path is not None
                 yield (method, route.path), route
 
 
@@ -230,7 +231,7 @@ def test_a_token_is_of_no_use_once_it_is_revoked_or_has_expired(on_each_database
     ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer clew_", "Bearer clew_x_y", "Bearer ' OR 1=1 --", "Bearer é"],
 )
 def test_what_is_no_token_opens_nothing(shared: Served, header: str) -> None:
-    answer = shared.client().get("/api/v1/me", headers={"Authorization": header.encode()})
+    answer = shared.client().get("/api/v1/me", headers={b"Authorization": header.encode()})
     assert answer.status_code == 401
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import schemathesis
@@ -65,7 +66,7 @@ schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", switched).exclud
 
 @schema.parametrize()
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
-def test_the_api_does_what_its_description_says(case: schemathesis.Case, fuzzed: Served) -> None:
+def test_the_api_does_what_its_description_says(case: schemathesis.Case[Any], fuzzed: Served) -> None:
     switched.target = fuzzed.app
     names = {"run": fuzzed.run_id, "project": "gl-close", "dataset": "accounts"}
     for name in set(case.path_parameters or {}) & set(names):

@@ -243,7 +243,11 @@ def test_a_client_that_never_finishes_its_headers_is_cut_off(served: Served) -> 
 
 
 def test_an_answer_may_take_longer_than_the_headers_of_a_request(served: Served) -> None:
-    served.app.add_api_route("/slow", lambda: time.sleep(0.5) or Response(b"done"))
+    def slow() -> Response:
+        time.sleep(0.5)
+        return Response(b"done")
+
+    served.app.add_api_route("/slow", slow)
     request = b"GET /slow HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with listening_in_a_thread(served, ServerSettings(slowest_headers_s=0.2)) as url, _connected(url) as client:
         for _ in range(2):

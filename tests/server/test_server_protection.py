@@ -75,7 +75,7 @@ def test_a_body_without_a_length_is_counted_while_it_comes(admin: TestClient) ->
 
 @pytest.mark.parametrize("length", ["-1", "ten", "1e3", "１"])
 def test_a_length_that_is_none_is_refused(admin: TestClient, length: str) -> None:
-    answer = admin.post("/api/v1/runs", content=b"{}", headers={"Content-Length": length.encode()})
+    answer = admin.post("/api/v1/runs", content=b"{}", headers={b"Content-Length": length.encode()})
     assert answer.status_code == 413
 
 

@@ -48,7 +48,7 @@ def test_the_cookie_is_out_of_reach_for_scripts_and_for_other_sites(shared: Serv
 def test_over_tls_the_cookie_insists_on_it(serve_with: OpenSite) -> None:
     served = serve_with(ServerSettings(url="https://clew.example.com"))
     client = served.client()
-    client.base_url = "https://clew.example.com"  # type: ignore[assignment]
+    client.base_url = "https://clew.example.com"
     answer = client.get("/login/link", params={"key": served.app.state.doorman.links.new_key()})
     assert answer.headers["set-cookie"].startswith("__Host-clew-session=")
     assert "Secure" in answer.headers["set-cookie"]

@@ -51,6 +51,9 @@ def test_a_part_of_a_newer_layout_is_refused_by_name() -> None:
     assert caught.value.code == "NewerTraceLayout"
 
 
+FILE_IN_JSON: dict[str, object] = json.loads(json.dumps(part_to_json(PART)))["files"][0]
+
+
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
@@ -63,7 +66,7 @@ def test_a_part_of_a_newer_layout_is_refused_by_name() -> None:
         ({"steps": [{"seq": 1, "kind": "append", "columns": []}]}, "'append' is none of update, delete"),
         ({"details": {"x": []}}, "expected a text or a number"),
         ({"extra": 1}, "Part has no extra"),
-        ({"files": [part_to_json(PART)["files"][0] | {"ids": "x"}]}, "expected IdBlock, found 'x'"),
+        ({"files": [FILE_IN_JSON | {"ids": "x"}]}, "expected IdBlock, found 'x'"),
     ],
 )
 def test_what_is_no_part_is_damage_that_names_the_file(damage: dict[str, object], problem: str) -> None:

@@ -27,7 +27,7 @@ def postgres() -> Iterator[PostgresServer]:
 def postgres_url(postgres: PostgresServer) -> str:
     schema = f"t{uuid4().hex}"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")  # type: ignore[call-overload]
+        connection.execute(f"CREATE SCHEMA {schema}")
     return f"{postgres.url}&options=-csearch_path%3D{schema}"
 
 

@@ -178,7 +178,12 @@ def test_what_is_done_is_not_under_way_any_more(store: SqlCaptureStore) -> None:
     store.finish(claimed(store), CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST), MANIFEST.expires_at)
     [record] = store.enlist([new("capture:2")])
     seen = list[InFlight]()
-    store.freeze(record.capture_id, TICKET, 1, lambda in_flight: (seen.append(in_flight), fits())[1])
+
+    def decide(in_flight: InFlight) -> Fitting:
+        seen.append(in_flight)
+        return fits()
+
+    store.freeze(record.capture_id, TICKET, 1, decide)
     assert seen == [InFlight()]
 
 

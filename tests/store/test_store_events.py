@@ -263,9 +263,9 @@ def test_postgresql_keeps_events_in_partitions_that_cannot_be_emptied(
         assert len(used) > 3
         for table in ("run_events", used[0][0]):
             with pytest.raises(psycopg.DatabaseError, match="append-only"):
-                connection.execute(f"TRUNCATE {table}")  # type: ignore[call-overload]
+                connection.execute(f"TRUNCATE {table}")
             with pytest.raises(psycopg.DatabaseError, match="append-only"):
-                connection.execute(f"DELETE FROM {table}")  # type: ignore[call-overload]
+                connection.execute(f"DELETE FROM {table}")
 
 
 def test_a_whole_run_can_be_deleted_once_it_has_ended(stores: RunStores) -> None:

@@ -30,7 +30,7 @@ def first_version(request: pytest.FixtureRequest, url: str) -> str:
     else:
         script = (FIXTURES / "state-v1.postgresql.sql").read_text()
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(script)  # type: ignore[call-overload]
+            connection.execute(script)
     return url
 
 

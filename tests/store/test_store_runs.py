@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_the_same_request_gives_the_same_run(stores: RunStores) -> None:
     ],
 )
 def test_a_request_that_differs_in_any_part_gives_another_run(
-    sqlite_stores: RunStores, difference: dict[str, object]
+    sqlite_stores: RunStores, difference: dict[str, Any]
 ) -> None:
     submit(sqlite_stores, "a", request_id="r")
     other = submit(sqlite_stores, "b", **{"request_id": "r", **difference})

@@ -138,7 +138,7 @@ def test_a_wrong_password_is_the_users_error(postgres_url: str, connection: psyc
         "",
         "",
     )
-    connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'right'")  # type: ignore[call-overload]
+    connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'right'")
     path = Path(hba)
     path.write_text(f"local all {role} scram-sha-256\n{path.read_text()}")
     connection.execute("SELECT pg_reload_conf()")

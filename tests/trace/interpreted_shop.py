@@ -67,7 +67,7 @@ class Ran:
 def interpreted_shop(root: Path, patch: pytest.MonkeyPatch, failing: frozenset[str] = frozenset()) -> Shop:
     """The shop, with the projects `close` and `report`. Steps in `failing` do."""
     shop = make_shop(root).project("close", *CLOSE).project("report", *REPORT, dataset="closed")
-    data = {"orders": ORDERS, "rates": RATES, "targets": []}
+    data: dict[str, list[dict[str, Any]]] = {"orders": ORDERS, "rates": RATES, "targets": []}
 
     def engine(_workspace: object, environment: Any, datasets: Any, *_others: object, **_more: object) -> Any:
         return InterpretingEngine(environment.storage_root, datasets, data, failing)

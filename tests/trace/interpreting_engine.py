@@ -106,8 +106,8 @@ class InterpretingExecutor:
             PartFile(file.path, file.rows, file.size, file.sha256, 0 if file.period == period else _OTHERS + index)
             for index, file in enumerate(sorted(version.files, key=lambda file: file.period != period))
         ]
-        details = {"dataset": dataset, "version": version.version, "format": "managed", "periods": period}
-        return replace(part, files=tuple(files), details=details)
+        details: dict[str, str | int | None] = {"dataset": dataset, "version": version.version}
+        return replace(part, files=tuple(files), details={**details, "format": "managed", "periods": period})
 
     def _described(self, part: Part) -> ArtifactRef:
         folder = f"runs/{self.run.run_id}/{part.kind}/{part.name}"

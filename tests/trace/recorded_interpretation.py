@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from clew.lang.evaluation import evaluator
 from clew.plan.datasets import DatasetUse
@@ -51,7 +52,7 @@ class Recorded(Interpretation):
 
     def loaded(self, use: DatasetUse) -> Sequence[Cells]:
         """The rows of a dataset that count for the period."""
-        return [dict(row) for row in self.data[use.dataset_id] if self._counts(use, row)]
+        return [cast("Cells", dict(row)) for row in self.data[use.dataset_id] if self._counts(use, row)]
 
     def before(self, step: Step) -> list[Cells]:
         """The working dataset as a step found it."""

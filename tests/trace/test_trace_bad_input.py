@@ -183,8 +183,8 @@ def answers(trace: RunTrace) -> list[object]:
     """Everything that can be asked, with failures as answers."""
     ids = [row_id(trace, index) for index in range(5)]
     questions: list[Callable[[], object]] = [
-        *((lambda each=each: trace.history(each)) for each in ids),  # type: ignore[misc]
-        *((lambda each=each: trace.state(each, 40)) for each in ids),  # type: ignore[misc]
+        *((lambda each=each: trace.history(each)) for each in ids),
+        *((lambda each=each: trace.state(each, 40)) for each in ids),
         lambda: trace.search("amount > 1"),
         lambda: trace.search(None, at=20),
         lambda: trace.step_rows(10),

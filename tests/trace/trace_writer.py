@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -98,7 +98,7 @@ class Writer:
         if use.key in self.origins:
             table = table.append_column("__origin", pa.array(self.origins[use.key], pa.int64()))
         names = tuple((name, str(type_)) for name, type_ in types.items())
-        details = {"dataset": use.dataset_id, "version": 1, "sources": f"{use.table}.csv"}
+        details: dict[str, str | int | None] = {"dataset": use.dataset_id, "version": 1, "sources": f"{use.table}.csv"}
         numbered = self._files(f"input/{use.key}", table, numbered=True)
         if use.key == self.recorded.plan.input.key:
             self.ordinals += _ordinals(numbered)
@@ -220,7 +220,7 @@ def _same(old: object, new: object) -> bool:
     return (old is None and new is None) or (old is not None and new is not None and old == new)
 
 
-def _table(columns: dict[str, list[object]], types: dict[str, Type]) -> pa.Table:
+def _table(columns: Mapping[str, Sequence[object]], types: dict[str, Type]) -> pa.Table:
     arrays = [pa.array(columns[name], stored_type(type_)) for name, type_ in types.items()]
     return pa.Table.from_arrays(arrays, names=list(types))
 

@@ -1,5 +1,6 @@
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -170,7 +171,7 @@ def test_a_buffer_that_is_too_small_to_write_into_is_refused() -> None:
 
 
 @pytest.mark.parametrize("other", [{"schema": 900}, {"schema": 905}, {"template": 2}, {"schema": 0}])
-def test_another_schema_or_template_is_refused(other: dict[str, int]) -> None:
+def test_another_schema_or_template_is_refused(other: dict[str, Any]) -> None:
     with pytest.raises(CodecError, match="is no TraceLinkSet"):
         TraceLinkSet.decode(packed(**other))
 
@@ -199,7 +200,7 @@ def test_a_newer_version_with_longer_blocks_is_read_by_skipping_what_is_unknown(
 
 
 @pytest.mark.parametrize("broken", [{"block_length": 27}, {"block_length": 0}, {"stride": 7}, {"stride": 0}])
-def test_blocks_shorter_than_their_fields_are_refused(broken: dict[str, int]) -> None:
+def test_blocks_shorter_than_their_fields_are_refused(broken: dict[str, Any]) -> None:
     with pytest.raises(CodecError):
         TraceLinkSet.decode(packed(**broken))
 
