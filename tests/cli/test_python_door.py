@@ -11,6 +11,7 @@ import pytest
 import clew
 from clew.api import opened_environment
 from clew.api.opened_environment import Principal
+from clew.api.state import open_state
 from clew.auth.access_log import Subject
 from clew.auth.roles import AccessRole
 from clew.diagnostics import UserError
@@ -21,7 +22,7 @@ from tests.cli.cli_fake_engine import FakeEngine
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How often state stores were opened, and closed again."""
-    said, open_state = list[str](), opened_environment.open_state
+    said = list[str]()
 
     @contextmanager
     def noted(environment: Any) -> Iterator[Any]:
