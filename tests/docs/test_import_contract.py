@@ -80,6 +80,7 @@ DOOR = {
     "clew.api.remote": {"RemoteServer"},
     "clew.api.workspace": {"open_workspace"},
     "clew.api.workspace_files": {"capture_wishes", "read_capture_wishes", "write_sample_workspace"},
+    "clew.trace.row_sets": {"Order"},
     "clew.api.working": {"WorkerListener", "listening", "stop_on_signals", "worker_name"},
 }
 """What is called to get a workspace, or what a method of it takes. The rest of `clew.api` is reached through these."""
@@ -100,18 +101,7 @@ WORDING = {
     "clew.trace.json_values": "values of rows as JSON",
 }
 """Modules below the door whose functions turn values into text or JSON, and read nothing."""
-SERVER_MODULES_BELOW_THE_DOOR = frozenset(
-    {
-        "clew.server.access.doorman",
-        "clew.server.api.runs",
-        "clew.server.api.trace",
-        "clew.server.pages.rows_page",
-        "clew.server.pages.run_page",
-        "clew.server.pages.timeline",
-        "clew.server.pages.words",
-        "clew.server.streams",
-    }
-)
+SERVER_MODULES_BELOW_THE_DOOR = frozenset({"clew.server.pages.timeline"})
 """Modules of the server that still reach below the door. None may be added."""
 
 

@@ -32,7 +32,7 @@ class EventPage:
             "status": self.status.value,
             "last_seq": self.last_seq,
             "stale": self.gap is not None,
-            "gap": gap_to_json(self.gap),
+            "gap": self.gap.to_json() if self.gap is not None else None,
             "events": [event.to_json() for event in self.events],
         }
 
@@ -55,11 +55,6 @@ def before_gap(events: tuple[StoredEvent, ...], *, after: int) -> tuple[tuple[St
         if event.run_seq != expected:
             return events[:place], Gap(expected, event.run_seq)
     return events, None
-
-
-def gap_to_json(gap: Gap | None) -> dict[str, int] | None:
-    """What is missing."""
-    return None if gap is None else {"expected_seq": gap.expected_seq, "found_seq": gap.found_seq}
 
 
 _POLL_S = 0.3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clew.api.cleaning import Removal
     from clew.api.event_pages import EventPage
     from clew.api.questions import AbsentRows, ExplainedValue
-    from clew.api.signalling import SignalOutcome
+    from clew.api.signalling import PossibleSignal, SignalOutcome
     from clew.api.starting import Drive
     from clew.events.chain import ChainReport
     from clew.events.envelope import StoredEvent
@@ -219,6 +219,12 @@ class Run:
                 signal_id=signal_id,
                 actor=actor,
             )
+
+    def possible_signals(self) -> "tuple[PossibleSignal, ...]":
+        """The signals that make sense in its present state and that the role of the principal may send."""
+        from clew.api.signalling import possible_signals
+
+        return possible_signals(self.record, self.view.snapshot, self._access.principal.role)
 
     def drive(
         self,

@@ -4,13 +4,16 @@ import uuid
 from dataclasses import dataclass
 
 from clew.api.state import State, queue_of
+from clew.auth.roles import AccessRole, Permission
 from clew.events.bodies import RunRetried
-from clew.events.snapshot import RunStatus
+from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.runs.environment import RunEnvironment
+from clew.runs.request import RunRecord
 from clew.runs.signal_service import SignalDecision, SignalService
-from clew.runs.signals import Actor, Refused, Role, Signal, SignalType, actor_name
+from clew.runs.signals import NEEDED_ROLE, Actor, Refused, Role, Signal, SignalType, actor_name, rule_refusal
 
 LOAD_STEP = "load"
+_OF_A_STEP = frozenset({SignalType.RETRY_STEP, SignalType.SKIP_STEP})
 
 
 def send_signal(
@@ -38,6 +41,29 @@ def send_signal(
     )
     decision = service.send(told, actor or Actor(actor_name(), Role.ADMIN, environment.settings.tenant))
     return SignalOutcome(run_id, signal, decision, _next_run(state, run_id, signal, decision), _status(state, run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleSignal:
+    """A signal that makes sense in the present state of a run."""
+
+    signal: SignalType
+    step_id: str | None = None
+    """The step that it is about."""
+
+
+def possible_signals(run: RunRecord, snapshot: RunSnapshot, role: AccessRole) -> tuple[PossibleSignal, ...]:
+    """The signals that a role may send to a run in its present state."""
+    if Permission.SEND_SIGNALS not in role.permissions:
+        return ()
+    found = list[PossibleSignal]()
+    for signal in SignalType:
+        step = snapshot.failed_step if signal in _OF_A_STEP else None
+        if role.signal_role < NEEDED_ROLE[signal] or (signal in _OF_A_STEP and step is None):
+            continue
+        if rule_refusal(Signal(signal_id="", run_id=run.run_id, type=signal, step_id=step), run, snapshot) is None:
+            found.append(PossibleSignal(signal, step))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

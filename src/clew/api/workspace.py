@@ -96,6 +96,11 @@ class Workspace:
         other._access = self._access.acting_as(principal)
         return other
 
+    @property
+    def principal(self) -> "Principal":
+        """In whose name the workspace is used; the user of this process where nothing else was said."""
+        return self._access.principal
+
     # Its files
 
     @property

@@ -70,6 +70,10 @@ class Gap:
     expected_seq: int
     found_seq: int
 
+    def to_json(self) -> dict[str, int]:
+        """The form that pages of events and streams give."""
+        return {"expected_seq": self.expected_seq, "found_seq": self.found_seq}
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectionProgress:

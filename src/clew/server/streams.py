@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from clew.api.event_pages import before_gap, gap_to_json
+from clew.api.event_pages import EventPage
 from clew.api.workspace import Workspace
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.envelope import StoredEvent
@@ -115,18 +115,17 @@ class EventStreams:
             events = await run_in_threadpool(self._read_back, run_id, position.seen)
         if events:
             if position.gap is not None:
-                parts.append(_message("resumed", gap_to_json(position.gap)))
+                parts.append(_message("resumed", position.gap.to_json()))
                 position.gap = None
             parts.extend(event.text for event in events)
             position.seen = events[-1].seq
         elif tail.gap is not None and tail.gap != position.gap and position.seen >= tail.high:
             position.gap = tail.gap
-            parts.append(_message("stale", gap_to_json(tail.gap)))
+            parts.append(_message("stale", tail.gap.to_json()))
         return parts
 
     def _read_back(self, run_id: str, seen: int) -> list[_Sent]:
-        events, _ = before_gap(self._workspace.find_run(run_id).events(seen, _BATCH), after=seen)
-        return [_sent(event) for event in events]
+        return [_sent(event) for event in self._page(run_id, seen).events]
 
     async def _changed(self, tail: _Tail, position: Position) -> bool:
         """Wait for news; False where there were none for a while."""
@@ -162,17 +161,17 @@ class EventStreams:
         while not tail.is_over or tail.gap is not None:
             before = (tail.high, tail.gap, tail.is_over)
             try:
-                status, events = await run_in_threadpool(self._look, run_id, tail.high)
+                page = await run_in_threadpool(self._page, run_id, tail.high)
             except TransientFailure as away:
                 _log.debug("events of run %s cannot be read: %s", run_id, away)
             except ClewError:
                 tail.is_over, tail.gap = True, None
             else:
-                contiguous, tail.gap = before_gap(events, after=tail.high)
-                tail.events.extend(_sent(event) for event in contiguous)
-                tail.high += len(contiguous)
-                tail.status = status
-                tail.is_over = status.is_terminal and not events
+                tail.events.extend(_sent(event) for event in page.events)
+                tail.high += len(page.events)
+                tail.gap, tail.status = page.gap, page.status
+                # Events may have come after the status was read: the end is seen when there are none any more.
+                tail.is_over = page.status.is_terminal and not page.events and page.gap is None
             if self._closing or before != (tail.high, tail.gap, tail.is_over):
                 tail.wake()
             if not tail.is_over or tail.gap is not None:
@@ -181,10 +180,8 @@ class EventStreams:
             # A run that has failed may be reopened: who comes later gets a tail of their own.
             del self._tails[run_id]
 
-    def _look(self, run_id: str, high: int) -> tuple[RunStatus, tuple[StoredEvent, ...]]:
-        # The status first: events that come in between are then read, and the end is seen next time.
-        run = self._workspace.find_run(run_id)
-        return run.record.status, run.events(high, _BATCH)
+    def _page(self, run_id: str, seen: int) -> EventPage:
+        return self._workspace.find_run(run_id).event_page(after=seen, limit=_BATCH)
 
 
 def _sent(event: StoredEvent) -> _Sent:

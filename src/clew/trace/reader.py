@@ -165,6 +165,11 @@ class RunTrace:
             has_more=len(found) > limit,
         )
 
+    def no_rows(self, at: int | None = None) -> FoundRows:
+        """A page without rows, with the columns that there are after a step."""
+        seq = self.run.checked_step(at)
+        return FoundRows(seq, self.run.columns(seq), (), has_more=False)
+
     def ordered(
         self, where: str | None, order: Order, at: int | None = None, *, limit: int = _MOST_ROWS, offset: int = 0
     ) -> FoundRows:

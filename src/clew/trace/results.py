@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
 from clew.lang.types import Type
+from clew.storage.row_identity import RowIds
 from clew.trace.json_values import JsonValue, json_state, json_value
 from clew.trace.records import RowValues, StepRecord, TraceEntry
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from clew.trace.records import Diff
+
+_TAIL = 6
+"""How much of an id is enough to tell a row from those beside it."""
 
 
 def shown(value: Value) -> str:
@@ -42,6 +46,11 @@ def shown(value: Value) -> str:
             return value.isoformat()
         case _:
             return str(value)
+
+
+def row_name(label: str) -> str:
+    """What a row is called: its natural key, or the end of its id where it has none."""
+    return f"row …{label[-_TAIL:]}" if RowIds.is_row_id(label) else label
 
 
 def html_table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:

@@ -13,14 +13,14 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from clew.api.opened_environment import Principal, local_user
+from clew.api.opened_environment import Principal
 from clew.api.workspace import Workspace
 from clew.auth.roles import AccessRole, Permission
 from clew.auth.tokens import ApiToken, BrowserSession
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.server import FORBIDDEN, NOT_SIGNED_IN, TOO_MANY_ATTEMPTS
-from clew.runs.clock import Clock, utc_now
 from clew.server.settings import ServerSettings
 
 _MOST_ADDRESSES = 10_000
@@ -141,7 +141,7 @@ class Doorman:
     links: OneTimeLinks = field(default_factory=OneTimeLinks)
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     on_link_used: Callable[[], None] = lambda: None
-    clock: Clock = utc_now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def by_token(self, text: str) -> Caller:
         """The caller that a token names. UserError NotSignedIn where it is of no use."""
@@ -173,7 +173,7 @@ class Doorman:
             problem = "this link was used before, or belongs to another start of the server"
             hint = "use the newest link that `clew serve` printed"
             raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint=hint))
-        cookie = self._begin(local_user().name, AccessRole.ADMIN, self.workspace.tenant, None)
+        cookie = self._begin(self.workspace.principal.name, AccessRole.ADMIN, self.workspace.tenant, None)
         self.on_link_used()
         return cookie
 

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from clew.api.event_pages import gap_to_json
 from clew.auth.roles import Permission
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
@@ -84,8 +83,8 @@ def show_run(run: str, visit: RunVisit) -> JSONResponse:
 def snapshot(run: str, visit: RunVisit) -> JSONResponse:
     """The state that its events so far give. Where one of them is missing it is stale, and says which."""
     projected = visit.workspace.find_run(run).projected()
-    gap = {"stale": projected.is_stale, "gap": gap_to_json(projected.gap)}
-    return JSONResponse({**projected.snapshot.to_json(), **gap})
+    gap = projected.gap.to_json() if projected.gap is not None else None
+    return JSONResponse({**projected.snapshot.to_json(), "stale": projected.is_stale, "gap": gap})
 
 
 @router.get("/runs/{run}/plan", summary="The plan that a run executes", responses={200: {"model": ApiDocument}})

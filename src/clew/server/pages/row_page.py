@@ -11,7 +11,7 @@ from clew.server.pages import addresses, words
 from clew.server.pages.words import ValueCell
 from clew.trace.reader import RunTrace
 from clew.trace.records import TraceEntry
-from clew.trace.results import RowHistory
+from clew.trace.results import RowHistory, row_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
         title=trace.plan.title,
         period=trace.period,
         row_id=history.row_id,
-        label=label or words.row_name(history.row_id),
+        label=label or row_name(history.row_id),
         trace_id=history.trace_id,
         address=addresses.row(trace.run_id, history.row_id, at=at),
         rows_address=addresses.rows(trace.run_id, at=at),

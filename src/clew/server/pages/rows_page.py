@@ -109,7 +109,7 @@ def rows_page(trace: RunTrace, query: RowsQuery) -> RowsPage:
         found = find_rows(trace, query)
     except UserError as error:
         problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
-        found = FoundRows(at, trace.run.columns(at), (), has_more=False)
+        found = trace.no_rows(at)
     shown = _shown(found, query)
     before = _before(trace, found, at)
     return RowsPage(

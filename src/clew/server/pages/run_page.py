@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clew.api.run_view import RunInput, RunView
+from clew.api.signalling import PossibleSignal
 from clew.captures.queue import CaptureRecord
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.diagnostic import LINE_BREAK
 from clew.events.envelope import StoredEvent
 from clew.events.sentences import OF_STEPS, sentence
-from clew.events.snapshot import RunSnapshot, RunStatus
-from clew.runs.request import RunRecord
-from clew.runs.signals import Signal, SignalType, rule_refusal
+from clew.events.snapshot import RunStatus
+from clew.runs.signals import SignalType
 from clew.server.pages import addresses, words
 from clew.server.pages.runs_page import rows_changed, version_text
 from clew.server.pages.timeline import Timeline, timeline
@@ -100,7 +100,6 @@ _WORDS = {
     SignalType.RETRY_RUN: ("Run again", "A new run of the same project for the same period."),
     SignalType.CANCEL: ("Cancel", "The run ends. What was published stays."),
 }
-_OF_A_STEP = frozenset({SignalType.RETRY_STEP, SignalType.SKIP_STEP})
 _GRAVE = frozenset({SignalType.SKIP_STEP, SignalType.CANCEL})
 
 
@@ -116,19 +115,13 @@ class SignalButton:
     """Whether it cannot be taken back."""
 
 
-def signal_buttons(
-    record: RunRecord, snapshot: RunSnapshot, may_send: Callable[[SignalType], bool]
-) -> tuple[SignalButton, ...]:
-    """The signals that the role allows and the state of the run makes sense of."""
+def signal_buttons(possible: Sequence[PossibleSignal]) -> tuple[SignalButton, ...]:
+    """A button for each signal that can be sent, those that end a run last."""
     found = list[SignalButton]()
-    for signal, (title, meaning) in _WORDS.items():
-        step = snapshot.failed_step if signal in _OF_A_STEP else None
-        if not may_send(signal) or (signal in _OF_A_STEP and step is None):
-            continue
-        told = Signal(signal_id="", run_id=record.run_id, type=signal, step_id=step)
-        if rule_refusal(told, record, snapshot) is None:
-            label = f"{title} {step}" if step is not None else title
-            found.append(SignalButton(signal, label, meaning, step, signal in _GRAVE))
+    for each in sorted(possible, key=lambda each: list(_WORDS).index(each.signal)):
+        title, meaning = _WORDS[each.signal]
+        label = f"{title} {each.step_id}" if each.step_id is not None else title
+        found.append(SignalButton(each.signal, label, meaning, each.step_id, each.signal in _GRAVE))
     return tuple(found)
 
 
@@ -218,7 +211,7 @@ class Around:
     """What the page needs beside the run itself."""
 
     now: datetime
-    may_send: Callable[[SignalType], bool]
+    signals: Sequence[PossibleSignal]
     may_read_rows: bool
     may_read_captures: bool
     source_of: Callable[[str], str | None]
@@ -250,7 +243,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         missing_seq=snapshot.last_event_seq + 1 if snapshot.last_event_seq < record.last_seq else None,
         pending=tuple(signal.signal for signal in snapshot.pending_signals),
         timeline=timeline(snapshot, around.now),
-        buttons=signal_buttons(record, snapshot, around.may_send),
+        buttons=signal_buttons(around.signals),
         failed=_failed(view, around),
         reads=tuple(map(_read, inputs)),
         outputs=tuple(_published(output) for output in view.outputs()),

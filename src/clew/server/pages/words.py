@@ -7,12 +7,10 @@ from typing import Literal
 
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
-from clew.storage.row_identity import RowIds
 
 CellKind = Literal["number", "text", "null", "empty", "moment", "truth"]
 
 _SHORT_ID = 8
-_TAIL = 6
 _LONGEST_CELL = 400
 
 
@@ -52,11 +50,6 @@ def counted(number: int, noun: str) -> str:
 def short(run_id: str) -> str:
     """The beginning of an id, enough to tell it from others."""
     return run_id[:_SHORT_ID]
-
-
-def row_name(label: str) -> str:
-    """What a row is called: its key, or the end of its id where it has none."""
-    return f"row …{label[-_TAIL:]}" if RowIds.is_row_id(label) else label
 
 
 def minute(moment: datetime | None) -> str:

@@ -8,7 +8,6 @@ from fastapi.responses import RedirectResponse
 from clew.api.run import Run
 from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
-from clew.runs.signals import NEEDED_ROLE, SignalType
 from clew.server.access.visit import RunVisit, Visit
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
@@ -81,12 +80,9 @@ def run_fragment(run: str, visit: RunVisit, desk: AtDesk) -> Response:
 def _run_page(visit: Visit, run: Run) -> RunPage:
     caller = visit.caller
 
-    def may_send(signal: SignalType) -> bool:
-        return caller.may(Permission.SEND_SIGNALS) and caller.role.signal_role >= NEEDED_ROLE[signal]
-
     around = Around(
         now=datetime.now(UTC),
-        may_send=may_send,
+        signals=run.possible_signals(),
         may_read_rows=caller.may(Permission.READ_ROWS),
         may_read_captures=caller.may(Permission.READ_CAPTURES),
         source_of=run.source_of,
