@@ -47,7 +47,7 @@ HOMES = {
 
 _READING = "libraries that read files are imported when something is read"
 LATE_IMPORTS = {
-    "clew.api.recorded_state": "a check without a state store does not wait for what reads one",
+    "clew.api.checking": "a check without a state store does not wait for what reads one",
     "clew.api.remote": "an HTTP client is slow to import, and few commands use a server",
     "clew.api.run": "what explains, drives and removes runs is loaded by those who ask for it",
     "clew.api.working": "a server answers its first request before it loads the libraries of Spark",

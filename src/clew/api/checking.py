@@ -1,21 +1,47 @@
-"""Checking a workspace, or one project of it: everything that is wrong, in one go.
+"""Checking a workspace, or one project of it: everything that is wrong, in one go; and the plan of one project.
 
-The plan of one project.
+Where there is a state store, a check asks it too: whether what runs have left still fits what users write.
 """
+
+# ruff: noqa: PLC0415 - a check without a state store should not wait for what reads one
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.api.concern import Concern, concern_of, unread_files
-from clew.api.recorded_state import Conflicts
-from clew.definitions import LoadedWorkspace, Project
-from clew.diagnostics import Diagnostic, EngineBug, UserError, did_you_mean, in_order, raise_if_any
+from clew.definitions import Environment, LoadedWorkspace, Project, Status
+from clew.diagnostics import ClewError, Diagnostic, EngineBug, UserError, did_you_mean, in_order, raise_if_any
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
 from clew.diagnostics.codes.workspace import UNKNOWN_PROJECT
 from clew.plan import Plan, WorkspaceCompiler, compile_workspace
+from clew.runs.version_conflicts import broken_by, outdated_versions, remedy
+
+if TYPE_CHECKING:
+    from clew.store.looking import Recorded
 
 _COUNTED = ("projects", "datasets", "datasources", "resolvers", "calendars", "fragments", "scenarios")
 """The folders whose files a check counts, in the order in which it says so."""
+
+_EMBEDDED = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """What does not fit, and notes: what could not be looked at, and what fits once another project has run."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlace:
+    """Which state store a check looks into: that of an environment."""
+
+    environment: str
+    settings: Environment
+    root: Path
 
 
 Compare = Callable[[Sequence[tuple[Project, Plan]]], Conflicts]
@@ -138,3 +164,54 @@ def plan_definition(loaded: LoadedWorkspace, project: Project) -> Plan:
     if compilation.plan is None:
         raise UserError(*(compilation.diagnostics or loaded.diagnostics))
     return compilation.plan
+
+
+def conflicts_of(
+    projects: Iterable[tuple[Project, Plan]], everybody: Sequence[Project], place: Callable[[], StatePlace]
+) -> Conflicts:
+    """What these projects and the datasets and active projects on record have against each other.
+
+    A state store that is not there has nothing against anybody, and none is made. One that does not answer is no fault
+    of the project; a note says that it was not asked.
+    """
+    concerned = [(project, plan) for project, plan in projects if _has_to_do_with_versions(plan)]
+    if not concerned:
+        return Conflicts()
+    try:
+        recorded = _look(place())
+    except ClewError as error:
+        return Conflicts(notes=(f"versions of datasets were not compared: {error.diagnostic.message}",))
+    if recorded is None:
+        return Conflicts()
+
+    found, notes = list[Diagnostic](), list[str]()
+    for project, plan in concerned:
+        for outdated in outdated_versions(plan, project, recorded):
+            if outdated.comes_with_next_version:
+                notes.append(remedy(outdated, project.id, everybody, recorded))
+            else:
+                found.append(outdated.diagnostic)
+        if project.status is Status.ACTIVE or recorded.active_plan(project.id) is not None:
+            found += broken_by(plan, everybody, recorded)
+    return Conflicts(tuple(found), tuple(notes))
+
+
+def _has_to_do_with_versions(plan: Plan) -> bool:
+    registers = any(step.registers is not None for step in plan.outputs)
+    return registers or any(use.resolver_id is None for use in plan.datasets_read)
+
+
+def _look(place: StatePlace) -> "Recorded | None":
+    url = place.settings.state_store
+    if not url.startswith(_EMBEDDED):
+        from clew.runs.environment import RunEnvironment
+        from clew.store.looking import look_into_postgresql
+
+        environment = RunEnvironment(place.environment, place.settings, place.root)
+        return look_into_postgresql(environment.store_url(environment.secrets()), environment.name)
+    path = place.root / url.removeprefix(_EMBEDDED)
+    if not path.exists():
+        return None
+    from clew.store.looking import look_into_sqlite
+
+    return look_into_sqlite(path, place.environment)

@@ -1,15 +1,33 @@
-"""For those who operate an environment: how busy it is, what event buses did not take, and who has read what."""
+"""For those who operate an environment: how busy it is, what event buses did not take, who has read what.
+
+And keeping it small: runs and versions of datasets that are not needed go, and a journal says so.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.api.opened_environment import EnvironmentAccess
+from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
 from clew.auth.access_log import AccessRecord, Subject
 from clew.events.snapshot import RunStatus
+from clew.gc.garbage import Garbage, Retention, usual_retention
+from clew.gc.run_removal import Removal, garbage_collector, remove_run
 from clew.runs.clock import utc_now
+from clew.runs.environment import RunEnvironment
 from clew.runs.limits import Load, QueuePolicy
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.stores import DeadLetter, HeldLease, OutboxLoad
+from clew.storage.removals import Journal, RemovalRecord
+
+__all__ = [
+    "Activity",
+    "Garbage",
+    "Operations",
+    "Removal",
+    "RemovalRecord",
+    "collect_garbage",
+    "past_removals",
+    "remove_one_run",
+]
 
 _NOT_ENDED = (RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.APPROVED, RunStatus.PENDING)
 _MOST_RUNS = 100
@@ -126,3 +144,28 @@ class Operations:
         with self._access.opened() as at:
             tenant = at.principal.tenant_id or at.environment.settings.tenant
             return at.state.access_log.records(tenant, subject_id=subject_id, actor=actor, before=before, limit=limit)
+
+
+def collect_garbage(
+    at: OpenedEnvironment,
+    *,
+    keep_days: int | None = None,
+    keep_runs: int | None = None,
+    keep_lineage_days: int | None = None,
+    dry_run: bool = False,
+) -> Garbage:
+    """Remove what no rule keeps, or find it only. Without rules for runs those of the environment hold."""
+    given = Retention(days=keep_days, runs=keep_runs)
+    retention = usual_retention(at.environment.settings.retention) if given.keeps_all else given
+    collector = garbage_collector(at.files, at.environment, at.state, keep_lineage_days)
+    return collector.find(retention) if dry_run else collector.collect(retention)
+
+
+def past_removals(environment: RunEnvironment) -> list[RemovalRecord]:
+    """What was removed before, newest first."""
+    return Journal(environment.storage_root).records(environment.name)
+
+
+def remove_one_run(at: OpenedEnvironment, run_id: str, *, force: bool, reason: str) -> Removal:
+    """Delete a run that has ended, unless a dataset has rows of it or captures wait for them."""
+    return remove_run(at.files, at.environment, at.state, run_id, force=force, reason=reason)

@@ -14,8 +14,8 @@ from clew.trace.results import Html, html_table
 
 if TYPE_CHECKING:
     from clew.api.capture import Capture
-    from clew.api.cleaning import Removal
     from clew.api.event_pages import EventPage
+    from clew.api.operations import Removal
     from clew.api.questions import AbsentRows, ExplainedValue
     from clew.api.signalling import PossibleSignal, SignalOutcome
     from clew.api.starting import Drive
@@ -253,7 +253,7 @@ class Run:
 
         Refused where a dataset has rows of it or captures wait for them, unless `force` is given.
         """
-        from clew.api.cleaning import remove_one_run
+        from clew.api.operations import remove_one_run
 
         with self._access.opened() as at:
             return remove_one_run(at, self.id, force=force, reason=reason)

@@ -10,8 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from clew.api.checking import Check
-from clew.api.recorded_state import Conflicts
+from clew.api.checking import Check, Conflicts
 from clew.api.workspace_files import Captures, FilesSource, LiveFiles, WorkspaceFiles, capture_wishes
 from clew.definitions import Environment, LoadedWorkspace, find_workspace
 from clew.plan import Plan
@@ -23,12 +22,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from clew.api.capture import Capture
-    from clew.api.cleaning import Garbage, RemovalRecord
     from clew.api.datasets import Datasets
     from clew.api.dry_run import DryRun
     from clew.api.fluent import ProjectBuilder
     from clew.api.opened_environment import EnvironmentAccess, Principal
-    from clew.api.operations import Operations
+    from clew.api.operations import Garbage, Operations, RemovalRecord
     from clew.api.projects import Projects
     from clew.api.run import Run
     from clew.api.tokens import Tokens
@@ -387,7 +385,7 @@ class Workspace:
         programs have sent are kept for `keep_lineage_days`, or as the environment says. With `dry_run` nothing is
         removed.
         """
-        from clew.api.cleaning import collect_garbage
+        from clew.api.operations import collect_garbage
 
         with self._access.opened() as at:
             return collect_garbage(
@@ -396,7 +394,7 @@ class Workspace:
 
     def removals(self) -> "list[RemovalRecord]":
         """What was removed before, newest first."""
-        from clew.api.cleaning import past_removals
+        from clew.api.operations import past_removals
 
         return past_removals(self._access.environment)
 

@@ -12,8 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from clew.api.checking import Check, check_project, check_workspace, find_project, plan_definition, plan_project
-from clew.api.recorded_state import Conflicts, StatePlace, conflicts_of
+from clew.api.checking import (
+    Check,
+    Conflicts,
+    StatePlace,
+    check_project,
+    check_workspace,
+    conflicts_of,
+    find_project,
+    plan_definition,
+    plan_project,
+)
 from clew.definitions import (
     CaptureData,
     CaptureWish,

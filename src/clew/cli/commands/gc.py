@@ -17,7 +17,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.api.cleaning import Garbage, RemovalRecord
+    from clew.api.operations import Garbage, RemovalRecord
 
 _MOST_SHOWN = 50
 _RULE = re.compile(r"(?P<number>\d{1,6})(?P<unit>d?)")

@@ -13,7 +13,7 @@ from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.api.recorded_state import Conflicts
+    from clew.api.checking import Conflicts
     from clew.plan import Plan
 
 
