@@ -22,6 +22,7 @@ from clew.engine import step_groups as engine
 from clew.engine.working import Working
 from clew.plan.operations import ChangingStep
 from clew.runs.environment import RunEnvironment
+from clew.storage.layout import parts_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class LedgerRuns:
     def run_by_hand(self, job: str) -> None:
         """The same job as one would write it."""
         versions = self.starter.state.datasets.versions("ledger")
-        ledger = [str(self.environment.storage_root / file.path) for file in versions[0].files]
+        ledger = [self.environment.storage_root.source(file.path) for file in versions[0].files]
         HAND[job](self.starter.session(), ledger, self.environment.root / "data", self.environment.root / "hand" / job)
 
     def require_same(self, job: str) -> None:
@@ -70,8 +71,8 @@ class LedgerRuns:
 
     def trace_of(self, run_id: str) -> tuple[int, int]:
         """Bytes of the changes of a run, and how many there are."""
-        folder = self.environment.storage_root / "runs" / run_id / "changes"
-        size = sum(path.stat().st_size for path in folder.glob("**/*.parquet"))
+        files = self.environment.storage_root.files(parts_folder(run_id, "changes"))
+        size = sum(file.size for file in files if file.name.endswith(".parquet"))
         steps: Any = RunReader(self.starter.state, self.environment).view(run_id).to_json()["steps"]
         return size, sum((step["rows_updated"] or 0) + (step["rows_deleted"] or 0) for step in steps)
 

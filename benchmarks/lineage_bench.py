@@ -28,6 +28,7 @@ from clew.api.trace_ids import ProcessTraceIds
 from clew.api.workspace import Workspace
 from clew.explain.run_lineage import run_lineage
 from clew.runs.environment import RunEnvironment
+from clew.storage.layout import run_folder
 from clew.trace.run_trace import open_trace
 from clew.tracelink import PublishedBlock
 
@@ -96,7 +97,8 @@ def measure() -> list[Figure]:
             ]
             figures.append(Figure("the traced run without ids, median", plain, "s"))
             for side in ("windows", "links"):
-                size = sum(f.stat().st_size for f in environment.storage_root.glob(f"runs/{runs[side]}/**/*.parquet"))
+                files = environment.storage_root.files(run_folder(runs[side]))
+                size = sum(file.size for file in files if file.name.endswith(".parquet"))
                 figures.append(Figure(f"{side}: trace of the run with them", size / 1e6, "MB"))
                 figures += list(_questions(state, environment, runs[side], side))
     return figures

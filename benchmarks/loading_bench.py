@@ -25,6 +25,7 @@ from clew.engine.sql import spark_type
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.resolution import ResolvedSource
+from clew.storage.local import storage_at
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))
@@ -100,7 +101,7 @@ def _request(folder: Path, key: tuple[str, ...]) -> PinRequest:
         ),
         datasources={"files": files},
         workspace_root=folder,
-        storage_root=folder / "storage",
+        storage_root=storage_at(folder / "storage"),
         run_id="bench",
         period=period,
         periods=PERIODS,

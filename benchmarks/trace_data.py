@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from clew.definitions import load_workspace
 from clew.plan import Plan, compile_workspace, plan_to_json
+from clew.storage.local import storage_at
 from clew.storage.parts import Part, PartFile, TracedStep, part_to_json
 from clew.trace.reader import RunTrace
 
@@ -124,7 +125,7 @@ def written(root: Path, rows: int) -> Bench:
     )
     (root / "plan.json").write_text(json.dumps(plan_to_json(plan), default=str))
     (root / "parts.json").write_text(json.dumps([part_to_json(part) for part in parts]))
-    return Bench(root, rows, RunTrace(root, RUN, plan, parts, "2026-01", TODAY))
+    return Bench(root, rows, RunTrace(storage_at(root), RUN, plan, parts, "2026-01", TODAY))
 
 
 def planned(folder: Path) -> Plan:

@@ -42,7 +42,7 @@ def measure() -> list[Figure]:
             starter = RunStarter(workspace.files, environment, state)
             traced_run(starter, "keep")
             versions = starter.state.datasets.versions("ledger")
-            ledger = [str(environment.storage_root / file.path) for file in versions[0].files]
+            ledger = [environment.storage_root.source(file.path) for file in versions[0].files]
             spark = starter.session()
             sides: dict[str, Callable[[], None]] = {
                 "clew": lambda: traced_run(starter, "typical"),

@@ -32,12 +32,13 @@ import json, sys
 from datetime import date
 from pathlib import Path
 from clew.plan import plan_from_json
+from clew.storage.local import storage_at
 from clew.storage.parts import part_from_json
 from clew.trace.reader import RunTrace
 root = Path(sys.argv[1])
 plan = plan_from_json(json.loads((root / "plan.json").read_text()))
 parts = tuple(part_from_json(each, "parts.json") for each in json.loads((root / "parts.json").read_text()))
-trace = RunTrace(root, "trace-read-bench", plan, parts, "2026-01", date(2026, 1, 31))
+trace = RunTrace(storage_at(root), "trace-read-bench", plan, parts, "2026-01", date(2026, 1, 31))
 assert len(trace.history(sys.argv[2]).entries) > 2
 """
 

@@ -9,6 +9,7 @@ from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef, PlannedStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
+from clew.storage.local import storage_at
 from clew.storage.plans import kept_plan
 
 COUNTS = {
@@ -38,7 +39,9 @@ class FakeEngine:
 
         if "open" in self.failing:
             raise self.failing["open"]
-        return FakeExecutor(self, planned_steps(kept_plan(self.storage_root, run.request.plan.digest or "")))
+        return FakeExecutor(
+            self, planned_steps(kept_plan(storage_at(self.storage_root), run.request.plan.digest or ""))
+        )
 
 
 @dataclass

@@ -22,7 +22,7 @@ from tests.cli.conftest import Clew
 def ready(sample: Path, days: float) -> CaptureRecord:
     """A capture whose manifest is there, and that expires after so many days."""
     environment = clew_package.open(sample).run_environment
-    folder = environment.storage_root / "captures" / "cap_x" / "1"
+    folder = Path(environment.storage_root.address) / "captures" / "cap_x" / "1"
     folder.mkdir(parents=True)
     (folder / "rows.parquet").write_bytes(b"x" * 100)
     now = utc_now()

@@ -61,6 +61,7 @@ LATE_IMPORTS = {
     "clew.explain.tree": _READING,
     "clew.explain.unread_files": _READING,
     "clew.storage.checked_files": _READING,
+    "clew.storage.local": _READING,
     "clew.store": "the module is imported by those who open a store",
     "clew.store.database": "the driver of PostgreSQL is loaded by those who have one",
     "clew.store.looking": "the drivers are loaded by those who have such a store",
@@ -87,6 +88,7 @@ DOOR = {
 WORDING = {
     "clew.captures.report": "statistics of captures as text",
     "clew.definitions.schemas": "the JSON Schema of files",
+    "clew.events.artifacts": "where outputs went, as events refer to them",
     "clew.events.sentences": "events as sentences",
     "clew.explain.outline": "explanations as sentences",
     "clew.explain.views": "explanations as text, HTML and JSON",
@@ -101,7 +103,7 @@ WORDING = {
     "clew.trace.json_values": "values of rows as JSON",
 }
 """Modules below the door whose functions turn values into text or JSON, and read nothing."""
-SERVER_MODULES_BELOW_THE_DOOR = frozenset({"clew.server.pages.timeline"})
+SERVER_MODULES_BELOW_THE_DOOR = frozenset[str]()
 """Modules of the server that still reach below the door. None may be added."""
 
 

@@ -23,6 +23,7 @@ from clew.engine.working import Storage
 from clew.plan import Plan
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep
+from clew.storage.local import storage_at
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.trace.json_values import arrow_type
 from clew.trace.reader import RunTrace
@@ -79,7 +80,7 @@ class Ran:
         return rows
 
     def trace(self) -> RunTrace:
-        return RunTrace(self.root, RUN_ID, self.plan, self.parts, PERIOD, TODAY)
+        return RunTrace(storage_at(self.root), RUN_ID, self.plan, self.parts, PERIOD, TODAY)
 
 
 def run_plan(
@@ -103,12 +104,13 @@ def run_plan(
     def done(result: StepResult) -> None:
         counts[result.seq] = result.counts
 
+    storage_root = storage_at(root)
     run = EngineRun(
         run_id=RUN_ID,
         plan=plan,
         period=PERIOD,
         expressing=Expressing(RUN_ID, plan.input.table, TODAY),
-        storage=Storage(spark, root, lambda use: pinned_rows(spark, root, by_name[use.key], use)),
+        storage=Storage(spark, storage_root, lambda use: pinned_rows(spark, storage_root, by_name[use.key], use)),
         publisher=publisher or collected,
         registrar=Unregistered(),
     )

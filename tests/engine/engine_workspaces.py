@@ -16,6 +16,7 @@ from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.api.workspace import Workspace
 from clew.runs.signals import SignalType
+from clew.storage.root import StorageRoot
 
 SHOP: dict[str, Any] = {
     "clew.yaml": {
@@ -94,8 +95,12 @@ class Shop:
         return self.write({f"projects/{name}.yaml": project})
 
     @property
-    def storage(self) -> Path:
+    def storage_root(self) -> StorageRoot:
         return Workspace(self.root).run_environment.storage_root
+
+    @property
+    def storage(self) -> Path:
+        return Path(self.storage_root.address)
 
     @contextmanager
     def starter(self) -> Iterator[RunStarter]:

@@ -145,7 +145,7 @@ def leaves(reader: RunLineage, trace_ids: Collection[int]) -> dict[int, frozense
 
 def blocks_of(shop: Shop, view: RunView) -> dict[str, IdBlock]:
     """The blocks that the committed parts of a run name, by file."""
-    parts = committed_parts(shop.storage, view.snapshot)
+    parts = committed_parts(shop.storage_root, view.snapshot)
     return {file.path: file.ids for part in parts for file in part.files if isinstance(file.ids, IdBlock)}
 
 

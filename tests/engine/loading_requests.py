@@ -17,6 +17,7 @@ from clew.engine.loading import Pinned, PinRequest, TableReader, pin
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalModeName
 from clew.plan.resolution import ResolvedSource
+from clew.storage.local import storage_at
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 CALENDAR = Calendar(id="fiscal", name="fiscal", generate=Generate(first_year=2025, last_year=2026))
@@ -108,7 +109,7 @@ class Bench:
             sources=tuple(sources),
             datasources=datasources,
             workspace_root=self.folder,
-            storage_root=self.storage,
+            storage_root=storage_at(self.storage),
             run_id="run-1",
             period=period(at),
             periods=PERIODS,
@@ -129,15 +130,19 @@ class Bench:
         """Files, lines and columns, sorted by place."""
         return sorted(self.rows(pinned, SOURCE_FILE, SOURCE_LINE, *columns), key=repr)
 
+    def stored(self) -> dict[Path, bytes]:
+        """Every file below the storage root."""
+        return {path: path.read_bytes() for path in self.storage.rglob("*") if path.is_file()}
+
     def problem(
         self, of: DatasetUse, *sources: ResolvedSource, at: str = "2026-01", code: str = "SchemaMismatch"
     ) -> str:
-        """The message of a refusal, which leaves nothing behind."""
+        """The message of a refusal, which leaves nothing behind, and what was there before as it was."""
+        before = self.stored()
         with pytest.raises(UserError) as caught:
             self.pin(of, *sources, at=at)
         assert caught.value.code == code, caught.value
-        left = [path for path in self.storage.rglob("*") if path.is_file()] if self.storage.exists() else []
-        assert left == []
+        assert self.stored() == before
         message = caught.value.diagnostic.message
         assert "org.apache" not in message
         assert "Exception" not in message

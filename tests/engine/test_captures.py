@@ -32,6 +32,7 @@ from clew.definitions import CaptureMode, capture_wishes_of_data
 from clew.diagnostics import ClewError
 from clew.runs.limits import LeasePolicy
 from clew.sample import write_sample
+from clew.storage.local import storage_at
 from clew.storage.parts import ORDINAL
 from clew.trace.json_values import values_of
 from clew.trace.reader import RunTrace
@@ -269,7 +270,7 @@ def test_every_point_of_random_projects_is_what_the_trace_rebuilds(
         except ClewError:
             return
         trace = ran.trace()
-        ended = EndedRun(spark, ran.root, RUN_ID, plan, PERIOD, TODAY, trace.parts, frozenset())
+        ended = EndedRun(spark, storage_at(ran.root), RUN_ID, plan, PERIOD, TODAY, trace.parts, frozenset())
         for step in plan.steps[::2]:
             names = [column.name for column in plan.columns_after(step.seq)] + ["_period", "_labels"]
             written = write_rows(
@@ -445,7 +446,7 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
         killed = subprocess.run([sys.executable, "-m", CRASH, root], env=quick_start, capture_output=True, check=False)
         assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
         lost = [record for record in state.captures.of_run(run.run_id) if record.status.value == "running"]
-        folders = [environment.storage_root / "captures" / record.capture_id for record in lost]
+        folders = [Path(environment.storage_root.address) / "captures" / record.capture_id for record in lost]
         assert [[path.name for path in folder.iterdir()] for folder in folders] == [["1.staging"], ["1"]]
 
         while not all(record.status.is_over for record in state.captures.of_run(run.run_id)):
@@ -528,7 +529,7 @@ def test_a_worker_that_was_overtaken_takes_nothing_from_the_capture_that_is_read
         assert slow.work_once()
         [record] = state.captures.of_run(run.run_id)
     assert (record.status.value, record.attempts) == ("ready", 2)
-    folder = environment.storage_root / "captures" / record.capture_id
+    folder = Path(environment.storage_root.address) / "captures" / record.capture_id
     assert [path.name for path in folder.iterdir()] == ["2"]
     [capture] = clew.open(root, "prod").captures()
     assert sorted(row["id"] for row in capture.to_arrow().to_pylist()) == [n for n in range(20) if n % 10]

@@ -102,7 +102,7 @@ def test_trace_ids_are_the_same_after_a_crash_and_resume(carried_on: CarriedOn) 
     assert len(after) > len(first)
     ids = {
         file.ids.trace_id(position)
-        for part in committed_parts(carried_on.shop.storage, carried_on.view.snapshot)
+        for part in committed_parts(carried_on.shop.storage_root, carried_on.view.snapshot)
         for file in part.files
         if isinstance(file.ids, IdBlock)
         for position in range(file.rows)

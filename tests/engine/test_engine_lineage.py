@@ -75,7 +75,7 @@ def test_loaded_rows_and_summaries_mint_ids_and_all_other_rows_keep_theirs(
     chain: tuple[Shop, RunView, RunView],
 ) -> None:
     shop, first, second = chain
-    parts = {(part.kind, part.name): part for part in committed_parts(shop.storage, first.snapshot)}
+    parts = {(part.kind, part.name): part for part in committed_parts(shop.storage_root, first.snapshot)}
     minted = blocks_of(shop, first)
     assert {path.split("/")[2] + "/" + path.split("/")[3] for path in minted} == {
         "input/orders",
@@ -101,7 +101,7 @@ def test_ids_are_unique_across_runs_and_never_zero(chain: tuple[Shop, RunView, R
     rows = {
         file.path: file.rows
         for view in (first, second)
-        for part in committed_parts(shop.storage, view.snapshot)
+        for part in committed_parts(shop.storage_root, view.snapshot)
         for file in part.files
     }
     ids = [
@@ -184,7 +184,9 @@ def test_windows_give_the_answers_of_links_before_and_after_they_are_worked_out(
     shop.write({"projects/second.yaml": (linked.root / "projects/second.yaml").read_text(encoding="utf-8")})
     completed(shop, "first")
     view = completed(shop, "second")
-    details = [part.details or {} for part in committed_parts(shop.storage, view.snapshot) if part.kind == "created"]
+    details = [
+        part.details or {} for part in committed_parts(shop.storage_root, view.snapshot) if part.kind == "created"
+    ]
     assert [each[LINEAGE] for each in details] == ["window", "continues"]
     assert by_row(shop, view) == by_row(linked, with_links)
     with lineage(shop) as (_, reader):

@@ -87,9 +87,9 @@ def test_a_join_takes_the_newest_version_or_the_one_that_it_pins_and_the_run_kee
     assert told(view) == ("COMPLETED", None, 20)
     [changed] = [row for row in shop.read("reports/out") if row["id"] == 1]
     assert (float(changed["before"]), float(changed["after"])) == (10, 77)
-    parts = [part for part in committed_parts(shop.storage, view.snapshot) if "closed" in part.name]
+    parts = [part for part in committed_parts(shop.storage_root, view.snapshot) if "closed" in part.name]
     used = [part.details["version"] for part in parts if part.details is not None]
-    assert sorted(used, key=str) == [1, 2], [part.name for part in committed_parts(shop.storage, view.snapshot)]
+    assert sorted(used, key=str) == [1, 2], [part.name for part in committed_parts(shop.storage_root, view.snapshot)]
 
 
 def test_a_run_keeps_its_plan_selectors_and_versions_whatever_becomes_of_the_files(shop: Shop) -> None:
@@ -106,7 +106,7 @@ def test_a_run_keeps_its_plan_selectors_and_versions_whatever_becomes_of_the_fil
     assert [(each.name, each.expression) for each in again.plan.selectors] == [("large", "orders.amount  >  15")]
     assert [step.seq for step in again.plan.steps] == [10, 20]
     assert isinstance(again.plan.steps[0], UpdateStep)
-    details = {part.name: part.details for part in committed_parts(shop.storage, again.snapshot) if part.details}
+    details = {part.name: part.details for part in committed_parts(shop.storage_root, again.snapshot) if part.details}
     assert details["closed"]["version"] == 1
     written = [artifact for artifact in again.snapshot.artifacts if artifact.kind == "trace-part"]
     parts = [artifact for artifact in written if "/input/" not in artifact.uri]

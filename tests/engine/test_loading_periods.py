@@ -14,6 +14,7 @@ from clew.lang.types import STRING
 from clew.plan.catalogue import use_of_table
 from clew.plan.datasets import DatasetColumn
 from clew.plan.resolution import resolve
+from clew.storage.local import storage_at
 from clew.storage.parts import PartFile
 from tests.engine.loading_requests import PERIODS, Bench, day, path_source, period, use
 
@@ -192,7 +193,7 @@ def test_the_sample_is_loaded_as_duckdb_reads_it(
             sources=resolve(of, resolver, at_period, workspace.periods, today=day("2026-07-01")),
             datasources={each.id: each for each in workspace.datasources},
             workspace_root=root,
-            storage_root=tmp_path,
+            storage_root=storage_at(tmp_path),
             run_id="r",
             period=at_period,
             periods=workspace.periods,

@@ -20,6 +20,7 @@ from clew.events.bodies import StepCompleted
 from clew.events.envelope import StoredEvent
 from clew.gc.run_removal import remove_run
 from clew.storage.checked_files import TraceFiles
+from clew.storage.local import storage_at
 from clew.storage.parts import ORDINAL, after_column, mask_column, part_from_json
 from clew.trace.reader import RunTrace
 from clew.trace.run_trace import open_trace
@@ -113,7 +114,7 @@ def not_there(root: Path, described: str) -> list[str]:
         return [described]
     part = part_from_json(json.loads((root / described).read_text(encoding="utf-8")), described)
     try:
-        TraceFiles(root).verify([part])
+        TraceFiles(storage_at(root)).verify([part])
     except UserError as error:
         return [str(error)]
     return []

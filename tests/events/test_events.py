@@ -1,7 +1,6 @@
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from clew.events import EVENT_TYPES, RawEvent, StepCompleted, verify_chain
 from clew.events.chain import GENESIS, chain_hash
 from clew.events.codec import canonical_json, decode, encode
 from clew.events.envelope import UPCASTERS, body_of, request_key
-from clew.events.values import ArtifactRef, Cursor, artifact_of_file, positions_of, ranges_of
+from clew.events.values import ArtifactRef, Cursor, positions_of, ranges_of
 from tests.runs.runs_histories import PLAN, artifact, eventful, queued, request
 
 
@@ -66,14 +65,6 @@ def test_a_stored_reference_to_an_artifact_has_five_facts_and_nothing_of_the_con
     [stored] = encode(StepCompleted((artifact("10"),)))["artifacts"]
     assert stored.keys() == {"uri", "kind", "sha256", "size_bytes", "expires_at"}
     assert (stored["uri"], stored["size_bytes"]) == ("file:///trace/10.parquet", 1234)
-
-
-def test_an_artifact_of_a_file_has_its_digest_and_size(tmp_path: Path) -> None:
-    path = tmp_path / "trace.parquet"
-    path.write_bytes(b"abc")
-    ref = artifact_of_file(path, kind="trace")
-    assert (ref.sha256, ref.size_bytes, ref.kind) == (hashlib.sha256(b"abc").hexdigest(), 3, "trace")
-    assert ref.uri == path.resolve().as_uri()
 
 
 def test_ranges_cover_exactly_their_positions() -> None:

@@ -17,6 +17,7 @@ from clew.definitions import capture_wishes_of_data
 from clew.events.snapshot import RunStatus
 from clew.gc.garbage import Garbage, GarbageCollector, Retention
 from clew.gc.run_removal import remove_run
+from clew.storage.local import LocalStorage, storage_at
 from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
 from clew.trace.run_trace import open_trace
 from clew.tracelink import TraceBatch
@@ -222,7 +223,7 @@ def test_a_removal_that_was_interrupted_is_finished_by_the_next_one(
 ) -> None:
     first, second = run_id(shop, "close"), run_id(shop, "close")
     with monkeypatch.context() as patch:
-        patch.setattr("clew.gc.garbage.shutil.rmtree", lambda *_args, **_more: None)
+        patch.setattr(LocalStorage, "remove", lambda *_args: None)
         assert names(collected(shop, Retention(runs=1)), "run") == [first]
     assert folders(shop, "runs") == {first, second}
     again = collected(shop, Retention(runs=1))
@@ -261,7 +262,7 @@ def test_captures_that_expire_go_through_the_same_door(shop: Shop) -> None:
         assert names(at_work.collect(Retention(runs=1)), "capture") == ["c-1"]
     assert set(captures.there) == {"c-2"}
     assert captures.asked == [{first}, {first}]
-    assert Journal(shop.storage).records("dev")[0].thing.kind == "capture"
+    assert Journal(shop.storage_root).records("dev")[0].thing.kind == "capture"
 
 
 # The command
@@ -367,7 +368,7 @@ def test_lineage_that_programs_have_sent_goes_when_it_is_old_and_that_is_on_reco
 
 
 def test_a_line_that_was_cut_short_does_not_hide_the_others(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "storage")
+    journal = Journal(storage_at(tmp_path / "storage"))
     record = RemovalRecord(NOW, "ada", "dev", Removable("run", "r-1", "old", 5))
     journal.add(record)
     with (tmp_path / "storage" / "removals.jsonl").open("a", encoding="utf-8") as file:

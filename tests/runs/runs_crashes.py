@@ -11,12 +11,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from clew.events import NewEvent, StoredEvent
-from clew.events.values import artifact_of_file
+from clew.events.values import ArtifactRef
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import LeasePolicy
 from clew.runs.stores import EventWriter
 from clew.runs.worker import stop_on_signals
+from clew.storage.local import sha256_of_file
 from clew.store import StoreOptions, open_run_stores
 from tests.runs.runs_workers import FakeExecutors, Site
 
@@ -68,7 +69,9 @@ class WritingSteps:
             if step == self.dies_in:
                 die()
             path.write_text(f"all of {step}")
-            outputs.append(StepOutput.success(artifact_of_file(path, kind="trace")))
+            outputs.append(
+                StepOutput.success(ArtifactRef(path.as_uri(), "trace", sha256_of_file(path), path.stat().st_size))
+            )
         return outputs
 
 

@@ -21,6 +21,7 @@ from clew.plan import Plan
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
 from clew.server.application import create_app
+from clew.storage.local import storage_at
 from clew.storage.parts import Part, part_to_json
 from clew.storage.plans import kept_plan
 from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
@@ -95,7 +96,7 @@ PROJECT = {
 class HostileEngine(FakeEngine):
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> FakeExecutor:
         opened = super().open(run, snapshot)
-        plan = kept_plan(self.storage_root, run.request.plan.digest or "")
+        plan = kept_plan(storage_at(self.storage_root), run.request.plan.digest or "")
         return HostileExecutor(self, opened.steps, plan=plan, run_id=run.run_id)
 
 

@@ -11,6 +11,7 @@ from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef, PlannedStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
+from clew.storage.local import storage_at
 from clew.storage.parts import part_to_json
 from clew.storage.plans import kept_plan
 from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
@@ -30,7 +31,7 @@ class TracingEngine(FakeEngine):
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> "FakeExecutor | TracingExecutor":
         opened = super().open(run, snapshot)
-        plan = kept_plan(self.storage_root, run.request.plan.digest or "")
+        plan = kept_plan(storage_at(self.storage_root), run.request.plan.digest or "")
         if plan.name != "gl-close" or run.request.period != MONTH:
             return opened
         return TracingExecutor(self, opened.steps, run_id=run.run_id)

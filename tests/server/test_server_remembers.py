@@ -1,5 +1,7 @@
 """What the server keeps from one request to the next: only what cannot change, and never in place of what is there."""
 
+from pathlib import Path
+
 import pytest
 
 from clew.plan import plan_from_json
@@ -29,7 +31,7 @@ def test_the_plan_of_a_run_is_put_together_once(served: Served, monkeypatch: pyt
 def test_a_plan_that_is_gone_or_damaged_is_not_covered_up(served: Served) -> None:
     client = served.client("viewer")
     digest = _stored_plan(served)
-    [file] = served.environment.storage_root.glob(f"plans/{digest}.json")
+    [file] = Path(served.environment.storage_root.address).glob(f"plans/{digest}.json")
     text = file.read_text(encoding="utf-8")
     assert client.get(f"/api/v1/runs/{served.run_id}/plan").status_code == 200
     file.write_text("{", encoding="utf-8")
@@ -44,11 +46,12 @@ def test_many_plans_do_not_pile_up(served: Served, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(plans, "_MOST_ON_THE_SHELF", 2)
     root = served.environment.storage_root
     digest = _stored_plan(served)
-    [file] = root.glob(f"plans/{digest}.json")
+    folder = Path(root.address) / "plans"
+    [file] = folder.glob(f"{digest}.json")
     shelf = plans.PlanShelf()
     names = [digest, "a" * 64, "b" * 64, "c" * 64]
     for name in names[1:]:
-        (root / "plans" / f"{name}.json").write_bytes(file.read_bytes())
+        (folder / f"{name}.json").write_bytes(file.read_bytes())
     first = shelf.plan(root, digest)
     assert shelf.plan(root, digest) is first
     for name in names[1:]:

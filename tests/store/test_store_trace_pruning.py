@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clew.storage.trace_id_bits import first_tick_of, trace_id_of
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import Bounds, TraceBatch, TraceLinkStores, TraceWindow
-from clew.tracelink.ids import first_tick_of, trace_id_of
 from clew.tracelink.stores import Age, Kept
 from tests.tiers import examples
 

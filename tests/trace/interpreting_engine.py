@@ -1,7 +1,6 @@
 """An engine without Spark that really runs plans: the interpreter computes, and the small writer leaves the files."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.events.artifacts import part_artifact
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef, PlannedStep
 from clew.plan import Plan
@@ -18,8 +18,11 @@ from clew.plan.operations import OutputStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.registry import DatasetFile, DatasetRegistry, DatasetVersion, Registration
 from clew.runs.request import RunRecord
-from clew.storage.parts import PART_FILE, Part, PartFile, part_to_json
+from clew.storage.committed import describe_part
+from clew.storage.layout import description_key, part_folder
+from clew.storage.parts import Part, PartFile
 from clew.storage.plans import kept_plan
+from clew.storage.root import StorageRoot
 from tests.plan.plan_interpreter import Cells
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import SYSTEM, Style, Writer, stored_type
@@ -33,7 +36,7 @@ _OTHERS = 1_000
 class InterpretingEngine:
     """Opens executors that interpret. Registered datasets become data for the runs after them."""
 
-    storage_root: Path
+    storage_root: StorageRoot
     registry: DatasetRegistry
     data: Mapping[str, Sequence[Mapping[str, Any]]]
     failing: frozenset[str] = frozenset()
@@ -50,6 +53,10 @@ class InterpretingExecutor:
     plan: Plan
     engine_run_ref: Mapping[str, object] | None = None
     writer: Writer | None = None
+
+    @property
+    def root(self) -> Path:
+        return Path(self.engine.storage_root.address)
 
     @property
     def steps(self) -> list[PlannedStep]:
@@ -82,9 +89,9 @@ class InterpretingExecutor:
 
     def _interpreted(self) -> Writer:
         managed = {dataset: self._version(dataset) for dataset in self._managed()}
-        data = {**self.engine.data, **{dataset: _rows(self.engine.storage_root, v) for dataset, v in managed.items()}}
+        data = {**self.engine.data, **{dataset: _rows(self.root, v) for dataset, v in managed.items()}}
         recorded = Recorded(self.plan, data, self.run.request.period, FIRST_DAY).run()
-        writer = Writer(self.engine.storage_root, recorded, Style(files=1 if managed else 2), run_id=self.run.run_id)
+        writer = Writer(self.root, recorded, Style(files=1 if managed else 2), run_id=self.run.run_id)
         writer.write()
         writer.parts = [self._as_pinned(part, managed) for part in writer.parts]
         return writer
@@ -110,11 +117,9 @@ class InterpretingExecutor:
         return replace(part, files=tuple(files), details={**details, "format": "managed", "periods": period})
 
     def _described(self, part: Part) -> ArtifactRef:
-        folder = f"runs/{self.run.run_id}/{part.kind}/{part.name}"
-        path = self.engine.storage_root / folder / PART_FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(part_to_json(part)), encoding="utf-8")
-        return ArtifactRef(f"storage:{folder}/{PART_FILE}", "trace-part")
+        folder = part_folder(self.run.run_id, part.kind, part.name)
+        describe_part(self.engine.storage_root, folder, part)
+        return part_artifact(description_key(folder), None, 0)
 
     def _registered(self, step: OutputStep, dataset: str) -> int:
         assert self.writer is not None
@@ -125,7 +130,7 @@ class InterpretingExecutor:
         origins = [ordinal for ordinal, row in zip(self.writer.ordinals, state, strict=False) if not row["_deleted"]]
         columns["__origin"] = pa.array(origins[: len(rows)], pa.int64())
         name = f"datasets/{dataset}/{self.run.run_id}-{step.seq}/part-0.parquet"
-        path = self.engine.storage_root / name
+        path = self.root / name
         path.parent.mkdir(parents=True)
         pq.write_table(pa.table(columns), path)
         content = path.read_bytes()

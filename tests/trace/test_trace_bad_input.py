@@ -14,6 +14,7 @@ import pytest
 
 from clew.diagnostics import ClewError, EngineBug, UserError
 from clew.storage.checked_files import TraceFiles
+from clew.storage.local import storage_at
 from clew.storage.parts import PartFile
 from clew.storage.row_identity import RowIds, ordinal_of
 from clew.trace.reader import RunTrace
@@ -210,7 +211,7 @@ def test_a_file_that_is_not_as_it_was_written_is_named_and_no_value_is_wrong(
     if index >= len(files):
         index = 0
     file = files[index]
-    path = trace.root / file.path
+    path = Path(trace.root.source(file.path))
     content = path.read_bytes()
     match damage:
         case "truncated":
@@ -234,7 +235,7 @@ def test_a_file_that_is_not_as_it_was_written_is_named_and_no_value_is_wrong(
 def test_bytes_that_were_flipped_are_found_by_verifying(trace: RunTrace) -> None:
     trace.verify()
     for file in files_of(trace):
-        path = trace.root / file.path
+        path = Path(trace.root.source(file.path))
         content = bytearray(path.read_bytes())
         content[len(content) // 3] ^= 0x40
         path.write_bytes(bytes(content))
@@ -263,7 +264,7 @@ def search_or_damage(trace: RunTrace) -> object:
 
 def test_whichever_byte_of_a_small_file_was_flipped_nothing_is_read_from_it(trace: RunTrace) -> None:
     [changes] = [file for part in trace.parts if part.name == "10-20" for file in part.files]
-    path = trace.root / changes.path
+    path = Path(trace.root.source(changes.path))
     content = path.read_bytes()
     for position in range(0, len(content), 29):
         path.write_bytes(content[:position] + bytes([content[position] ^ 0x10]) + content[position + 1 :])
@@ -279,11 +280,11 @@ def test_in_a_large_file_a_flipped_value_is_found_by_the_checksum_of_its_page(tm
     stored = bytearray(path.read_bytes())
     place = stored.index(content[: 1 << 10]) + 5
     file = PartFile("large.parquet", 1, len(stored), "not looked at")
-    assert TraceFiles(tmp_path).row_with(file, 7, ["text"]) is not None
+    assert TraceFiles(storage_at(tmp_path)).row_with(file, 7, ["text"]) is not None
     stored[place] ^= 1
     path.write_bytes(bytes(stored))
     with pytest.raises(UserError, match=r"DamagedTrace: large\.parquet"):
-        TraceFiles(tmp_path).row_with(file, 7, ["text"])
+        TraceFiles(storage_at(tmp_path)).row_with(file, 7, ["text"])
 
 
 def test_two_parts_that_created_the_same_rows_are_a_contradiction(writer: Writer) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clew.storage.checked_files import TraceFiles
+from clew.storage.local import storage_at
 from clew.storage.parts import PartFile
 
 _LOOKUP = """
@@ -17,9 +18,10 @@ import json, sys
 from pathlib import Path
 import clew.trace.reader
 from clew.storage.checked_files import TraceFiles
+from clew.storage.local import storage_at
 from clew.storage.parts import PartFile
 root, size, digest = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-row = TraceFiles(root).row_with(PartFile("changes.parquet", 6, size, digest), 40, ["text"])
+row = TraceFiles(storage_at(root)).row_with(PartFile("changes.parquet", 6, size, digest), 40, ["text"])
 print(json.dumps([row["text"][0].as_py(), sorted(sys.modules)]))
 """
 
@@ -43,7 +45,7 @@ def test_neither_pandas_nor_a_compiler_is_loaded_to_look_up_a_row(tmp_path: Path
 def test_an_ordinal_is_found_in_any_order_and_missed_where_it_is_not(tmp_path: Path) -> None:
     ordinals = [50, 10, 60, 20, 40, 30]
     file = written(tmp_path, ordinals)
-    files = TraceFiles(tmp_path)
+    files = TraceFiles(storage_at(tmp_path))
     for ordinal in ordinals:
         row = files.row_with(file, ordinal, ["text"])
         assert row is not None

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from clew.lang.types import Kind, Type, parse_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, Step, UpdateStep
+from clew.storage.local import storage_at
 from clew.storage.parts import Part, PartFile, TracedStep
 from clew.trace.reader import RunTrace
 from tests.trace.recorded_interpretation import Recorded
@@ -80,7 +81,7 @@ class Writer:
 
     def trace(self) -> RunTrace:
         return RunTrace(
-            root=self.root,
+            root=storage_at(self.root),
             run_id=self.run_id,
             plan=self.recorded.plan,
             parts=tuple(self.parts),

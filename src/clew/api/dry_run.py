@@ -22,6 +22,7 @@ from clew.runs.environment import RunEnvironment
 from clew.runs.signals import Role
 from clew.storage.committed import sources_of
 from clew.storage.parts import Part
+from clew.storage.root import StorageRoot
 from clew.store.table_transfer import PostgresqlTables
 
 
@@ -100,8 +101,8 @@ def _with(environment: RunEnvironment, settings: Environment) -> RunEnvironment:
     return replace(environment, settings=settings)
 
 
-def _require_files(part: Part, root: Path) -> None:
+def _require_files(part: Part, root: StorageRoot) -> None:
     for file in part.files:
-        if not (root / file.path).is_file():
+        if not root.exists(file.path):
             problem = f'a file of the dataset "{part.name}" is gone: {file.path}'
             raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, overload
 from clew.api.opened_environment import EnvironmentAccess
 from clew.api.run_view import RunInput, RunView
 from clew.diagnostics import Diagnostic, UserError
+from clew.events.values import LOAD_STEP
 from clew.runs.request import RunRecord
-from clew.storage.committed import LOAD_STEP
 from clew.trace.results import Html, html_table
 
 if TYPE_CHECKING:

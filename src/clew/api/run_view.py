@@ -7,9 +7,9 @@ from clew.api.state import State
 from clew.captures.queue import CaptureRecord
 from clew.captures.reading import capture_json, job_json
 from clew.events.snapshot import StepSnapshot
+from clew.events.values import LOAD_STEP
 from clew.runs.environment import RunEnvironment
 from clew.runs.view import RunFacts, RunFactsReader, iso, operation_of
-from clew.storage.committed import LOAD_STEP
 from clew.storage.plans import PlanReader, kept_plan
 
 

@@ -7,12 +7,12 @@ from clew.api.state import State, queue_of
 from clew.auth.roles import AccessRole, Permission
 from clew.events.bodies import RunRetried
 from clew.events.snapshot import RunSnapshot, RunStatus
+from clew.events.values import LOAD_STEP
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
 from clew.runs.signal_service import SignalDecision, SignalService
 from clew.runs.signals import NEEDED_ROLE, Actor, Refused, Role, Signal, SignalType, actor_name, rule_refusal
 
-LOAD_STEP = "load"
 _OF_A_STEP = frozenset({SignalType.RETRY_STEP, SignalType.SKIP_STEP})
 
 

@@ -26,6 +26,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.facet_v2 import column_lineage_dataset as facets
 
+from clew.events.artifacts import DATASET_KIND, OUTPUT_KIND
 from clew.events.bodies import RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted, StepCompleted
 from clew.events.codec import iso
 from clew.events.envelope import StoredEvent
@@ -123,9 +124,6 @@ def _schema(columns: Iterable[tuple[str, str]]) -> schema_dataset.SchemaDatasetF
     return schema_dataset.SchemaDatasetFacet(fields=fields, producer=producer())
 
 
-_OUTPUT, _VERSION = "output", "dataset-version"
-
-
 @dataclass(frozen=True, slots=True)
 class _Told:
     """What an event says in OpenLineage's terms."""
@@ -189,10 +187,10 @@ def _written(step_id: str, done: StepCompleted, plan: Plan | None, namespace: st
     output = output_of(plan, steps[0], namespace)
     facets = output.facets if output.facets is not None else {}
     for artifact in done.artifacts:
-        if artifact.kind == _OUTPUT:
+        if artifact.kind == OUTPUT_KIND:
             kind, _, place = artifact.uri.partition(":")
             facets["dataSource"] = datasource_dataset.DatasourceDatasetFacet(name=kind, uri=place, producer=producer())
-        elif artifact.kind == _VERSION:
+        elif artifact.kind == DATASET_KIND:
             facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(
                 artifact.uri.rpartition("@")[2], producer=producer()
             )

@@ -15,13 +15,12 @@ from enum import StrEnum
 from clew.captures.policy import CapturePolicy
 from clew.captures.requests import CaptureRequest
 from clew.definitions import CaptureMode
+from clew.events.artifacts import parts_among
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import ArtifactRef
 from clew.plan.plan import Plan
 from clew.storage.parts import Part
 from clew.trace.run_parts import periods_of
-
-PART_KIND = "trace-part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ def freeze(plan: Plan, breakpoint_name: str, seq: int, snapshot: RunSnapshot, pa
 
 
 def _addresses(artifacts: Sequence[ArtifactRef]) -> list[str]:
-    return [artifact.uri for artifact in artifacts if artifact.kind == PART_KIND]
+    return [artifact.uri for artifact in parts_among(artifacts)]
 
 
 def _first_step(part: Part) -> int:

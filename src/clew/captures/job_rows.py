@@ -20,10 +20,10 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import BUDGET_EXCEEDED
 from clew.engine.types import DataFrame
 from clew.events.codec import encode
-from clew.events.values import sha256_of_file
 from clew.lang.types import STRING, Type
 from clew.plan.postlude import SerializeTask
 from clew.plan.steps import PlannedExpression
+from clew.storage.local import sha256_of_file
 from clew.storage.parts import ORDINAL
 from clew.trace.sql import Sql, parquet, quoted, typed_column
 

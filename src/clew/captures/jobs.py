@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clew.captures.freezing import Reason
 from clew.captures.job_rows import JobRows, Payload, as_parquet
-from clew.captures.manifests import MANIFEST_FILE, Manifest, Places
+from clew.captures.manifests import Manifest, Places
 from clew.captures.policy import CapturePolicy, masks_of
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport
 from clew.captures.requests import OmittedColumn
@@ -45,6 +45,7 @@ from clew.plan.postlude import (
 from clew.plan.privacy import LABELS, privacy_by_column
 from clew.runs.clock import utc_now
 from clew.runs.view import RunFacts
+from clew.storage.layout import MANIFEST_FILE
 
 RUN = "run"
 

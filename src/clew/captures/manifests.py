@@ -13,6 +13,8 @@ from clew.captures.requests import OmittedColumn
 from clew.definitions import CaptureMode
 from clew.events.codec import decode, encode
 from clew.runs.environment import RunEnvironment
+from clew.storage.layout import CAPTURES, SALT
+from clew.storage.root import StorageRoot
 
 DRAFT = "draft"
 
@@ -25,7 +27,11 @@ class Places:
 
     def captures(self, store: str | None, *, project_version: str | None = None) -> Path:
         """The folder of a capture store, of the environment's own storage where none is named."""
-        return self.environment.storage_root / "captures" if store is None else self.sink(store, project_version)
+        return Path(self._own.address) if store is None else self.sink(store, project_version)
+
+    @property
+    def _own(self) -> StorageRoot:
+        return self.environment.storage_root.below(CAPTURES)
 
     def sink(self, sink: str, project_version: str | None) -> Path:
         """The folder of a sink. A draft has one of its own in the sandbox."""
@@ -43,20 +49,13 @@ class Places:
 
     def salt(self) -> str:
         """What digests of masked values are made with: known to this environment only, and always the same."""
-        path = self.environment.storage_root / "captures" / "salt"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            new = path.with_name(f"salt-{secrets.token_hex(8)}")
-            new.touch(mode=0o600)
-            new.write_text(secrets.token_hex(16), encoding="ascii")
-            # A link is made once and complete, whoever else is at it.
+        if not self._own.exists(SALT):
+            # Whoever else is at it: the first salt stays.
             with suppress(FileExistsError):
-                path.hardlink_to(new)
-            new.unlink()
-        return path.read_text(encoding="ascii")
+                self._own.write_secret(SALT, secrets.token_hex(16).encode())
+        return self._own.read_bytes(SALT).decode("ascii")
 
 
-MANIFEST_FILE = "manifest.json"
 MANIFEST_FORMAT = 1
 
 

@@ -20,6 +20,7 @@ from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.captures import CAPTURE_ABANDONED
 from clew.engine.blame import SPARK_ERRORS, translated
 from clew.engine.types import SparkSession
+from clew.events.artifacts import parts_among
 from clew.events.snapshot import RunStatus
 from clew.events.values import Failure, failure_of, failure_of_unknown
 from clew.plan.plan import Plan
@@ -250,7 +251,7 @@ class CaptureWorker:
         started = view.snapshot.started_at or view.record.created_at
         by_address = dict(
             zip(
-                (artifact.uri for artifact in view.snapshot.artifacts if artifact.kind == "trace-part"),
+                (artifact.uri for artifact in parts_among(view.snapshot.artifacts)),
                 committed_parts(self.environment.storage_root, view.snapshot),
                 strict=True,
             )

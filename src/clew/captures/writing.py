@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from clew.captures.captured_rows import DELETED, ROW_ID, selected
 from clew.captures.freezing import Degradation, Frozen, below, exceeded, rank_sql
-from clew.captures.manifests import MANIFEST_FILE, CapturedColumn, CapturedFile, Manifest, Places
+from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest, Places
 from clew.captures.policy import LARGE_COLUMN_BYTES
 from clew.captures.queue import CaptureOutcome, CaptureRecord
 from clew.captures.requests import SYSTEM, CaptureRequest, KeptColumn, OmittedColumn
@@ -27,14 +27,16 @@ from clew.engine.expressing import Expressing
 from clew.engine.names import row_id_sql
 from clew.engine.sql import quoted
 from clew.engine.working import StepsBehind, Storage, rebuild
-from clew.events.values import sha256_of_file
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.steps import PlannedExpression
 from clew.runs.clock import utc_now
 from clew.runs.request import RunRecord
+from clew.storage.layout import MANIFEST_FILE
+from clew.storage.local import sha256_of_file
 from clew.storage.parts import ORDINAL, Part
+from clew.storage.root import StorageRoot
 from clew.trace.sql import Sql, parquet
 
 _WRITE_OPTIONS = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
@@ -46,7 +48,7 @@ class EndedRun:
     """A run that is over, whose points can be rebuilt at any time."""
 
     spark: SparkSession
-    root: Path
+    root: StorageRoot
     run_id: str
     plan: Plan
     period: str

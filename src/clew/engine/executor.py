@@ -3,11 +3,9 @@
 Step "load" pins everything that the plan reads. The others are the steps of the plan, named by their seq.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,28 +16,26 @@ from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
 from clew.engine.expressing import Expressing
 from clew.engine.joins import UniqueKeys
-from clew.engine.output.publishing import Published, Publisher
+from clew.engine.output.publishing import Publisher
 from clew.engine.output.registering import Registrar
-from clew.engine.parts import describe_part
 from clew.engine.sql import spark_type
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group, next_ordinal
 from clew.engine.trace_ids import TraceLinking, carrying, read_traced
 from clew.engine.windows import ExpandedStep, expand
 from clew.engine.working import StepsBehind, Storage, rebuild
+from clew.events.artifacts import dataset_artifact, key_of_part, output_artifact, parts_among
 from clew.events.snapshot import RunSnapshot, StepStatus
-from clew.events.values import ArtifactRef, PlannedStep, artifact_of_file
+from clew.events.values import LOAD_STEP, ArtifactRef, PlannedStep
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import Step
 from clew.plan.plan import Plan
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.storage.parts import PART_FILE, SOURCE_FILE, SOURCE_LINE, Part, part_from_json
+from clew.storage.committed import artifact_of_part, describe_part, described_at
+from clew.storage.layout import part_folder
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
+from clew.storage.root import StorageRoot
 from clew.trace.run_parts import periods_of
-
-LOAD = "load"
-PART_KIND = "trace-part"
-OUTPUT_KIND = "output"
-DATASET_KIND = "dataset-version"
 
 
 class InputPinner(Protocol):
@@ -58,7 +54,7 @@ class SparkRun:
     run_id: str
     plan: Plan
     period: str
-    storage_root: Path
+    storage_root: StorageRoot
     inputs: InputPinner
     publisher: Publisher
     registrar: Registrar
@@ -67,7 +63,7 @@ class SparkRun:
 
 def planned_steps(plan: Plan) -> tuple[PlannedStep, ...]:
     """The steps of a run, loading first."""
-    load = PlannedStep(LOAD, 0, f"Load {plan.input.name}", "load")
+    load = PlannedStep(LOAD_STEP, 0, f"Load {plan.input.name}", LOAD_STEP)
     return (load, *(PlannedStep(str(step.seq), step.seq, step.name, step.type) for step in plan.steps))
 
 
@@ -92,7 +88,7 @@ class SparkExecutor:
 
     def group_size(self, remaining: Sequence[PlannedStep]) -> int:
         """Loading is a job of its own; narrow steps go together with the step behind them that writes."""
-        if remaining[0].step_id == LOAD:
+        if remaining[0].step_id == LOAD_STEP:
             return 1
         return len(next_group(self._run.plan, [self._steps[step.seq] for step in remaining]))
 
@@ -102,7 +98,7 @@ class SparkExecutor:
         self._run.spark.addTag(tag)
         context.cancel.on_cancel(partial(_interrupt, self._run.spark, tag))
         try:
-            if attempts[0].step.step_id == LOAD:
+            if attempts[0].step.step_id == LOAD_STEP:
                 return [self._load()]
             group = [self._steps[attempt.step.seq] for attempt in attempts]
             if any(attempt.logical_attempt_id > 1 for attempt in attempts):
@@ -143,7 +139,7 @@ class SparkExecutor:
             return part
         identified = self._run.linking.identified(carrying(part, self._run.storage_root))
         if identified != part:
-            describe_part(self._run.storage_root, f"runs/{self._run.run_id}/{_folder_of(part)}", identified)
+            describe_part(self._run.storage_root, part_folder(self._run.run_id, part.kind, part.name), identified)
         self._run.linking.publish(self._run.run_id, [identified])
         return identified
 
@@ -170,10 +166,10 @@ class SparkExecutor:
     def _output(self, result: StepResult) -> StepOutput:
         artifacts = [self._artifact(part) for part in result.parts]
         if result.published is not None:
-            artifacts.append(_published_artifact(result.published))
-            if result.published.dataset is not None:
-                uri = f"dataset:{result.published.dataset}@{result.published.dataset_version}"
-                artifacts.append(ArtifactRef(uri, DATASET_KIND))
+            published = result.published
+            artifacts.append(output_artifact(table=published.table, path=published.path))
+            if published.dataset is not None:
+                artifacts.append(dataset_artifact(published.dataset, published.dataset_version))
         counts = result.counts
         return StepOutput.success(
             *artifacts,
@@ -207,20 +203,15 @@ class SparkExecutor:
         return StepsBehind(tuple(self._committed(snapshot)), skipped)
 
     def _committed(self, snapshot: RunSnapshot) -> list[Part]:
-        return [self._part(artifact) for artifact in snapshot.artifacts if artifact.kind == PART_KIND]
+        return [self._part(artifact) for artifact in parts_among(snapshot.artifacts)]
 
     def _part(self, artifact: ArtifactRef) -> Part:
         if artifact.uri not in self._parts:
-            path = self._run.storage_root / artifact.uri.removeprefix("storage:")
-            self._parts[artifact.uri] = part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+            self._parts[artifact.uri] = described_at(self._run.storage_root, key_of_part(artifact))
         return self._parts[artifact.uri]
 
     def _artifact(self, part: Part) -> ArtifactRef:
-        folder = f"runs/{self._run.run_id}/{_folder_of(part)}"
-        artifact = artifact_of_file(self._run.storage_root / folder / PART_FILE, kind=PART_KIND)
-        # A retry may read an input anew, which is then described anew; what steps have written stays as it is.
-        digest = None if part.kind == "input" else artifact.sha256
-        return replace(artifact, uri=f"storage:{folder}/{PART_FILE}", sha256=digest)
+        return artifact_of_part(self._run.storage_root, self._run.run_id, part)
 
     def _engine_run(self, snapshot: RunSnapshot) -> EngineRun:
         return EngineRun(
@@ -252,7 +243,7 @@ class SparkExecutor:
         return pinned
 
 
-def pinned_rows(spark: SparkSession, root: Path, part: Part, use: DatasetUse) -> DataFrame:
+def pinned_rows(spark: SparkSession, root: StorageRoot, part: Part, use: DatasetUse) -> DataFrame:
     """The rows of a pinned dataset, with `_period` (NULL where rows have none), source, ordinal and trace id."""
     columns = [(column.name, spark_type(column.type)) for column in use.columns if column.name != "_period"]
     columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
@@ -281,12 +272,3 @@ def datasets_of_step(step: Step) -> list[DatasetUse]:
 
 def _interrupt(spark: SparkSession, tag: str) -> None:
     spark.interruptTag(tag)
-
-
-def _folder_of(part: Part) -> str:
-    return f"{part.kind}/{part.name}"
-
-
-def _published_artifact(published: Published) -> ArtifactRef:
-    where = f"table:{published.table}" if published.table else f"path:{published.path}"
-    return ArtifactRef(where, OUTPUT_KIND)

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import Row as Record
 from pyspark.sql import functions as F
@@ -15,12 +13,14 @@ from clew.engine.conditions import JoinKeys, equality_keys
 from clew.engine.expressing import Expressing
 from clew.engine.names import joined_column
 from clew.engine.operations.update import guarded_rows, matched_rows
+from clew.engine.parts import arrow_tables
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Value, columns_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import ChangingStep
 from clew.plan.steps import Join
 from clew.storage.parts import ORDINAL, Part
+from clew.storage.root import StorageRoot
 from clew.storage.row_identity import RowIds
 from clew.trace.json_values import values_of
 from clew.trace.run_parts import periods_of
@@ -48,7 +48,7 @@ class UniqueKeys:
 class JoinChecks:
     """Refuses joins that match a row more than once, as early and as cheaply as can be."""
 
-    root: Path
+    root: StorageRoot
     inputs: Mapping[str, Part]
     """The pinned datasets of the run, by key."""
     unique: UniqueKeys
@@ -98,11 +98,10 @@ def _natural_key(join: Join) -> frozenset[str]:
     return key | {"_period"} if key and use.temporal_mode == "period" else key
 
 
-def _cells(root: Path, part: Part, use: DatasetUse) -> Iterator[dict[str, Value]]:
+def _cells(root: StorageRoot, part: Part, use: DatasetUse) -> Iterator[dict[str, Value]]:
     """The rows of a small pinned dataset."""
     periods = periods_of(part, use)
-    for file in part.files:
-        table = pq.read_table(root / file.path)
+    for table in arrow_tables(root, part):
         types = [(column.name, column.type) for column in use.columns if column.name in table.column_names]
         columns = [values_of(table.column(name), type_) for name, type_ in types]
         for values in zip(*columns, strict=True):

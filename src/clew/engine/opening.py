@@ -14,7 +14,6 @@ from clew.engine.output.destinations import Destinations
 from clew.engine.output.publishing import FilePublisher
 from clew.engine.output.registering import StorageRegistrar
 from clew.engine.output.tables import TableOutputs
-from clew.engine.parts import describe_part
 from clew.engine.trace_ids import TraceIdSource, TraceLinking
 from clew.engine.types import SparkSession
 from clew.events.snapshot import RunSnapshot
@@ -27,6 +26,8 @@ from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
 from clew.runs.secrets import SecretRef, SecretsResolver
 from clew.runs.version_conflicts import version_conflict
+from clew.storage.committed import describe_part
+from clew.storage.layout import part_folder
 from clew.storage.parts import Part, PartFile
 from clew.storage.plans import kept_plan
 
@@ -107,8 +108,8 @@ class SparkExecutors:
         return StorageRegistrar(run_id, plan, period, periods, root, self.datasets)
 
     def _tables(self, run_id: str, destinations: Destinations) -> TableOutputs:
-        folder = self.environment.storage_root / "runs" / run_id / "output"
-        return TableOutputs(run_id, folder, destinations.table_of, destinations.columns_of, self.tables)
+        root = self.environment.storage_root
+        return TableOutputs(run_id, root, destinations.table_of, destinations.columns_of, self.tables)
 
     def secret(self, reference: str) -> str:
         """The value of a secret of the environment."""
@@ -179,7 +180,7 @@ class Inputs:
             periods=self.executors.workspace.periods,
             first_file_ordinal=first_file_ordinal,
         )
-        describe_part(self.executors.environment.storage_root, f"runs/{self.run_id}/input/{use.key}", part)
+        describe_part(self.executors.environment.storage_root, part_folder(self.run_id, part.kind, part.name), part)
         return part
 
     def _require_rows(self, use: DatasetUse, version: DatasetVersion) -> None:

@@ -1,17 +1,15 @@
 """Writing parts of a run to storage and reading them back with the ordinals of their rows.
 
-A part is written to a staging folder, described by `part.json`, and renamed to its final name; so a folder with a
-final name is complete, and one that no event names counts for nothing and may be replaced.
+A part is a draft until all its files are there; then it is published with its description. What no event names counts
+for nothing.
 
 Counts that Parquet files tell by themselves: their footers say how many rows and how many NULLs they hold.
 Decimals of the trace that are whole numbers in a file, not bytes.
 """
 
-import json
-import shutil
+import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pyarrow as pa
@@ -24,19 +22,16 @@ from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, S
 from clew.engine.names import named
 from clew.engine.spark_internals import arrow_schema
 from clew.engine.sql import quoted
-from clew.events.values import sha256_of_file
+from clew.storage.committed import publish_part
 from clew.storage.parts import (
     ORDINAL,
-    PART_FILE,
     TRACE_ID,
     Part,
     PartFile,
     TracedStep,
     after_column,
-    part_from_json,
-    part_to_json,
 )
-from clew.storage.row_identity import ROW_INDEX_BITS
+from clew.storage.root import Draft, StorageKey, StorageRoot
 
 FEW_ROWS = 1_000
 """Parts with no more rows than these are handed to Spark as they are, not as files."""
@@ -70,10 +65,28 @@ def options_for_changes(schema: StructType) -> dict[str, str]:
     return write_options(schema) | {f"parquet.enable.dictionary#{name}": "false" for name in numbers}
 
 
+@dataclass(frozen=True, slots=True)
+class DraftedPart:
+    """A part whose files are written, and that no reader sees yet."""
+
+    draft: Draft
+    part: Part
+
+    @property
+    def sources(self) -> list[str]:
+        """Where Spark and pyarrow read its files."""
+        return [file.source for file in self.draft.files(".parquet")]
+
+    def publish(self) -> Part:
+        """Make it visible."""
+        publish_part(self.draft, self.part)
+        return self.part
+
+
 def write_part(
     rows: DataFrame,
-    root: Path,
-    name: str,
+    root: StorageRoot,
+    folder: StorageKey,
     part: Part,
     first_ordinal: int | None = None,
     finished: Callable[[Part], Part] = lambda part: part,
@@ -82,73 +95,90 @@ def write_part(
 ) -> Part:
     """Write rows as a part, in a folder below the storage root.
 
-    `first_ordinal` numbers its files where their rows get ordinals of their own. `finished` may add to the description
-    what is known only when the files are there. Few rows are brought here and written here, which takes a third of the
-    time that Spark needs to write a file.
+    `finished` may add to the description what is known only when the files are there.
     """
-    folder = root / name
-    staging = folder.with_name(folder.name + ".staging")
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.parent.mkdir(parents=True, exist_ok=True)
-    if is_small:
-        staging.mkdir()
-        pq.write_table(rows.toArrow(), staging / "part-00000.parquet", compression="zstd")
-    else:
-        options = options_for_changes if part.kind == "changes" else write_options
-        rows.write.options(**options(rows.schema)).parquet(str(staging))
-    complete = finished(replace(part, files=_describe(staging, name, first_ordinal)))
-    (staging / PART_FILE).write_text(json.dumps(part_to_json(complete), sort_keys=True), encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
-    staging.rename(folder)
-    return complete
+    drafted = draft_part(rows, root, folder, part, first_ordinal, is_small=is_small)
+    try:
+        return DraftedPart(drafted.draft, finished(drafted.part)).publish()
+    except BaseException:
+        drafted.draft.discard()
+        raise
 
 
-def _describe(folder: Path, name: str, first_ordinal: int | None) -> tuple[PartFile, ...]:
-    """The data files of a folder, without those that have no rows."""
+def draft_part(
+    rows: DataFrame,
+    root: StorageRoot,
+    folder: StorageKey,
+    part: Part,
+    first_ordinal: int | None = None,
+    *,
+    is_small: bool = False,
+) -> DraftedPart:
+    """Write the files of a part. `first_ordinal` numbers them where their rows get ordinals of their own.
+
+    Few rows are brought here and written here, which takes a third of the time that Spark needs to write a file.
+    """
+    draft = root.draft(folder)
+    try:
+        if is_small:
+            # The name is one that no other attempt uses: files of two attempts may meet in one folder.
+            name = f"part-00000-{uuid.uuid4()}.parquet"
+            pq.write_table(rows.toArrow(), draft.new_file(name), compression="zstd")
+        else:
+            options = options_for_changes if part.kind == "changes" else write_options
+            rows.write.options(**options(rows.schema)).parquet(draft.spark_uri)
+        return DraftedPart(draft, replace(part, files=_described_files(draft, first_ordinal)))
+    except BaseException:
+        draft.discard()
+        raise
+
+
+def _described_files(draft: Draft, first_ordinal: int | None) -> tuple[PartFile, ...]:
+    """The data files of a draft. Those without rows are dropped."""
     files = list[PartFile]()
-    for path in sorted(folder.glob("*.parquet")):
-        rows = pq.read_metadata(path).num_rows
-        if rows:
+    for file in draft.files(".parquet"):
+        rows = pq.read_metadata(file.source).num_rows
+        if not rows:
+            draft.drop(file)
+        else:
             ordinal = None if first_ordinal is None else first_ordinal + len(files)
-            files.append(PartFile(f"{name}/{path.name}", rows, path.stat().st_size, sha256_of_file(path), ordinal))
+            files.append(PartFile(file.key, rows, file.size, draft.sha256(file), ordinal))
     return tuple(files)
 
 
-def describe_part(root: Path, name: str, part: Part) -> None:
-    """Write the description of a part, in the place of an earlier one if there is one."""
-    folder = root / name
-    folder.mkdir(parents=True, exist_ok=True)
-    staging = folder / f"{PART_FILE}.staging"
-    staging.write_text(json.dumps(part_to_json(part), sort_keys=True), encoding="utf-8")
-    staging.replace(folder / PART_FILE)
+def sources_of_files(root: StorageRoot, part: Part) -> list[str]:
+    """Where Spark reads the files of a part."""
+    return [root.spark_uri(file.path) for file in part.files]
 
 
-def described_part(root: Path, name: str) -> Part | None:
-    """The part in a folder, None where none was finished there."""
-    path = root / name / PART_FILE
-    return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path)) if path.is_file() else None
+def arrow_tables(root: StorageRoot, part: Part) -> list[pa.Table]:
+    """The rows of each file of a part."""
+    tables = list[pa.Table]()
+    for file in part.files:
+        with root.open_parquet(file.path) as opened:
+            tables.append(opened.read())
+    return tables
 
 
 def read_part(
-    spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]], extra: Iterable[str] = ()
+    spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]], extra: Iterable[str] = ()
 ) -> DataFrame:
     """The rows of an input or created part with their ordinals; `columns` are names and SQL types."""
     if sum(file.rows for file in part.files) <= FEW_ROWS and not extra:
         return _few_rows(spark, root, part, columns)
     schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
-    paths = [str(root / file.path) for file in part.files]
-    rows = spark.read.schema(schema).parquet(*paths)
+    rows = spark.read.schema(schema).parquet(*sources_of_files(root, part))
     return rows.selectExpr(*(quoted(name) for name, _ in columns), *extra, named(_ordinal_sql(part), ORDINAL))
 
 
-def _few_rows(spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
+def _few_rows(spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """The rows themselves as part of the query, which Spark answers in a fraction of the time of a scan."""
     schema = cast(StructType, StructType.fromDDL(", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)))
     fields = arrow_schema(schema)
-    tables = [_typed(pq.read_table(root / file.path), fields) for file in part.files]
+    tables = [_typed(table, fields) for table in arrow_tables(root, part)]
     rows = pa.concat_tables(tables) if tables else fields.empty_table()
     ordinals = [
-        ((file.ordinal or 0) << ROW_INDEX_BITS) + index
+        file.first_ordinal + index
         for file, table in zip(part.files, tables, strict=True)
         for index in range(table.num_rows)
     ]
@@ -169,26 +199,24 @@ def _typed(table: pa.Table, fields: pa.Schema) -> pa.Table:
 
 def _ordinal_sql(part: Part) -> str:
     if len(part.files) == 1:
-        return f"{(part.files[0].ordinal or 0) << ROW_INDEX_BITS}L + _metadata.row_index"
-    pairs = ", ".join(
-        f"'{file.path.rpartition('/')[2]}', {(file.ordinal or 0) << ROW_INDEX_BITS}L" for file in part.files
-    )
+        return f"{part.files[0].first_ordinal}L + _metadata.row_index"
+    pairs = ", ".join(f"'{file.path.rpartition('/')[2]}', {file.first_ordinal}L" for file in part.files)
     return f"element_at(map({pairs}), _metadata.file_name) + _metadata.row_index"
 
 
-def row_count(paths: Iterable[Path]) -> int:
+def row_count(paths: Iterable[str]) -> int:
     """How many rows files hold."""
     return sum(pq.read_metadata(path).num_rows for path in paths)
 
 
-def given_count(paths: Iterable[Path], columns: Sequence[str]) -> int:
+def given_count(paths: Iterable[str], columns: Sequence[str]) -> int:
     """How many rows of files have a value in at least one of the columns."""
     if len(columns) == 1:
         return sum(_given_in(path, columns[0]) for path in paths)
     return sum(_given_in_any(path, columns) for path in paths)
 
 
-def _given_in(path: Path, column: str) -> int:
+def _given_in(path: str, column: str) -> int:
     footer = pq.read_metadata(path)
     position = footer.schema.names.index(column)
     count = 0
@@ -200,7 +228,7 @@ def _given_in(path: Path, column: str) -> int:
     return count
 
 
-def _given_in_any(path: Path, columns: Sequence[str]) -> int:
+def _given_in_any(path: str, columns: Sequence[str]) -> int:
     table = pq.read_table(path, columns=list(columns))
     values = pc.coalesce(*(table.column(name) for name in columns))
     return len(values) - int(values.null_count)

@@ -8,7 +8,6 @@ another, and both run at the same time. They commit together, in order; an outpu
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -25,12 +24,13 @@ from clew.engine.operations.output import has_all_that
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Registrar
-from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
+from clew.engine.parts import FEW_ROWS, given_count, sources_of_files, with_short_decimals, write_part
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
 from clew.engine.working import StepsBehind, Storage, Working, created_rows, rebuild
 from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.plan import Plan
+from clew.storage.layout import part_folder
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
 from clew.trace.run_parts import periods_of
 
@@ -74,11 +74,6 @@ class EngineRun:
     registrar: Registrar
     unique: UniqueKeys = field(default_factory=UniqueKeys)
     linking: TraceLinking = field(default_factory=TraceLinking)
-
-    @property
-    def folder(self) -> str:
-        """The folder of the run below the storage root."""
-        return f"runs/{self.run_id}"
 
 
 def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -240,7 +235,7 @@ def _write_changes(
         steps=tuple(trace),
     )
     written = _write_rows_of_changes(run, rows, part, is_small=is_small, may_repeat=may_repeat)
-    files = [run.storage.root / file.path for file in written.files]
+    files = sources_of_files(run.storage.root, written)
     results = [StepResult(step.seq, _narrow_counts(step, files)) for step in trace]
     return [*results[:-1], replace(results[-1], parts=(written,))]
 
@@ -259,7 +254,7 @@ def _telling_columns(step: TracedStep) -> list[str]:
 
 def _write_rows_of_changes(run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool) -> Part:
     """Write changes with short decimals, and again with long ones in the rare case that a value needs them."""
-    folder = f"{run.folder}/changes/{part.name}"
+    folder = part_folder(run.run_id, part.kind, part.name)
     short = with_short_decimals(rows, part.steps) if may_repeat and not is_small else None
     if short is not None:
         try:
@@ -275,7 +270,7 @@ def _is_for_every_row(step: ChangingStep) -> bool:
     return step.selector is None
 
 
-def _narrow_counts(step: TracedStep, files: Sequence[Path]) -> StepCounts:
+def _narrow_counts(step: TracedStep, files: Sequence[str]) -> StepCounts:
     """How many rows a step changed. Of a single assignment a row has a value or a mask, never both."""
     columns = _telling_columns(step)
     apart = [[name] for name in columns] if len(step.columns) <= 1 else [columns]
@@ -373,7 +368,7 @@ def _create(run: EngineRun, rows: DataFrame, step: CreatingStep, progress: Steps
         seq=step.seq,
         details={LINEAGE: lineage},
     )
-    folder = f"{run.folder}/created/{step.seq}"
+    folder = part_folder(run.run_id, part.kind, part.name)
     is_small = _is_small(progress)
     written = write_part(created, run.storage.root, folder, part, next_ordinal(progress), finished, is_small=is_small)
     return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))

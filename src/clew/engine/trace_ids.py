@@ -7,11 +7,9 @@ recomputing, retrying and resuming give the same ids, and nothing is stored for 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from clew.engine.names import with_sql
@@ -19,9 +17,10 @@ from clew.engine.parts import read_part
 from clew.plan.operations import CreatingStep
 from clew.plan.plan import Plan
 from clew.storage.parts import CARRIED, ORDINAL, TRACE_ID, IdBlock, Part, PartFile, PartLineage
+from clew.storage.root import StorageRoot
 from clew.storage.row_identity import ROW_INDEX_BITS, RowIds, ordinal_of
+from clew.storage.trace_id_bits import SEQUENCE_BITS, STRIDE, node_bits
 from clew.tracelink import PublishedBlock, TraceIdBlock
-from clew.tracelink.ids import STRIDE, TICKS_SHIFT
 
 LINKS_UP_TO_ROWS = 100_000
 """Steps that look at no more rows than these write the links of their summaries with them, others leave windows.
@@ -88,21 +87,22 @@ def published_blocks(run_id: str, part: Part) -> Iterator[PublishedBlock]:
                 operation_seq=part.seq,
                 stream_id=part.seq,
                 epoch=RowIds(run_id).epoch,
-                first_seq=ordinal_of(file.ordinal or 0, 0),
+                first_seq=file.first_ordinal,
             )
 
 
-def carrying(part: Part, root: Path) -> Part:
+def carrying(part: Part, root: StorageRoot) -> Part:
     """A pinned part, with what the files of a registered dataset say about ids. Those of an older Clew say nothing."""
     if (part.details or {}).get("format") != "managed":
         return part
-    return replace(part, files=tuple(replace(file, ids=_carried(root / file.path)) for file in part.files))
+    return replace(part, files=tuple(replace(file, ids=_carried(root, file)) for file in part.files))
 
 
-def _carried(path: Path) -> Literal["carried"] | None:
+def _carried(root: StorageRoot, file: PartFile) -> Literal["carried"] | None:
     """A file that cannot be read is found out by whoever reads its rows."""
     try:
-        return CARRIED if TRACE_ID in pq.read_schema(path).names else None
+        with root.open_parquet(file.path) as opened:
+            return CARRIED if TRACE_ID in opened.schema_arrow.names else None
     except (pa.ArrowException, OSError):
         return None
 
@@ -132,7 +132,7 @@ def carries_ids(part: Part) -> bool:
     return any(file.ids == CARRIED for file in part.files)
 
 
-def read_traced(spark: SparkSession, root: Path, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
+def read_traced(spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """The rows of an input or created part with their ordinals and their trace ids, NULL where they have none."""
     carried = [(TRACE_ID, "BIGINT")] if carries_ids(part) else []
     rows = read_part(spark, root, part, [*columns, *carried])
@@ -149,10 +149,10 @@ def _minted_sql(files: Sequence[PartFile]) -> str:
     blocks = [(file.ordinal or 0, file.ids) for file in files if isinstance(file.ids, IdBlock)]
     if not blocks:
         return "CAST(NULL AS BIGINT)"
-    shift = _by_file([(number, block.first_tick - (number << ROW_INDEX_BITS)) for number, block in blocks])
-    base = _by_file([(number, block.node_id << TICKS_SHIFT) for number, block in blocks])
+    shift = _by_file([(number, block.first_tick - ordinal_of(number, 0)) for number, block in blocks])
+    base = _by_file([(number, node_bits(block.node_id)) for number, block in blocks])
     tick = f"({ORDINAL} + {shift})"
-    return f"({tick} + shiftright({tick}, {TICKS_SHIFT}) * {STRIDE}L + {base})"
+    return f"({tick} + shiftright({tick}, {SEQUENCE_BITS}) * {STRIDE}L + {base})"
 
 
 def _by_file(values: Sequence[tuple[int, int]]) -> str:

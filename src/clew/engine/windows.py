@@ -12,13 +12,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from clew.engine.creating import chosen_rows, sql_over_chosen
-from clew.engine.parts import describe_part, described_part, write_part
+from clew.engine.parts import write_part
 from clew.engine.sql import quoted, spark_type
 from clew.engine.step_groups import EngineRun
 from clew.engine.trace_ids import read_traced
 from clew.engine.working import StepsBehind, rebuild
 from clew.plan.operations import CreatingStep
 from clew.storage.checked_files import TraceFiles
+from clew.storage.committed import describe_part, described_part
+from clew.storage.layout import part_folder
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part
 from clew.storage.row_identity import ordinal_of
 from clew.trace.row_trace_ids import PARENT
@@ -49,7 +51,7 @@ def expand(run: EngineRun, progress: StepsBehind, batch_rows: int = BATCH_ROWS) 
 
 
 def _expanded(run: EngineRun, progress: StepsBehind, step: CreatingStep, part: Part, batch_rows: int) -> ExpandedStep:
-    name = f"{run.folder}/links/{step.seq}"
+    name = part_folder(run.run_id, "links", str(step.seq))
     if described_part(run.storage.root, name) is not None:
         return ExpandedStep(step.seq, 0)
     links = Part("links", str(step.seq), (), ((TRACE_ID, "integer"), (PARENT, "integer")), step.seq)

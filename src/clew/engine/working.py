@@ -6,7 +6,6 @@ next group of steps begins: there is no other state.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,12 +13,14 @@ from clew.engine.creating import Pinned
 from clew.engine.expressing import Expressing
 from clew.engine.names import SYSTEM_TYPES, with_sql
 from clew.engine.operations import changed_rows, joined_for
+from clew.engine.parts import sources_of_files
 from clew.engine.sql import quoted, spark_type, text_literal
 from clew.engine.trace_ids import read_traced
 from clew.plan.columns import Column
 from clew.plan.operations import ChangingStep, Step
 from clew.plan.plan import Plan
 from clew.storage.parts import ORDINAL, TRACE_ID, Part
+from clew.storage.root import StorageRoot
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Storage:
     """Where the parts of a run are read from."""
 
     spark: SparkSession
-    root: Path
+    root: StorageRoot
     pinned: Pinned
 
 
@@ -82,7 +83,7 @@ def state_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataF
     types = [(ORDINAL, "BIGINT"), *((column.name, spark_type(column.type)) for column in columns)]
     types += [*SYSTEM_TYPES.items(), (TRACE_ID, "BIGINT")]
     schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types)
-    paths = [str(storage.root / file.path) for file in part.files]
+    paths = sources_of_files(storage.root, part)
     if not paths:
         return storage.spark.createDataFrame([], schema)
     return storage.spark.read.schema(schema).parquet(*paths)

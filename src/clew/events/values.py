@@ -1,13 +1,14 @@
 """The values that events carry: references to artifacts and plans, cursors, failures."""
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 
 from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
+
+LOAD_STEP = "load"
+"""The step that pins everything that a run reads. The others have the seq of their operation as their id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +20,6 @@ class ArtifactRef:
     sha256: str | None = None
     size_bytes: int | None = None
     expires_at: datetime | None = None
-
-
-def artifact_of_file(path: Path, *, kind: str, expires_at: datetime | None = None) -> ArtifactRef:
-    """A reference to a file as it is now, with digest and size."""
-    return ArtifactRef(path.resolve().as_uri(), kind, sha256_of_file(path), path.stat().st_size, expires_at)
-
-
-def sha256_of_file(path: Path) -> str:
-    """The digest of a file of any size."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,9 @@ with these into the runs that pinned them; so only such runs are looked at, howe
 Explanations across projects: from a row of a registered dataset to the run that registered it.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Protocol
 
 from clew.diagnostics import UserError
@@ -18,15 +16,16 @@ from clew.explain.pinned import UpstreamByOrigin
 from clew.explain.row_links import RowLinks
 from clew.runs.environment import RunEnvironment
 from clew.runs.stores import RunState
-from clew.storage.parts import CARRIED, PART_FILE, SOURCE_FILE, SOURCE_LINE, Part, part_from_json
+from clew.storage.inventory import expanded_links, pinned_inputs, pinned_part, registered_parts
+from clew.storage.layout import dataset_of_file
+from clew.storage.parts import CARRIED, SOURCE_FILE, SOURCE_LINE, Part
+from clew.storage.root import StorageRoot
 from clew.storage.row_identity import place_of
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source
 from clew.tracelink import LineageReader, Link, TracedFrame, TracePlace
 from clew.tracelink.stores import TraceLinkStores
-
-RUNS, DATASETS = "runs", "datasets"
 
 
 class TracedState(RunState, Protocol):
@@ -50,44 +49,36 @@ def run_lineage(state: TracedState, environment: RunEnvironment, trace_of: Calla
 class LineageFiles:
     """What lies below a storage root, as far as lineage needs to know."""
 
-    root: Path
+    root: StorageRoot
     _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
 
     def of_step(self, run_id: str, seq: int) -> Part | None:
         """The links of a step that were worked out after the run."""
-        return _read(self.root / RUNS / run_id / "links" / str(seq) / PART_FILE)
+        return expanded_links(self.root, run_id, seq)
 
     def registered(self, run_id: str) -> Iterator[tuple[int, Part]]:
         """What a run has kept for datasets: output step and rows, where these carry trace ids."""
-        for path in sorted((self.root / DATASETS).glob(f"*/{run_id}-*/{PART_FILE}")):
-            part = None if path.parent.suffix == ".staging" else _read(path)
-            if part is not None:
-                carried = tuple(replace(file, ids=CARRIED, ordinal=index) for index, file in enumerate(part.files))
-                yield part.seq, replace(part, files=carried)
+        for part in registered_parts(self.root, run_id):
+            carried = tuple(replace(file, ids=CARRIED, ordinal=index) for index, file in enumerate(part.files))
+            yield part.seq, replace(part, files=carried)
 
     @cached_property
-    def _pins(self) -> dict[str, list[Path]]:
-        """The descriptions of pinned datasets, by the id of the dataset."""
-        found = dict[str, list[Path]]()
-        for path in sorted((self.root / RUNS).glob(f"*/input/*/{PART_FILE}")):
-            found.setdefault(path.parent.name.partition("@")[0], []).append(path)
+    def _pins(self) -> dict[str, list[tuple[str, str]]]:
+        """The runs that have pinned a dataset, with the names of the parts, by the id of the dataset."""
+        found = dict[str, list[tuple[str, str]]]()
+        for run_id, name in pinned_inputs(self.root):
+            found.setdefault(name.partition("@")[0], []).append((run_id, name))
         return found
 
     def readers_of(self, dataset: str) -> list[tuple[str, frozenset[str]]]:
         """The runs that have pinned a dataset, in whichever version, with the files of it that they did."""
         if dataset not in self._readers:
-            parts = ((path.parents[2].name, _read(path)) for path in self._pins.get(dataset, ()))
+            pins = self._pins.get(dataset, ())
+            parts = ((run_id, pinned_part(self.root, run_id, name)) for run_id, name in pins)
             self._readers[dataset] = [
                 (run_id, frozenset(file.path for file in part.files)) for run_id, part in parts if part is not None
             ]
         return self._readers[dataset]
-
-
-def _read(path: Path) -> Part | None:
-    try:
-        return part_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
-    except FileNotFoundError:
-        return None
 
 
 @dataclass(slots=True)
@@ -230,9 +221,7 @@ class DatasetWriters:
 
     def writer_of(self, path: str) -> tuple[RunTrace, int] | None:
         """The trace of the run that wrote a file, and the output step; None where that run is gone."""
-        _, _, below = path.partition("datasets/")
-        dataset = below.partition("/")[0]
-        for version in self.state.datasets.versions(dataset):
+        for version in self.state.datasets.versions(dataset_of_file(path)):
             for file in version.files:
                 if file.path == path:
                     try:

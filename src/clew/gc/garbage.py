@@ -3,7 +3,6 @@
 Retention says how long runs are kept.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,17 +10,16 @@ from datetime import datetime, timedelta
 from clew.definitions.settings import RetentionSettings
 from clew.diagnostics import ClewError, Diagnostic, UserError
 from clew.gc.survey import (
-    RUNS,
     CollectedState,
     Ended,
     Needs,
     PlannedProjects,
     Survey,
     left_in_datasets,
+    left_in_plans,
     left_in_run,
     left_of_removed,
     needs_of,
-    size_of,
     survey,
 )
 from clew.runs.clock import Clock, utc_now
@@ -29,7 +27,16 @@ from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetVersion
 from clew.runs.request import RunRecord
 from clew.runs.signals import actor_name
-from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
+from clew.storage.layout import folder_of, run_folder
+from clew.storage.removals import (
+    DATASET_VERSION,
+    LEFTOVER,
+    RUN,
+    Collectable,
+    Journal,
+    Removable,
+    RemovalRecord,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +181,7 @@ class GarbageCollector:
     def _run(self, run: RunRecord, retention: Retention) -> Removable:
         ended = run.completed_at or run.created_at
         reason = f"{run.request.project_id} for {run.request.period} ended on {ended.date()}; kept: {retention}"
-        return Removable("run", run.run_id, reason, size_of(self._root / RUNS / run.run_id))
+        return Removable(RUN, run.run_id, reason, self._root.size(run_folder(run.run_id)))
 
     def _dataset_versions(self, seen: Survey, needs: Needs, gone: set[str]) -> Iterator[Removable]:
         """Versions that nobody needs, of runs that are gone or going."""
@@ -188,9 +195,9 @@ class GarbageCollector:
         for version in sorted(leaving, key=lambda version: (version.dataset, version.version)):
             freed = _folders([version]) - staying
             staying |= freed
-            size = sum(size_of(self._root / folder) for folder in freed)
+            size = sum(self._root.size(folder) for folder in freed)
             name = f"{version.dataset}@{version.version}"
-            yield Removable("dataset-version", name, f"run {version.run_id[:8]} is gone and nobody needs it", size)
+            yield Removable(DATASET_VERSION, name, f"run {version.run_id[:8]} is gone and nobody needs it", size)
 
     def _leftovers(self, seen: Survey, gone: set[str]) -> Iterator[Removable]:
         before = self._clock() - GRACE
@@ -205,6 +212,7 @@ class GarbageCollector:
         yield from left_of_removed(self._root, removed, self._exists)
         named = _folders(seen.versions)
         yield from left_in_datasets(self._root, named, lambda run_id: run_id in ended | removed, before)
+        yield from left_in_plans(self._root, before)
 
     def _exists(self, run_id: str) -> bool:
         try:
@@ -220,18 +228,17 @@ class GarbageCollector:
 
         Whatever interrupts that, the next collection finds what is left.
         """
-        match thing.kind:
-            case "run":
-                self._state.stores.intake.delete(thing.name, deleted_by=actor_name(), reason=thing.reason)
-                self._write_down(thing)
-                shutil.rmtree(self._root / RUNS / thing.name, ignore_errors=True)
-            case "dataset-version":
-                self._forget(thing)
-            case "leftover":
-                self._write_down(thing)
-                shutil.rmtree(self._root / thing.name, ignore_errors=True)
-            case _:
-                self._remove_other(thing)
+        if thing.kind == RUN:
+            self._state.stores.intake.delete(thing.name, deleted_by=actor_name(), reason=thing.reason)
+            self._write_down(thing)
+            self._root.remove(run_folder(thing.name))
+        elif thing.kind == DATASET_VERSION:
+            self._forget(thing)
+        elif thing.kind == LEFTOVER:
+            self._write_down(thing)
+            self._root.remove(thing.name)
+        else:
+            self._remove_other(thing)
 
     def _forget(self, thing: Removable) -> None:
         dataset, _, number = thing.name.rpartition("@")
@@ -240,7 +247,7 @@ class GarbageCollector:
         self._state.datasets.forget(dataset, int(number))
         self._write_down(thing)
         for folder in _folders(leaving) - _folders(self._state.datasets.versions(dataset)):
-            shutil.rmtree(self._root / folder, ignore_errors=True)
+            self._root.remove(folder)
 
     def _remove_other(self, thing: Removable) -> None:
         for other in self._others:
@@ -254,4 +261,4 @@ class GarbageCollector:
 
 def _folders(versions: Iterable[DatasetVersion]) -> set[str]:
     """The folders that the files of versions lie in."""
-    return {file.path.rpartition("/")[0] for version in versions for file in version.files}
+    return {folder_of(file.path) for version in versions for file in version.files}

@@ -3,7 +3,6 @@
 And the garbage collector of an environment, with the captures and the lineage that get old there.
 """
 
-import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,12 +11,13 @@ from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_capture
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
 from clew.gc.garbage import GarbageCollector
-from clew.gc.survey import RUNS, CollectedState, PlannedProjects, pinned_versions, size_of
+from clew.gc.survey import CollectedState, PlannedProjects, pinned_versions
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetVersion
 from clew.runs.signals import actor_name
-from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
+from clew.storage.layout import run_folder
+from clew.storage.removals import RUN, Collectable, Journal, Removable, RemovalRecord
 from clew.tracelink.stores import Age, Kept, TracePruner
 
 
@@ -51,13 +51,13 @@ def remove_run(
                 raise UserError(
                     RUN_NEEDED.anywhere(dataset=version.dataset, version=version.version, run_id=run_id[:8])
                 )
-    folder = environment.storage_root / RUNS / run_id
-    freed = size_of(folder)
+    root, folder = environment.storage_root, run_folder(run_id)
+    freed = root.size(folder)
     state.stores.intake.delete(run_id, deleted_by=actor_name(), reason=reason)
     drop_waiting(environment, state, run_id)
-    removed = Removable("run", run_id, reason or "asked for", freed)
-    Journal(environment.storage_root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
-    shutil.rmtree(folder, ignore_errors=True)
+    removed = Removable(RUN, run_id, reason or "asked for", freed)
+    Journal(root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
+    root.remove(folder)
     return Removal(run_id, freed)
 
 

@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Protocol
 
 from clew.captures.queue import CaptureState
 from clew.captures.removal import waiting_captures
 from clew.definitions import LoadedWorkspace
 from clew.diagnostics import UserError
+from clew.events.artifacts import key_of_part, parts_among
 from clew.events.snapshot import RunSnapshot
 from clew.explain.run_lineage import TracedState
 from clew.plan import Plan, plan_from_json
@@ -19,10 +19,13 @@ from clew.runs.projector import Projector
 from clew.runs.registry import DatasetVersion
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.stores import RunState
-from clew.storage.committed import PART_KIND, committed_parts
+from clew.storage.committed import committed_parts
+from clew.storage.inventory import stored_registrations, stored_runs, unfinished_plans, unnamed_in_run
+from clew.storage.layout import folder_of, run_folder
 from clew.storage.parts import Part
 from clew.storage.plans import kept_plan
-from clew.storage.removals import Removable
+from clew.storage.removals import LEFTOVER, Removable
+from clew.storage.root import StorageRoot
 
 
 class PlannedProjects(Protocol):
@@ -143,8 +146,7 @@ def _reads(
 
 
 def _folders(snapshot: RunSnapshot) -> frozenset[str]:
-    described = (artifact.uri.removeprefix("storage:") for artifact in snapshot.artifacts if artifact.kind == PART_KIND)
-    return frozenset(path.rpartition("/")[0] for path in described)
+    return frozenset(folder_of(key_of_part(artifact)) for artifact in parts_among(snapshot.artifacts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +187,6 @@ def needs_of(
             return Needs(needed, runs)
 
 
-RUNS, DATASETS = "runs", "datasets"
-_KINDS = ("input", "created", "changes")
-_STAGING = ".staging"
-
-
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A run that has ended, with the folders that its events name."""
@@ -198,40 +195,35 @@ class Ended:
     folders: Collection[str]
 
 
-def size_of(folder: Path) -> int:
-    """Bytes of all files of a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def left_in_run(root: Path, run: Ended) -> Iterator[Removable]:
+def left_in_run(root: StorageRoot, run: Ended) -> Iterator[Removable]:
     """Parts of a run that has ended which it does not name."""
-    for kind in _KINDS:
-        for folder in _folders_in(root / RUNS / run.run_id / kind):
-            name = folder.relative_to(root).as_posix()
-            if name not in run.folders:
-                reason = "a part that was not finished" if name.endswith(_STAGING) else "no event of the run names it"
-                yield Removable("leftover", name, reason, size_of(folder))
+    for thing in unnamed_in_run(root, run.run_id, run.folders):
+        reason = "a part that was not finished" if thing.is_unfinished else "no event of the run names it"
+        yield _leftover(root, thing.key, reason)
 
 
-def left_of_removed(root: Path, removed: Collection[str], exists: Callable[[str], bool]) -> Iterator[Removable]:
+def left_of_removed(root: StorageRoot, removed: Collection[str], exists: Callable[[str], bool]) -> Iterator[Removable]:
     """Folders of runs that were removed, by a removal that did not come to its end."""
-    for folder in _folders_in(root / RUNS):
-        if folder.name in removed and not exists(folder.name):
-            name = folder.relative_to(root).as_posix()
-            yield Removable("leftover", name, "its run was removed", size_of(folder))
+    for run_id in stored_runs(root):
+        if run_id in removed and not exists(run_id):
+            yield _leftover(root, run_folder(run_id), "its run was removed")
 
 
 def left_in_datasets(
-    root: Path, named: Collection[str], ended: Callable[[str], bool], before: datetime
+    root: StorageRoot, named: Collection[str], ended: Callable[[str], bool], before: datetime
 ) -> Iterator[Removable]:
     """Rows that were to become a version of a dataset and did not; `named` are the folders of versions."""
-    for dataset in _folders_in(root / DATASETS):
-        for folder in _folders_in(dataset):
-            name = folder.relative_to(root).as_posix()
-            run_id = folder.name.removesuffix(_STAGING).rpartition("-")[0]
-            if name not in named and ended(run_id) and folder.stat().st_mtime < before.timestamp():
-                yield Removable("leftover", name, "no version of the dataset names it", size_of(folder))
+    for run_id, thing, written in stored_registrations(root):
+        if thing.key not in named and ended(run_id) and written < before.timestamp():
+            yield _leftover(root, thing.key, "no version of the dataset names it")
 
 
-def _folders_in(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+def left_in_plans(root: StorageRoot, before: datetime) -> Iterator[Removable]:
+    """Plans that were never finished."""
+    for thing, written in unfinished_plans(root):
+        if written < before.timestamp():
+            yield _leftover(root, thing.key, "a plan that was not finished")
+
+
+def _leftover(root: StorageRoot, key: str, reason: str) -> Removable:
+    return Removable(LEFTOVER, key, reason, root.size(key))

@@ -16,6 +16,8 @@ from clew.runs.secrets import (
     SecretsProvider,
     SecretsResolver,
 )
+from clew.storage.local import storage_at
+from clew.storage.root import StorageRoot
 
 _SQLITE = "sqlite:///"
 
@@ -30,9 +32,9 @@ class RunEnvironment:
     """The folder of the workspace."""
 
     @property
-    def storage_root(self) -> Path:
+    def storage_root(self) -> StorageRoot:
         """Managed data: traces, registered datasets, captures."""
-        return self.root / self.settings.storage_root
+        return storage_at(self.root / self.settings.storage_root)
 
     @property
     def sandbox_root(self) -> Path:

@@ -12,6 +12,7 @@ from typing import Protocol
 from clew.events.bodies import EventBody, RunApproved, RunCancelled, RunPaused, RunResumed, StepSkipped
 from clew.events.envelope import RUN_STEP, NewEvent
 from clew.events.snapshot import PendingSignal, RunSnapshot, RunStatus, StepSnapshot, StepStatus
+from clew.events.values import LOAD_STEP
 from clew.runs.clock import Clock
 from clew.runs.request import RunRecord
 
@@ -133,7 +134,6 @@ def actor_name() -> str:
         return "unknown"
 
 
-_LOADING = "load"
 """The type of the step that all others build on."""
 
 
@@ -188,7 +188,7 @@ def _skip_refusal(step: StepSnapshot, snapshot: RunSnapshot) -> Refused | None:
         return Refused(Refusal.STEP_TERMINAL, f"step {step.step_id} is {step.status}")
     if snapshot.status is RunStatus.FAILED and step.status is not StepStatus.FAILED:
         return Refused(Refusal.STEP_NOT_FAILED, f"the run failed at step {snapshot.failed_step}")
-    if step.type == _LOADING:
+    if step.type == LOAD_STEP:
         return Refused(Refusal.STEP_NEEDED, "without what is loaded there is nothing for the other steps to work on")
     return None
 

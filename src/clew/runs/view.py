@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
+from clew.events.artifacts import output_among, version_among
 from clew.events.chain import ChainReport, verify_chain
 from clew.events.envelope import StoredEvent
 from clew.events.snapshot import RunSnapshot, StepSnapshot
-from clew.events.values import ArtifactRef
+from clew.events.values import LOAD_STEP, ArtifactRef
 from clew.plan import Plan
 from clew.runs.environment import RunEnvironment
 from clew.runs.projector import Projected, Projector
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.stores import RunState
-from clew.storage.committed import DATASET_KIND, LOAD_STEP, OUTPUT_KIND, committed_parts
+from clew.storage.committed import committed_parts
 from clew.storage.parts import Part
 from clew.storage.plans import PlanReader, kept_plan
 
@@ -37,12 +38,11 @@ class RunFacts:
         """What the output steps have published."""
         found = list[dict[str, object]]()
         for step in self.snapshot.steps:
-            places = [artifact for artifact in step.artifacts if artifact.kind == OUTPUT_KIND]
-            for place in places:
-                kind, _, where = place.uri.partition(":")
-                output: dict[str, object] = {"seq": step.seq, kind: where, "rows": step.counts.get("rows_written", 0)}
-                output |= _dataset_of(step.artifacts)
-                found.append(output)
+            place = output_among(step.artifacts)
+            if place is not None:
+                rows = step.counts.get("rows_written", 0)
+                output: dict[str, object] = {"seq": step.seq, place[0]: place[1], "rows": rows}
+                found.append(output | _dataset_of(step.artifacts))
         return found
 
     @property
@@ -151,11 +151,8 @@ class RunFactsReader:
 
 
 def _dataset_of(artifacts: Sequence[ArtifactRef]) -> dict[str, object]:
-    for artifact in artifacts:
-        if artifact.kind == DATASET_KIND:
-            name, _, version = artifact.uri.removeprefix("dataset:").rpartition("@")
-            return {"dataset": name, "dataset_version": int(version)}
-    return {}
+    found = version_among(artifacts)
+    return {} if found is None else {"dataset": found[0], "dataset_version": found[1]}
 
 
 def operation_of(step_id: str | None) -> int | None:

@@ -14,13 +14,15 @@ import pyarrow.parquet as pq
 from clew.definitions import Period, PeriodTree, ScenarioDataset
 from clew.diagnostics import ClewError, Span, UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
-from clew.events.values import sha256_of_file
 from clew.lang.conversion import given_value
 from clew.lang.typed import Value
 from clew.lang.types import Kind, Type
 from clew.plan.datasets import DatasetUse
 from clew.plan.row_periods import first_day, is_seen
+from clew.storage.committed import publish_part
+from clew.storage.layout import part_folder
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.root import StorageRoot
 
 _ENDINGS = {".csv", ".parquet"}
 
@@ -92,7 +94,7 @@ class GivenRow:
 class InputWriter:
     """Writes the datasets of scenarios as pinned inputs below a storage root."""
 
-    root: Path
+    root: StorageRoot
     workspace_root: Path
     period: Period
     periods: PeriodTree
@@ -102,7 +104,6 @@ class InputWriter:
         rows = [(self._typed(use, row), row) for row in self._given(dataset)]
         seen = [(values, row) for values, row in rows if is_seen(values, use, self.period, self.periods)]
         columns = [column for column in use.columns if column.name != "_period"]
-        folder = f"runs/{run_id}/input/{use.key}"
         part = Part("input", use.key, (), tuple((column.name, str(column.type)) for column in columns))
         if not seen:
             return part
@@ -113,11 +114,13 @@ class InputWriter:
         arrays["_period"] = pa.array([values["_period"] for values, _ in seen], pa.string())
         arrays[SOURCE_FILE] = pa.array([row.file for _, row in seen], pa.string())
         arrays[SOURCE_LINE] = pa.array([row.line for _, row in seen], pa.int64())
-        path = self.root / folder / "part-00000.parquet"
-        path.parent.mkdir(parents=True)
-        pq.write_table(pa.table(arrays), path)
-        file = PartFile(f"{folder}/{path.name}", len(seen), path.stat().st_size, sha256_of_file(path), ordinal)
-        return Part("input", use.key, (file,), part.columns)
+        draft = self.root.draft(part_folder(run_id, part.kind, part.name))
+        pq.write_table(pa.table(arrays), draft.new_file("part-00000.parquet"))
+        [file] = draft.files(".parquet")
+        described = PartFile(file.key, len(seen), file.size, draft.sha256(file), ordinal)
+        complete = Part("input", use.key, (described,), part.columns)
+        publish_part(draft, complete)
+        return complete
 
     def _given(self, dataset: ScenarioDataset) -> Iterator[GivenRow]:
         if dataset.rows is not None:

@@ -33,7 +33,9 @@ from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep
 from clew.scenarios.inputs import InputWriter
 from clew.scenarios.matching import Mismatch, ScenarioRow, compare, trace_mismatches
+from clew.storage.local import storage_at
 from clew.storage.parts import Part
+from clew.storage.root import StorageRoot
 from clew.trace.reader import RunTrace
 
 _AT_A_TIME = max(2, min(8, os.cpu_count() or 2))
@@ -72,7 +74,7 @@ class ScenarioOutcome:
     outputs: Mapping[int, tuple[Sequence[str], Sequence[ScenarioRow]]]
     """Columns and rows of each output, by seq."""
     parts: tuple[Part, ...]
-    root: Path
+    root: StorageRoot
     run_id: str
     period: str
 
@@ -148,14 +150,14 @@ class ScenarioRunner:
         with tempfile.TemporaryDirectory(prefix="clew-scenarios-") as folder, ExitStack() as stack:
             stack.callback(self._session.close)
             threads = stack.enter_context(ThreadPoolExecutor(_AT_A_TIME, "scenario"))
-            running = [threads.submit(self._one, scenario, Path(folder)) for scenario in scenarios]
+            running = [threads.submit(self._one, scenario, storage_at(Path(folder))) for scenario in scenarios]
             try:
                 for result in running:
                     yield result.result()
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 
-    def _one(self, scenario: Scenario, root: Path) -> ScenarioResult:
+    def _one(self, scenario: Scenario, root: StorageRoot) -> ScenarioResult:
         started = time.perf_counter()
         expected = scenario.expected_error.code if scenario.expected_error else None
         mismatches, error = list[Mismatch](), None
@@ -178,7 +180,7 @@ class ScenarioRunner:
         seconds = time.perf_counter() - started
         return ScenarioResult(scenario.name, scenario.file, status, seconds, tuple(mismatches), error)
 
-    def _do(self, scenario: Scenario, root: Path) -> ScenarioOutcome:
+    def _do(self, scenario: Scenario, root: StorageRoot) -> ScenarioOutcome:
         periods = PeriodTree(scenario.periods) if scenario.periods else self._workspace.periods
         period = self._period(scenario, periods)
         plan = self._plan(scenario)

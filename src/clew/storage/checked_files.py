@@ -6,13 +6,12 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
-from clew.events.values import sha256_of_file
 from clew.storage.parts import ORDINAL, Part, PartFile
+from clew.storage.root import StorageRoot
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,29 +31,29 @@ def damaged(file: PartFile, problem: str) -> UserError:
 class TraceFiles:
     """Parquet files below a storage root. What their footers say is remembered, since files never change."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: StorageRoot) -> None:
         self._root = root
         self._footers: dict[str, pq.FileMetaData] = {}
         self._ranges: dict[str, list[tuple[int, int] | None]] = {}
 
-    def path(self, file: PartFile) -> Path:
-        """Where a file lies."""
-        return self._root / file.path
+    def source(self, file: PartFile) -> str:
+        """Where DuckDB reads a file."""
+        return self._root.source(file.path)
 
     def footer(self, file: PartFile) -> "pq.FileMetaData":
         """The footer of a file that has the size and the rows that it was written with."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            size = self.path(file).stat().st_size
+            size = self._root.stat(file.path).size
         except OSError as error:
             raise damaged(file, error.strerror or str(error)) from error
         if size != file.size:
             raise damaged(file, f"it has {size:,} bytes, {file.size:,} were written")
         if file.path not in self._footers:
             try:
-                footer = pq.read_metadata(self.path(file))
+                with self._root.open_parquet(file.path) as opened:
+                    footer = opened.metadata
             except (pa.ArrowException, OSError) as error:
                 raise damaged(file, str(error)) from error
             if footer.num_rows != file.rows:
@@ -117,11 +116,10 @@ class TraceFiles:
     @contextmanager
     def _opened(self, file: PartFile) -> "Iterator[pq.ParquetFile]":
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         footer = self.footer(file)
         try:
-            with pq.ParquetFile(self.path(file), metadata=footer, page_checksum_verification=True) as opened:
+            with self._root.open_parquet(file.path, footer) as opened:
                 yield opened
         except (pa.ArrowException, OSError) as error:
             raise damaged(file, str(error)) from error
@@ -151,7 +149,7 @@ class TraceFiles:
 
     def _require_content(self, file: PartFile) -> None:
         try:
-            digest = sha256_of_file(self.path(file))
+            digest = self._root.sha256(file.path)
         except OSError as error:
             raise damaged(file, error.strerror or str(error)) from error
         if digest != file.sha256:

@@ -1,62 +1,102 @@
-"""What the events of a run name in storage: its committed parts, read from their descriptions."""
+"""Descriptions of parts: written behind the last file, read before the first.
+
+A part counts when an event of its run names its description; what no event names counts for nothing.
+"""
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
+from clew.events.artifacts import key_of_part, part_artifact, parts_among
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef
-from clew.storage.parts import Part, part_from_json
+from clew.storage.layout import PART_FILE, description_key, folder_of, part_folder
+from clew.storage.parts import Part, part_from_json, part_to_json
+from clew.storage.root import Draft, StorageKey, StorageRoot
 
-PART_KIND, OUTPUT_KIND, DATASET_KIND = "trace-part", "output", "dataset-version"
-LOAD_STEP = "load"
+# Writing
 
 
-def committed_parts(root: Path, snapshot: RunSnapshot) -> tuple[Part, ...]:
+def publish_part(draft: Draft, part: Part) -> None:
+    """Make the files of a part visible, with their description."""
+    draft.publish(PART_FILE, _as_bytes(part))
+
+
+def describe_part(root: StorageRoot, folder: StorageKey, part: Part) -> None:
+    """Write the description of a part, in place of an earlier one if there is one."""
+    root.write(description_key(folder), _as_bytes(part))
+
+
+def artifact_of_part(root: StorageRoot, run_id: str, part: Part) -> ArtifactRef:
+    """The reference to a part of a run as it is described now.
+
+    A retry may read an input anew, which is then described anew; what steps have written stays as it is.
+    """
+    key = description_key(part_folder(run_id, part.kind, part.name))
+    digest = None if part.kind == "input" else root.sha256(key)
+    return part_artifact(key, digest, root.stat(key).size)
+
+
+def _as_bytes(part: Part) -> bytes:
+    return json.dumps(part_to_json(part), sort_keys=True).encode()
+
+
+# Reading
+
+
+def described_part(root: StorageRoot, folder: StorageKey) -> Part | None:
+    """The part in a folder, None where none was finished there."""
+    try:
+        return described_at(root, description_key(folder))
+    except FileNotFoundError:
+        return None
+
+
+def described_at(root: StorageRoot, key: StorageKey) -> Part:
+    """The part whose description has this key. OSError where it cannot be read."""
+    return part_from_json(json.loads(root.read_bytes(key)), key)
+
+
+def committed_part(root: StorageRoot, artifact: ArtifactRef) -> Part:
+    """The part that an event names. UserError where its description is gone or damaged."""
+    key = key_of_part(artifact)
+    try:
+        data = json.loads(root.read_bytes(key))
+    except OSError as error:
+        raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=_missing(error))) from error
+    except ValueError as error:
+        raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=f"it is no JSON: {error}")) from error
+    return part_from_json(data, key)
+
+
+def committed_parts(root: StorageRoot, snapshot: RunSnapshot) -> tuple[Part, ...]:
     """The parts that the events of a run name, read from their descriptions. UserError names one that is damaged."""
-    return tuple(_described(root, artifact) for artifact in snapshot.artifacts if artifact.kind == PART_KIND)
+    return tuple(committed_part(root, artifact) for artifact in parts_among(snapshot.artifacts))
 
 
-def readable_parts(root: Path, snapshot: RunSnapshot) -> tuple[list[Part], list[Diagnostic]]:
+def readable_parts(root: StorageRoot, snapshot: RunSnapshot) -> tuple[list[Part], list[Diagnostic]]:
     """The parts whose descriptions can be read, and what is wrong with the others."""
     parts, problems = list[Part](), list[Diagnostic]()
-    for artifact in snapshot.artifacts:
-        if artifact.kind == PART_KIND:
-            try:
-                parts.append(_described(root, artifact))
-            except UserError as error:
-                problems += error.diagnostics
+    for artifact in parts_among(snapshot.artifacts):
+        try:
+            parts.append(committed_part(root, artifact))
+        except UserError as error:
+            problems += error.diagnostics
     return parts, problems
 
 
-def input_part(root: Path, artifacts: Sequence[ArtifactRef], name: str) -> Part | None:
+def input_part(root: StorageRoot, artifacts: Sequence[ArtifactRef], name: str) -> Part | None:
     """The description of a pinned dataset among what the loading step left behind."""
-    for artifact in artifacts:
-        path = root / _place(artifact)
-        if artifact.kind == PART_KIND and path.parent.name == name and path.is_file():
-            return _described(root, artifact)
+    for artifact in parts_among(artifacts):
+        key = key_of_part(artifact)
+        if folder_of(key).rpartition("/")[2] == name and root.exists(key):
+            return committed_part(root, artifact)
     return None
-
-
-def _described(root: Path, artifact: ArtifactRef) -> Part:
-    place = _place(artifact)
-    try:
-        data = json.loads((root / place).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(DAMAGED_TRACE.anywhere(file=place, problem=_missing(error))) from error
-    except ValueError as error:
-        raise UserError(DAMAGED_TRACE.anywhere(file=place, problem=f"it is no JSON: {error}")) from error
-    return part_from_json(data, place)
 
 
 def _missing(error: OSError) -> str:
     return "it is gone" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
-
-
-def _place(artifact: ArtifactRef) -> str:
-    return artifact.uri.removeprefix("storage:")
 
 
 def sources_of(part: Part) -> str:

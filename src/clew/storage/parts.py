@@ -6,14 +6,14 @@ from typing import Literal, cast, get_args
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE, NEWER_TRACE_LAYOUT
+from clew.storage.row_identity import ordinal_of
+from clew.storage.trace_id_bits import node_id_of, tick_of, trace_id_of
 
 LAYOUT_VERSION = 3
 """A reader refuses what a newer Clew wrote with a higher one.
 
 Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change.
 """
-
-PART_FILE = "part.json"
 
 ORDINAL = "__ordinal"
 SOURCE_FILE = "__source_file"
@@ -59,32 +59,22 @@ def mask_words(assignments: int) -> int:
     return max(1, -(-assignments // MASK_BITS))
 
 
-_SEQUENCE_BITS = 12
-_NODE_BITS = 10
-
-
 @dataclass(frozen=True, slots=True)
 class IdBlock:
-    """The trace ids of a file's rows as arithmetic on their positions: consecutive ticks of one node.
-
-    A tick is a trace id without its node bits, which stand above the lowest twelve.
-    """
+    """The trace ids of a file's rows as arithmetic on their positions: consecutive ticks of one node."""
 
     node_id: int
     first_tick: int
 
     def trace_id(self, position: int) -> int:
         """The id of the row at a position of the file."""
-        tick = self.first_tick + position
-        high, low = tick >> _SEQUENCE_BITS, tick & (1 << _SEQUENCE_BITS) - 1
-        return (high << _NODE_BITS | self.node_id) << _SEQUENCE_BITS | low
+        return trace_id_of(self.first_tick + position, self.node_id)
 
     def position(self, trace_id: int) -> int | None:
         """The position of the row that would have an id, None where the id is of another node or of earlier ticks."""
-        high, low = trace_id >> _SEQUENCE_BITS, trace_id & (1 << _SEQUENCE_BITS) - 1
-        if high & (1 << _NODE_BITS) - 1 != self.node_id:
+        if node_id_of(trace_id) != self.node_id:
             return None
-        position = (high >> _NODE_BITS << _SEQUENCE_BITS | low) - self.first_tick
+        position = tick_of(trace_id) - self.first_tick
         return position if position >= 0 else None
 
 
@@ -104,6 +94,11 @@ class PartFile:
     ordinal: int | None = None
     ids: IdBlock | Literal["carried"] | None = None
     """Which trace ids its rows have; None where they have none."""
+
+    @property
+    def first_ordinal(self) -> int:
+        """The ordinal of its first row, from which those of the others count on."""
+        return ordinal_of(self.ordinal or 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

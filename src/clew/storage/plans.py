@@ -4,50 +4,61 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import UNREADABLE_PLAN
 from clew.diagnostics.codes.workspace import UNWRITABLE_FOLDER
 from clew.plan import Plan, plan_from_json, plan_to_json
+from clew.storage.layout import PLANS, plan_key
+from clew.storage.root import StorageRoot
 
 _MOST_ON_THE_SHELF = 16
 
-PlanReader = Callable[[Path, str], Plan]
+PlanReader = Callable[[StorageRoot, str], Plan]
 """Gives the plan with a digest below a storage root."""
 
 
-def keep_plan(storage_root: Path, plan: Plan) -> Path:
-    """Write a plan under its digest, if it is not there yet."""
-    path = _path(storage_root, plan.digest)
+def keep_plan(root: StorageRoot, plan: Plan) -> None:
+    """Write a plan under its digest, if it is not there yet. Any number of first runs may do that at once."""
+    key = plan_key(plan.digest)
     try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            staging = path.with_suffix(".staging")
-            staging.write_text(json.dumps(plan_to_json(plan), sort_keys=True), encoding="utf-8")
-            staging.replace(path)
+        root.write_new(key, json.dumps(plan_to_json(plan), sort_keys=True).encode())
+    except FileExistsError as error:
+        # An older Clew may have written the same plan with other words around it. What cannot be read is damaged.
+        if not _has_digest(root, plan.digest):
+            raise _unwritable(root, error) from error
     except OSError as error:
-        hint = "check the `storage_root` of the environment, and that there is room"
-        reason = error.strerror or error
-        raise UserError(UNWRITABLE_FOLDER.anywhere(path=path.parent, reason=reason, hint=hint)) from error
-    return path
+        raise _unwritable(root, error) from error
 
 
-def is_kept(storage_root: Path, digest: str) -> bool:
+def _has_digest(root: StorageRoot, digest: str) -> bool:
+    try:
+        return kept_plan(root, digest).digest == digest
+    except UserError:
+        return False
+
+
+def _unwritable(root: StorageRoot, error: OSError) -> UserError:
+    hint = "check the `storage_root` of the environment, and that there is room"
+    reason = error.strerror or error
+    return UserError(UNWRITABLE_FOLDER.anywhere(path=f"{root.address}/{PLANS}", reason=reason, hint=hint))
+
+
+def is_kept(root: StorageRoot, digest: str) -> bool:
     """Whether there is a plan with a digest."""
-    return _path(storage_root, digest).is_file()
+    return root.exists(plan_key(digest))
 
 
-def kept_plan(storage_root: Path, digest: str) -> Plan:
+def kept_plan(root: StorageRoot, digest: str) -> Plan:
     """The plan with a digest."""
-    path = _path(storage_root, digest)
+    key = plan_key(digest)
     try:
-        return plan_from_json(json.loads(path.read_text(encoding="utf-8")))
+        return plan_from_json(json.loads(root.read_bytes(key)))
     except OSError as error:
-        problem = f"plans/{path.name}: {(error.strerror or str(error)).lower()}"
+        problem = f"{key}: {(error.strerror or str(error)).lower()}"
         raise UserError(UNREADABLE_PLAN.anywhere(problem=problem)) from error
     except ValueError as error:
-        raise UserError(UNREADABLE_PLAN.anywhere(problem=f"plans/{path.name}: {error}")) from error
+        raise UserError(UNREADABLE_PLAN.anywhere(problem=f"{key}: {error}")) from error
 
 
 class PlanShelf:
@@ -58,29 +69,24 @@ class PlanShelf:
     """
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[tuple[Path, int, int], Plan] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str, str], Plan] = OrderedDict()
         self._lock = threading.Lock()
 
-    def plan(self, storage_root: Path, digest: str) -> Plan:
+    def plan(self, root: StorageRoot, digest: str) -> Plan:
         """The plan with a digest, as `kept_plan` gives it."""
-        path = _path(storage_root, digest)
         try:
-            found = path.stat()
+            found = root.stat(plan_key(digest))
         except OSError:
-            return kept_plan(storage_root, digest)
-        key = (path, found.st_mtime_ns, found.st_size)
+            return kept_plan(root, digest)
+        key = (root.address, found.key, found.version)
         with self._lock:
             known = self._plans.get(key)
             if known is not None:
                 self._plans.move_to_end(key)
                 return known
-        plan = kept_plan(storage_root, digest)
+        plan = kept_plan(root, digest)
         with self._lock:
             self._plans[key] = plan
             while len(self._plans) > _MOST_ON_THE_SHELF:
                 self._plans.popitem(last=False)
         return plan
-
-
-def _path(storage_root: Path, digest: str) -> Path:
-    return storage_root / "plans" / f"{digest}.json"

@@ -4,12 +4,16 @@ What was removed, by whom and why: lines of JSON below the storage root, which a
 """
 
 import json
-import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Protocol
+
+from clew.storage.layout import REMOVALS
+from clew.storage.root import StorageRoot
+
+RUN, DATASET_VERSION, LEFTOVER = "run", "dataset-version", "leftover"
+"""Kinds of things that garbage collection knows by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,6 @@ class Collectable(Protocol):
         ...
 
 
-_FILE = "removals.jsonl"
-
-
 @dataclass(frozen=True, slots=True)
 class RemovalRecord:
     """A thing that was removed."""
@@ -66,16 +67,11 @@ class RemovalRecord:
 class Journal:
     """The record of removals below a storage root. It also tells which runs were there and are gone."""
 
-    storage_root: Path
+    root: StorageRoot
 
     def add(self, record: RemovalRecord) -> None:
         """Write a line, and be sure that it is on the disk before anything else happens."""
-        self.storage_root.mkdir(parents=True, exist_ok=True)
-        line = json.dumps(record.to_json(), ensure_ascii=False) + "\n"
-        with (self.storage_root / _FILE).open("ab") as file:
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        self.root.add_line(REMOVALS, json.dumps(record.to_json(), ensure_ascii=False))
 
     def records(self, environment: str) -> list[RemovalRecord]:
         """What was removed in an environment, newest first."""
@@ -83,14 +79,11 @@ class Journal:
 
     def removed_runs(self) -> frozenset[str]:
         """The runs that are gone, of every environment that shares the storage root."""
-        return frozenset(record.thing.name for record in self._read() if record.thing.kind == "run")
+        return frozenset(record.thing.name for record in self._read() if record.thing.kind == RUN)
 
     def _read(self) -> Iterator[RemovalRecord]:
         """All lines that are whole: the last one may have been cut short when a machine died."""
-        path = self.storage_root / _FILE
-        if not path.is_file():
-            return
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in self.root.lines(REMOVALS):
             try:
                 data = json.loads(line)
                 thing = Removable(data["kind"], data["name"], data["reason"], int(data["bytes"]))

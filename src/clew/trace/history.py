@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from clew.events.values import LOAD_STEP
 from clew.lang.typed import Value
 from clew.lang.types import INTEGER, STRING, Type
 from clew.plan.columns import SYSTEM_COLUMNS
@@ -26,8 +27,6 @@ from clew.trace.run_parts import RunParts, periods_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-LOADING = "load"
 
 
 class Histories:
@@ -66,7 +65,7 @@ class Histories:
         diff = {name: Diff(None, value) for name, value in state.items()}
         step = self._run.step(seq) if seq else None
         source = self._source(part, row) if step is None or _keeps_source(step) else None
-        return TraceEntry(seq, step.name if step else LOADING, "created", state, diff, source)
+        return TraceEntry(seq, step.name if step else LOAD_STEP, "created", state, diff, source)
 
     def _source(self, part: Part, row: "pa.Table") -> Source:
         step = self._run.step(part.seq) if part.kind == "created" else None

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from pathlib import Path
 
 from clew.diagnostics import Diagnostic, PlainText, UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
@@ -24,6 +23,7 @@ from clew.plan.names import name_of, names_of_created
 from clew.plan.plan import Plan
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import Part, PartFile
+from clew.storage.root import StorageRoot
 from clew.storage.row_identity import RowIds, place_of
 from clew.trace.history import Histories
 from clew.trace.records import RowState, RowValues, StepSummary
@@ -74,7 +74,7 @@ _MOST_ROWS = 100
 class RunTrace:
     """What every step of a run did to every row."""
 
-    root: Path
+    root: StorageRoot
     """The storage root that the paths of parts are relative to."""
     run_id: str
     plan: Plan

@@ -168,7 +168,7 @@ class RowSet:
         column = Sql(typed_column(after_column(step.seq, position), self._types[name]))
         condition = translated(conjunct, lambda _column: column, today)
         assert condition is not None  # noqa: S101 - it was translated over another column of the same type
-        table = parquet([self._files.path(file) for file in part.files])
+        table = parquet([self._files.source(file) for file in part.files])
         return f"SELECT {ORDINAL} FROM " + table + f" WHERE {is_set(step, position)} AND " + condition
 
     def _table(self, ordinals: "_Ordinals | Sequence[int]", columns: Sequence[str]) -> "pa.Table":
@@ -192,7 +192,7 @@ class RowSet:
         for index, (part, steps) in enumerate(layers):
             columns = sorted({name for step in steps for name in needed_columns(step, types)})
             listed = ", ".join([ORDINAL, *map(quoted, columns)])
-            source = parquet([self._files.path(file) for file in part.files])
+            source = parquet([self._files.source(file) for file in part.files])
             within = Sql(f" WHERE {ORDINAL} BETWEEN ? AND ?", bounds)
             tables.append(f" LEFT JOIN (SELECT {listed} FROM " + source + within + f") AS c{index} USING ({ORDINAL})")
             read += part.files

@@ -9,7 +9,7 @@ from functools import cached_property
 from clew.lang.types import Type
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import ORDINAL, Part, PartFile
-from clew.storage.row_identity import ROW_INDEX_BITS, place_of
+from clew.storage.row_identity import place_of
 from clew.trace.run_parts import STATE_COLUMNS
 from clew.trace.sql import Sql, joined, parquet, quoted, sql_type, typed_column
 
@@ -51,7 +51,7 @@ class StateSource:
     def select(self, types: Mapping[str, Type]) -> Sql:
         """Ordinals and these columns of the rows in the range."""
         columns = "".join(f", {self._column(name, type_)} AS {quoted(name)}" for name, type_ in types.items())
-        table = parquet([self.files.path(file) for file in self.part.files])
+        table = parquet([self.files.source(file) for file in self.part.files])
         low, high = self.bounds
         within = Sql(f" WHERE {ORDINAL} >= ?", (low,))
         if high is not None:
@@ -102,7 +102,7 @@ class FileSource:
     @property
     def ordinals(self) -> range:
         """The ordinals in the range."""
-        base = (self.origin.file.ordinal or 0) << ROW_INDEX_BITS
+        base = self.origin.file.first_ordinal
         first, last = self.positions
         return range(base + first, base + last + 1)
 
@@ -113,7 +113,7 @@ class FileSource:
 
     def select(self, types: Mapping[str, Type]) -> Sql:
         """Ordinals and these columns of the rows in the range."""
-        base = (self.origin.file.ordinal or 0) << ROW_INDEX_BITS
+        base = self.origin.file.first_ordinal
         columns = [", " + self._column(name, type_) + f" AS {quoted(name)}" for name, type_ in types.items()]
         table = self._numbered()
         within = Sql(f" WHERE {_POSITION} BETWEEN ? AND ?", self.positions)
@@ -123,7 +123,7 @@ class FileSource:
 
     def _numbered(self) -> Sql:
         """The rows with their positions, which DuckDB adds unless a column of the file has the name it gives them."""
-        path = [self.files.path(self.origin.file)]
+        path = [self.files.source(self.origin.file)]
         own = next((name for name in self.files.columns(self.origin.file) if name.casefold() == _POSITION), None)
         if own is None:
             return parquet(path, f", {_POSITION} = true")

@@ -96,13 +96,13 @@ class RowTraceIds:
         """Links that were worked out after the run: pairs of a trace id and its parent, one of which is asked for."""
         if not part.files:
             return []
-        table = parquet([self._reading.files.path(file) for file in part.files])
+        table = parquet([self._reading.files.source(file) for file in part.files])
         where = f" WHERE {column} IN (SELECT {TRACE_ID} FROM {_WANTED})"
         return self._pairs(f"SELECT {TRACE_ID}, {PARENT} FROM " + table + where, part.files, trace_ids)
 
     def _unnested(self, file: PartFile) -> Sql:
         first = ordinal_of(file.ordinal or 0, 0)
-        table = parquet([self._reading.files.path(file)], ", file_row_number = true")
+        table = parquet([self._reading.files.source(file)], ", file_row_number = true")
         return f"SELECT {first} + file_row_number AS {ORDINAL}, unnest({PARENTS}) AS {PARENTS} FROM " + table
 
     def _pairs(self, sql: Sql, files: Sequence[PartFile], wanted: Collection[int]) -> list[Pair]:

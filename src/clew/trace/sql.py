@@ -65,7 +65,7 @@ def typed_column(name: str, type_: Type) -> str:
     return f"CAST({quoted(name)} AS {sql_type(type_)})"
 
 
-def parquet(paths: Iterable[Path], options: str = "") -> Sql:
+def parquet(paths: Iterable[str | Path], options: str = "") -> Sql:
     """A table function that reads files. Their names are names, not patterns."""
     return Sql(f"read_parquet(?{options})", ([_literal(str(path)) for path in paths],))
 

@@ -109,7 +109,7 @@ def _values_after(
     listed = ", ".join([ORDINAL, *map(quoted, masks), *values])
     sql = (
         f"SELECT {listed} FROM "
-        + parquet([reading.files.path(file) for file in part.files])
+        + parquet([reading.files.source(file) for file in part.files])
         + Sql(f" WHERE {is_touched(step)} AND {ORDINAL} > ?", (page.after,))
         + Sql(f" ORDER BY {ORDINAL} LIMIT ?", (page.limit + 1,))
     )
@@ -167,7 +167,7 @@ def _counts(reading: Reading, part: Part) -> dict[int, tuple[int, dict[str, int]
         numbers: Sequence[int] = [0] * len(wanted)
     else:
         sql = f"SELECT {', '.join(f'count(*) FILTER (WHERE {each})' for each in wanted)} FROM "
-        source = parquet([reading.files.path(file) for file in part.files])
+        source = parquet([reading.files.source(file) for file in part.files])
         table = reading.database.query(sql + source, part.files)
         numbers = [int(column[0].as_py()) for column in table.columns]
     remaining = iter(numbers)

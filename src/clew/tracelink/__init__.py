@@ -1,5 +1,6 @@
 """Trace ids, node ids, links between rows, the wire messages and their emitter."""
 
+from clew.storage.trace_id_bits import MAX_NODE_ID, TraceIdParts, decompose
 from clew.tracelink.collector import Collector, CollectorCounts, CollectorSettings, bind_address, stages_of
 from clew.tracelink.emitter import COLLECTOR_ADDRESS, Emitter, EmitterCounts
 from clew.tracelink.frame_descriptor import FrameDescriptor, FrameFields, FrameView, read_frame, write_frame
@@ -14,13 +15,10 @@ from clew.tracelink.frames import (
     TraceWriter,
 )
 from clew.tracelink.ids import (
-    MAX_NODE_ID,
     UNTRACED,
     ClockMs,
     TraceIdBlock,
     TraceIdGenerator,
-    TraceIdParts,
-    decompose,
     monotonic_epoch_clock,
 )
 from clew.tracelink.lineage_answer import Lineage, ask_lineage, render_tree, to_dot

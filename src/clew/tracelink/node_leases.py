@@ -26,15 +26,8 @@ from typing import Protocol, Self
 
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import INVALID_NODE_ID, NODE_ID_TAKEN, NODE_LEASE_LOST
-from clew.tracelink.ids import (
-    END_OF_TIME_MS,
-    MAX_NODE_ID,
-    MAX_SEQUENCE,
-    ClockMs,
-    TraceIdBlock,
-    TraceIdGenerator,
-    monotonic_epoch_clock,
-)
+from clew.storage.trace_id_bits import END_OF_TIME_MS, MAX_NODE_ID, MAX_SEQUENCE
+from clew.tracelink.ids import ClockMs, TraceIdBlock, TraceIdGenerator, monotonic_epoch_clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

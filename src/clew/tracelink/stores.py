@@ -9,8 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
 
+from clew.storage.trace_id_bits import first_id_of
 from clew.tracelink.frames import BlockRegister, TraceWriter
-from clew.tracelink.ids import NODE_ID_BITS, SEQUENCE_BITS
 from clew.tracelink.lineage_walk import LineageReader
 from clew.tracelink.node_leases import NodeLeasePolicy, NodeLeases
 
@@ -42,7 +42,6 @@ class WindowExpander(Protocol):
 
 _FIRST_PLAUSIBLE_MS: Final = 1_262_304_000_000
 """The year 2010. Numbers below are ids that somebody has made in another way."""
-_SHIFT: Final = NODE_ID_BITS + SEQUENCE_BITS
 
 
 class Kept(StrEnum):
@@ -72,7 +71,7 @@ class Age:
     @property
     def trace_ids(self) -> tuple[int, int]:
         """The first and the last trace id that is as old."""
-        return _FIRST_PLAUSIBLE_MS << _SHIFT, (self.before_ms << _SHIFT) - 1
+        return first_id_of(_FIRST_PLAUSIBLE_MS), first_id_of(self.before_ms) - 1
 
 
 class TracePruner(Protocol):

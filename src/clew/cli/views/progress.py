@@ -19,7 +19,7 @@ from clew.cli.formatting import short
 from clew.cli.output import say
 from clew.cli.views.captures import job_name, what
 from clew.cli.views.page import plain
-from clew.cli.views.tables import LOAD, StepLines, outcome
+from clew.cli.views.tables import StepLines, outcome
 from clew.events.bodies import (
     AlertRaised,
     RunCancelled,
@@ -33,7 +33,7 @@ from clew.events.bodies import (
     StepStarted,
 )
 from clew.events.envelope import StoredEvent
-from clew.events.values import ArtifactRef
+from clew.events.values import LOAD_STEP, ArtifactRef
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class RunProgress:
                 return None
             case StepCompleted(artifacts, counts):
                 self.under_way.pop(step, None)
-                if step == LOAD:
+                if step == LOAD_STEP:
                     self.lines = StepLines(self.lines.plan, self.sources(artifacts))
                 return self.lines.done(step, counts, artifacts)
             case StepSkipped(reason):
@@ -196,7 +196,8 @@ class WorkerLines:
             case StepStarted() if is_first:
                 return f"taken up at step {event.step_id}"
             case StepCompleted(artifacts, counts):
-                type_ = self._types.get((event.run_id, event.step_id)) or (LOAD if event.step_id == LOAD else "output")
+                assumed = LOAD_STEP if event.step_id == LOAD_STEP else "output"
+                type_ = self._types.get((event.run_id, event.step_id)) or assumed
                 return f"step {event.step_id}: {outcome(type_, counts, artifacts).strip()}"
             case StepSkipped(reason):
                 return f"step {event.step_id}: skipped, {plain(reason)}"

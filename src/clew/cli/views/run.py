@@ -16,8 +16,9 @@ from clew.cli.formatting import between, duration, local_time, short, size, zone
 from clew.cli.session import Session
 from clew.cli.views.captures import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain
-from clew.cli.views.tables import LOAD, STATUS_COLOURS, outcome
+from clew.cli.views.tables import STATUS_COLOURS, outcome
 from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
+from clew.events.values import LOAD_STEP
 
 
 def end_lines(run: Run, session: Session) -> list[str]:
@@ -64,7 +65,7 @@ def _failed(view: RunView, session: Session) -> list[str]:
         return [*lines, f"  {session.command(f'signal {name} RETRY_RUN')}"]
     lines.append(f"The run is {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
     lines.append(f"  {session.command(f'signal {name} RETRY_STEP --step {failed.seq}')}")
-    if failed.step_id != LOAD:
+    if failed.step_id != LOAD_STEP:
         lines.append("or, where the input itself was wrong, read everything anew in another run:")
         lines.append(f"  {session.command(f'signal {name} RETRY_RUN')}")
     return lines
@@ -115,7 +116,7 @@ def _steps(seqs: list[int]) -> str:
 
 def at(step_id: str) -> str:
     """A step in a sentence."""
-    return "loading" if step_id == LOAD else f"step {step_id}"
+    return "loading" if step_id == LOAD_STEP else f"step {step_id}"
 
 
 def taken(view: RunView) -> timedelta | None:

@@ -16,16 +16,16 @@ from clew.api.projects import ProjectView
 from clew.auth.tokens import ApiToken
 from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
+from clew.events.artifacts import output_among, version_among
 from clew.events.bodies import StepCompleted
 from clew.events.envelope import StoredEvent
 from clew.events.sentences import OF_STEPS, sentence
 from clew.events.snapshot import RunStatus
-from clew.events.values import ArtifactRef
+from clew.events.values import LOAD_STEP, ArtifactRef
 from clew.plan import Plan
 from clew.runs.request import RunRecord
 from clew.runs.stores import DeadLetter
 
-LOAD = "load"
 _WIDEST_NAME = 34
 _COUNTED = {
     "update": ("rows_updated", "changed"),
@@ -33,7 +33,7 @@ _COUNTED = {
     "aggregate": ("rows_created", "created"),
     "append": ("rows_created", "created"),
     "output": ("rows_written", "rows"),
-    LOAD: ("loaded", "rows"),
+    LOAD_STEP: ("loaded", "rows"),
 }
 
 
@@ -59,13 +59,13 @@ class StepLines:
 
     def name(self, step_id: str) -> str:
         """The name that the user gave the step."""
-        found = self.plan.input.name if step_id == LOAD else self._names.get(step_id, "")
+        found = self.plan.input.name if step_id == LOAD_STEP else self._names.get(step_id, "")
         text = plain(found).plain
         return text if len(text) <= _WIDEST_NAME else text[: _WIDEST_NAME - 1] + "…"
 
     def type(self, step_id: str) -> str:
         """The kind of the step."""
-        return LOAD if step_id == LOAD else next(s.type for s in self.plan.steps if str(s.seq) == step_id)
+        return LOAD_STEP if step_id == LOAD_STEP else next(s.type for s in self.plan.steps if str(s.seq) == step_id)
 
     @property
     def _names(self) -> dict[str, str]:
@@ -73,27 +73,25 @@ class StepLines:
 
     @property
     def _width(self) -> int:
-        return max(len(self.name(step_id)) for step_id in (LOAD, *self._names))
+        return max(len(self.name(step_id)) for step_id in (LOAD_STEP, *self._names))
 
 
 def outcome(type_: str, counts: Mapping[str, int], artifacts: Sequence[ArtifactRef], sources: str = "") -> str:
     """What a step did: a number right-aligned, what it counts, and where the rows came from or went."""
     key, noun = _COUNTED[type_]
     told = f"{counts.get(key, 0):>9,} {noun}"
-    where = sources if type_ == LOAD else destination(artifacts)
+    where = sources if type_ == LOAD_STEP else destination(artifacts)
     if not where:
         return told
-    return f"{told}  {plain(where).plain}" if type_ == LOAD else f"{told} -> {plain(where).plain}"
+    return f"{told}  {plain(where).plain}" if type_ == LOAD_STEP else f"{told} -> {plain(where).plain}"
 
 
 def destination(artifacts: Sequence[ArtifactRef]) -> str:
     """Where the rows of an output went: the dataset where they became one, else the path or the table."""
-    dataset = next((ref.uri.removeprefix("dataset:") for ref in artifacts if ref.kind == "dataset-version"), None)
+    dataset = version_among(artifacts)
     if dataset is not None:
-        name, _, version = dataset.rpartition("@")
-        return f"dataset {name} v{version}"
-    place = next((ref.uri for ref in artifacts if ref.kind == "output"), "")
-    kind, _, where = place.partition(":")
+        return f"dataset {dataset[0]} v{dataset[1]}"
+    kind, where = output_among(artifacts) or ("", "")
     return f"table {where}" if kind == "table" else where
 
 

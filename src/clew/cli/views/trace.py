@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from clew.cli.views.page import grid, headed, plain, width
+from clew.events.values import LOAD_STEP
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
 from clew.plan import Plan
@@ -42,7 +43,7 @@ def _lineage(history: RowHistory) -> str:
 
 
 def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:
-    seq = "load" if entry.operation_seq == 0 else str(entry.operation_seq)
+    seq = LOAD_STEP if entry.operation_seq == 0 else str(entry.operation_seq)
     if entry.change_type == "created":
         what = source_in_words(entry.source) if entry.source else "created"
         name = "" if entry.operation_seq == 0 else entry.step_name

@@ -6,7 +6,6 @@ The natural key of loaded rows: no two rows of a period have the same.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -21,10 +20,11 @@ from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell
 from clew.engine.loading.periods import first_day_of_text, is_no_time, period_condition
 from clew.engine.loading.sources import NO_JSON_OBJECT, NOT_UTF8, mismatch, place, shown
 from clew.engine.names import named
+from clew.engine.parts import DraftedPart
 from clew.engine.sql import quoted, spark_type
 from clew.lang.types import DATE
 from clew.plan.datasets import DatasetColumn, DatasetUse
-from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 _HINT = "correct the line; a field with a line break inside needs the option `multiline: true`"
 _HINTS = {
@@ -207,15 +207,16 @@ _FEW_ROWS = 100_000
 """Up to here keys are compared in this process, which takes less time than to ask Spark."""
 
 
-def require_unique_key(spark: SparkSession, use: DatasetUse, root: Path, part: Part, unit: str) -> None:
+def require_unique_key(spark: SparkSession, use: DatasetUse, drafted: DraftedPart, unit: str) -> None:
     """Raise where two rows have the same natural key, naming the key and both rows."""
-    if not use.natural_key or sum(file.rows for file in part.files) < 2:
+    number = sum(file.rows for file in drafted.part.files)
+    if not use.natural_key or number < 2:
         return
     names = _key_columns(use)
-    if sum(file.rows for file in part.files) <= _FEW_ROWS and _are_unique(root, part, names):
+    if number <= _FEW_ROWS and _are_unique(drafted, names):
         return
     keys = [quoted(name) for name in names]
-    rows = spark.read.parquet(*(str(root / file.path) for file in part.files))
+    rows = spark.read.parquet(*drafted.sources)
     hashed = rows.select(F.xxhash64(*keys).alias("__hash"))
     suspects = [row[0] for row in hashed.groupBy("__hash").count().where("count > 1").limit(100).collect()]
     if not suspects:
@@ -239,9 +240,9 @@ def require_unique_key(spark: SparkSession, use: DatasetUse, root: Path, part: P
         raise mismatch(f"{told} have the natural key {_shown_key(use, names, row)}: {where}", "remove one of them")
 
 
-def _are_unique(root: Path, part: Part, names: Sequence[str]) -> bool:
+def _are_unique(drafted: DraftedPart, names: Sequence[str]) -> bool:
     columns = list(names)
-    rows = pa.concat_tables([pq.read_table(root / file.path, columns=columns) for file in part.files])
+    rows = pa.concat_tables([pq.read_table(source, columns=columns) for source in drafted.sources])
     return bool(rows.group_by(columns).aggregate([]).num_rows == rows.num_rows)
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -71,9 +70,9 @@ def transferred_rows(
     table: str,
     password: str | None,
     origin: Origin,
-    folder: Path,
+    file: str,
 ) -> RawRows:
-    """The rows of a table, brought over batch by batch as texts and read from there."""
+    """The rows of a table, brought over batch by batch as texts into a file, and read from there."""
     if request.tables is None:
         raise unavailable(f'the tables of "{datasource.id}" cannot be read here', "use a jdbc: address with a driver")
     address = TableAddress(datasource.options.url, datasource.options.schema, table, password)
@@ -83,8 +82,8 @@ def transferred_rows(
     periods = None
     if request.use.temporal_mode == "period" and PERIOD_COLUMN in positions:
         periods = names[positions[PERIOD_COLUMN]], periods_read(request.period, request.periods)
-    _store(request.tables.read(address, columns, periods), columns, folder)
-    rows = spark.read.schema(", ".join(f"{quoted(name)} STRING" for name in columns)).parquet(str(folder))
+    _store(request.tables.read(address, columns, periods), columns, file)
+    rows = spark.read.schema(", ".join(f"{quoted(name)} STRING" for name in columns)).parquet(file)
     cells: dict[str, RawCell] = {name: TextCell(quoted(names[position])) for name, position in positions.items()}
     if request.use.temporal_mode == "period" and PERIOD_COLUMN not in cells and origin.period is not None:
         cells[PERIOD_COLUMN] = TextCell(text_literal(origin.period))
@@ -97,10 +96,9 @@ def transferred_rows(
     return RawRows(placed, cells)
 
 
-def _store(batches: Iterator[pa.RecordBatch], columns: list[str], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def _store(batches: Iterator[pa.RecordBatch], columns: list[str], file: str) -> None:
     schema = pa.schema([(name, pa.string()) for name in columns])
-    with pq.ParquetWriter(folder / "rows.parquet", schema, compression="zstd") as writer:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
 

@@ -4,13 +4,11 @@ Datasets that Clew itself keeps: their files never change, so pinning one only n
 """
 
 import re
-import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from pathlib import Path
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,12 +26,14 @@ from clew.engine.loading.lines import can_be_read_one_by_one, lines_by_block, li
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
 from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
-from clew.engine.parts import write_part
+from clew.engine.parts import DraftedPart, draft_part
 from clew.engine.session import tuned_for_few_rows
 from clew.engine.sql import quoted, spark_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
+from clew.storage.layout import part_folder
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.root import Draft, StorageKey
 
 _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
@@ -44,20 +44,17 @@ _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
 
 def pin(spark: SparkSession, request: PinRequest) -> Pinned:
     """Read the sources of a dataset and write their rows as an input part of the run, or leave nothing behind."""
-    folder = f"runs/{request.run_id}/input/{request.use.key}"
+    folder = part_folder(request.run_id, "input", request.use.key)
+    transfer = request.storage_root.draft(f"{folder}.transfer")
     try:
-        return _pinned(spark, request, folder)
+        return _pinned(spark, request, folder, transfer)
     except SPARK_ERRORS as error:
-        _remove(request, folder)
         explained = _explained(error, request)
         if explained is None:
             raise
         raise explained from None
-    except BaseException:
-        _remove(request, folder)
-        raise
     finally:
-        shutil.rmtree(_transfer_folder(request, folder), ignore_errors=True)
+        transfer.discard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +65,12 @@ class _Reading:
     unit: str = "line"
 
 
-def _pinned(spark: SparkSession, request: PinRequest, folder: str) -> Pinned:
+def _pinned(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
     found = _found_files(spark, request)
     is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
     with tuned_for_few_rows(spark) if is_small else nullcontext():
-        part, findings, unit = _written(spark, request, folder, found, is_small=is_small)
-        require_unique_key(spark, request.use, request.storage_root, part, unit)
+        part, findings = _written(spark, request, folder, found, transfer, is_small=is_small)
     loaded = sum(file.rows for file in part.files)
-    if loaded == 0 and not request.may_be_empty:
-        raise _nothing_to_load(request, found, findings.rows_read)
     return Pinned(
         part=part,
         rows_read=findings.rows_read,
@@ -102,27 +96,52 @@ def _nothing_to_load(request: PinRequest, found: Sequence[FoundFile], rows_read:
 
 
 def _written(
-    spark: SparkSession, request: PinRequest, folder: str, found: Sequence[FoundFile], *, is_small: bool
-) -> tuple[Part, Findings, str]:
+    spark: SparkSession,
+    request: PinRequest,
+    folder: StorageKey,
+    found: Sequence[FoundFile],
+    transfer: Draft,
+    *,
+    is_small: bool,
+) -> tuple[Part, Findings]:
     """Write the rows. Where lines could not be numbered for sure, they are read once more, in the careful way."""
     ways: list[ReadLines] = [lines_by_block, lines_by_block]
     if can_be_read_one_by_one([each.file for each in found]):
         ways.insert(0, lines_one_by_one)
     for read_lines in ways:
-        reading = _reading(spark, request, folder, found, read_lines)
+        reading = _reading(spark, request, found, read_lines, transfer)
         checking = Checking(request.use, request.period, request.periods)
         rows = checking.rows(reading.raws) if reading.raws else _no_rows(spark, checking)
         described = _described(request, found, reading.unit)
         ordinal = request.first_file_ordinal
-        part = write_part(rows, request.storage_root, folder, described, ordinal, is_small=is_small)
-        findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
-        if _is_numbered(reading, findings, request):
-            problem = checking.problem(findings, reading.unit)
-            if problem is not None:
-                raise problem
-            return part, findings, reading.unit
+        drafted = draft_part(rows, request.storage_root, folder, described, ordinal, is_small=is_small)
+        try:
+            findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
+            if _is_numbered(reading, findings, request):
+                _require_good(spark, request, found, reading, checking, findings, drafted)
+                return drafted.publish(), findings
+        finally:
+            drafted.draft.discard()
     names = ", ".join(source.location for source in request.sources)
     raise unavailable(f"{names} changed while it was being read", "run again when nobody writes to it")
+
+
+def _require_good(
+    spark: SparkSession,
+    request: PinRequest,
+    found: Sequence[FoundFile],
+    reading: _Reading,
+    checking: Checking,
+    findings: Findings,
+    drafted: DraftedPart,
+) -> None:
+    """Rows that break a rule are never published: an earlier attempt may have left good ones."""
+    problem = checking.problem(findings, reading.unit)
+    if problem is not None:
+        raise problem
+    require_unique_key(spark, request.use, drafted, reading.unit)
+    if not drafted.part.files and not request.may_be_empty:
+        raise _nothing_to_load(request, found, findings.rows_read)
 
 
 def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> bool:
@@ -138,11 +157,11 @@ def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> 
 
 
 def _reading(
-    spark: SparkSession, request: PinRequest, folder: str, found: Sequence[FoundFile], read_lines: ReadLines
+    spark: SparkSession, request: PinRequest, found: Sequence[FoundFile], read_lines: ReadLines, transfer: Draft
 ) -> _Reading:
     source, use = request.sources[0], request.use
     if source.kind == "table":
-        return _Reading([_table_rows(spark, request, folder, each) for each in request.sources], "row")
+        return _Reading([_table_rows(spark, request, each, transfer) for each in request.sources], "row")
     match source.format:
         case "csv":
             is_multiline = source.options.get("multiline") == "true"
@@ -199,12 +218,12 @@ def _origin(source: ResolvedSource) -> Origin:
     return Origin(shown, source.period if source.holds_one_period else None)
 
 
-def _table_rows(spark: SparkSession, request: PinRequest, folder: str, source: ResolvedSource) -> RawRows:
+def _table_rows(spark: SparkSession, request: PinRequest, source: ResolvedSource, transfer: Draft) -> RawRows:
     datasource = _database(request, source)
     password = _password(request, datasource)
     if datasource.options.url.startswith("jdbc:"):
         return jdbc_rows(spark, request, datasource, source.location, password, _origin(source))
-    target = _transfer_folder(request, folder) / str(request.sources.index(source))
+    target = transfer.new_file(f"{request.sources.index(source)}.parquet")
     return transferred_rows(spark, request, datasource, source.location, password, _origin(source), target)
 
 
@@ -216,11 +235,6 @@ def _database(request: PinRequest, source: ResolvedSource) -> DatabaseDatasource
 
 def _password(request: PinRequest, datasource: DatabaseDatasource) -> str | None:
     return request.secrets(datasource.credential_ref) if datasource.credential_ref else None
-
-
-def _transfer_folder(request: PinRequest, folder: str) -> Path:
-    target = request.storage_root / folder
-    return target.with_name(f"{target.name}.transfer")
 
 
 def _no_rows(spark: SparkSession, checking: Checking) -> DataFrame:
@@ -253,12 +267,6 @@ def _descriptions(request: PinRequest, found: Sequence[FoundFile]) -> tuple[str,
     if found:
         return tuple(each.file.shown for each in found)
     return tuple(source.location for source in request.sources)
-
-
-def _remove(request: PinRequest, folder: str) -> None:
-    target = request.storage_root / folder
-    for path in (target, target.with_name(f"{target.name}.staging")):
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _explained(error: Exception, request: PinRequest) -> UserError | None:

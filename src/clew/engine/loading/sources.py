@@ -15,6 +15,7 @@ from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
 from clew.plan.datasets import DatasetUse, TableReader
 from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import Part
+from clew.storage.root import StorageRoot
 
 NOT_UTF8 = "it is not UTF-8 text"
 NO_JSON_OBJECT = "it is not one JSON object"
@@ -108,7 +109,7 @@ class PinRequest:
     sources: tuple[ResolvedSource, ...]
     datasources: Mapping[str, Datasource]
     workspace_root: Path
-    storage_root: Path
+    storage_root: StorageRoot
     run_id: str
     period: Period
     periods: PeriodTree

@@ -11,7 +11,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +23,8 @@ from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS, is_value_error, translated
 from clew.engine.loading.files import reason_of
 from clew.plan.operations import OutputStep
+from clew.storage.layout import StagingName, staging_name
+from clew.storage.local import remove_superseded, replace_file
 
 DELTA = "delta"
 _KNOWN = ("csv", "jsonl", "json", "orc", "parquet")
@@ -88,6 +90,12 @@ class OutputFolder:
     owner: str
     """Run and step: what the same owner published before is replaced, not doubled."""
     step: OutputStep
+    _new: StagingName = field(init=False, repr=False, compare=False)
+    _old: StagingName = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_new", staging_name(f".{self.path.name}.{self.owner}"))
+        object.__setattr__(self, "_old", staging_name(f".{self.path.name}.{self.owner}.old"))
 
     @property
     def is_one_file(self) -> bool:
@@ -96,8 +104,19 @@ class OutputFolder:
 
     @property
     def staging(self) -> Path:
-        """Where the output lies until it is published."""
-        return self.path.with_name(f".{self.path.name}.{self.owner}.staging")
+        """Where the output lies until it is published: a name that no other attempt has."""
+        return self.path.with_name(self._new.text)
+
+    @property
+    def old(self) -> Path:
+        """Where the folder that is there lies while the new one takes its place."""
+        return self.path.with_name(self._old.text)
+
+    def clean_up(self) -> None:
+        """Remove what is left of this attempt, and of earlier ones that were killed."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+        for name in (self._new, self._old):
+            remove_superseded(self.path.parent, name)
 
     def conflict(self, problem: str, hint: str | None = None) -> UserError:
         """An error at the place of the step."""
@@ -140,7 +159,6 @@ def _staged(rows: DataFrame, destination: OutputFolder) -> Callable[[], None]:
     _require_room(destination, spark_format)
     with _told_as_conflict(destination):
         destination.path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(destination.staging, ignore_errors=True)
     if destination.is_one_file:
         return _stage_file(rows, spark_format, options, destination)
     rows.write.format(spark_format).options(**options).save(str(destination.staging))
@@ -236,7 +254,7 @@ def _publish_file(destination: OutputFolder, header: bytes) -> None:
         else:
             appended.forget()
         complete.replace(target)
-    shutil.rmtree(staging, ignore_errors=True)
+    destination.clean_up()
 
 
 class AppendedFiles:
@@ -272,9 +290,7 @@ class AppendedFiles:
     def note(self, start: int, end: int) -> None:
         """Remember what this owner is about to add. A note about bytes that never came is no note."""
         entries = [*self._kept, (self._owner, start, end)]
-        staging = self._notes.with_suffix(".staging")
-        staging.write_text(json.dumps(entries), encoding="utf-8")
-        staging.replace(self._notes)
+        replace_file(self._notes, json.dumps(entries).encode())
 
     def forget(self) -> None:
         """The file is about to be replaced as a whole."""
@@ -302,13 +318,11 @@ def _publish_folder(destination: OutputFolder) -> None:
             _add_to_folder(destination)
         else:
             _replace_folder(destination)
-    shutil.rmtree(destination.staging, ignore_errors=True)
+    destination.clean_up()
 
 
 def _replace_folder(destination: OutputFolder) -> None:
-    staging, target = destination.staging, destination.path
-    old = target.with_name(f".{target.name}.{destination.owner}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    staging, target, old = destination.staging, destination.path, destination.old
     if target.exists():
         target.rename(old)
     try:

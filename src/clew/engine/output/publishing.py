@@ -106,7 +106,7 @@ class FilePublisher:
         observation = Observation()
         counted = rows if tells_rows else rows.observe(observation, F.count(F.lit(1)).alias("rows"))
         publish = write_files(counted, destination, further)
-        staged = row_count(destination.staging.glob("part-*")) if tells_rows else None
+        staged = row_count(str(path) for path in destination.staging.glob("part-*")) if tells_rows else None
 
         def published() -> Published:
             publish()

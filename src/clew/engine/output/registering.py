@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -18,7 +17,9 @@ from clew.engine.sql import quoted
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
 from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
+from clew.storage.layout import registered_folder
 from clew.storage.parts import ORDINAL, ORIGIN, TRACE_ID, Part
+from clew.storage.root import StorageRoot
 
 
 class Registrar(Protocol):
@@ -40,7 +41,7 @@ class StorageRegistrar:
     plan: Plan
     period: str
     periods: PeriodTree
-    root: Path
+    root: StorageRoot
     registry: DatasetRegistry
 
     def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
@@ -74,7 +75,7 @@ class StorageRegistrar:
         chosen = output_rows(rows, step, expressing).selectExpr(
             *(quoted(name) for name, _ in kept), named(ORDINAL, ORIGIN), TRACE_ID
         )
-        folder = f"datasets/{dataset}/{self.run_id}-{step.seq}"
+        folder = registered_folder(dataset, self.run_id, step.seq)
         part = Part(kind="input", name=dataset, files=(), columns=tuple(kept), seq=step.seq)
         written = write_part(chosen, self.root, folder, part)
         return Registration(

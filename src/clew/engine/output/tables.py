@@ -5,10 +5,8 @@ writes nothing twice. Other databases are reached through Spark and a JDBC drive
 that are added; so they are only ever overwritten, which a retry repeats from the start.
 """
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -19,9 +17,12 @@ from clew.diagnostics.codes.engine import DESTINATION_UNAVAILABLE, OUTPUT_CONFLI
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.databases import driver_of, driver_says, hidden
 from clew.engine.loading.files import reason_of
+from clew.engine.parts import row_count
 from clew.lang.types import Type
 from clew.plan.datasets import TableAddress, TableSink
 from clew.plan.operations import OutputStep
+from clew.storage.layout import output_folder
+from clew.storage.root import Draft, StorageRoot
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,13 +49,13 @@ class TableTarget:
 class StagedTable:
     """Rows that wait to be written to a table."""
 
-    folder: Path
+    draft: Draft
     count: int
     publish: Callable[[], None]
 
     def discard(self) -> None:
         """Take them away."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.draft.discard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class TableOutputs:
     """Writes the outputs of one run to tables."""
 
     run_id: str
-    folder: Path
+    root: StorageRoot
     """Where rows are staged."""
     target_of: Callable[[OutputStep], TableTarget]
     columns_of: Callable[[OutputStep], Sequence[tuple[str, Type]]]
@@ -77,44 +78,42 @@ class TableOutputs:
         if is_foreign and step.mode == "append":
             problem = f"cannot add to the table {target.shown}: through JDBC a retry could double its rows"
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
-        folder = self.folder / f"{step.seq}.staging"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        rows.write.parquet(str(folder))
-        files = sorted(folder.glob("*.parquet"))
-        count = sum(pq.read_metadata(file).num_rows for file in files)
+        draft = self.root.draft(output_folder(self.run_id, step.seq))
+        try:
+            rows.write.parquet(draft.spark_uri)
+        except BaseException:
+            draft.discard()
+            raise
+        count = row_count(file.source for file in draft.files(".parquet"))
         write = self._through_jdbc if is_foreign else self._in_one_transaction
 
         def publish() -> None:
             try:
-                write(rows, target, step, files)
+                write(rows, target, step, draft)
             except ClewError as error:
                 raise _as_destination(error, step) from error
-            shutil.rmtree(folder, ignore_errors=True)
+            draft.discard()
 
-        return StagedTable(folder, count, publish)
+        return StagedTable(draft, count, publish)
 
-    def _in_one_transaction(
-        self, _rows: DataFrame, target: TableTarget, step: OutputStep, files: Sequence[Path]
-    ) -> None:
+    def _in_one_transaction(self, _rows: DataFrame, target: TableTarget, step: OutputStep, draft: Draft) -> None:
         address = target.address
         self.sink.write(
             TableAddress(address.url.removeprefix(_JDBC), address.schema, address.table, address.password),
             self.columns_of(step),
-            _batches(files),
+            _batches(draft),
             mode=step.mode,
             once=f"{self.run_id}/{step.seq}",
         )
 
-    def _through_jdbc(self, rows: DataFrame, target: TableTarget, step: OutputStep, files: Sequence[Path]) -> None:
-        del files
+    def _through_jdbc(self, rows: DataFrame, target: TableTarget, step: OutputStep, draft: Draft) -> None:
         options = {"url": target.address.url, "dbtable": target.shown, "truncate": "true", "numPartitions": "1"}
         driver = target.driver or driver_of(target.address.url)
         if driver is not None:
             options["driver"] = driver
         if target.address.password is not None:
             options["password"] = target.address.password
-        staged = rows.sparkSession.read.schema(rows.schema).parquet(str(self.folder / f"{step.seq}.staging"))
+        staged = rows.sparkSession.read.schema(rows.schema).parquet(draft.spark_uri)
         try:
             staged.write.format("jdbc").options(**options).mode("overwrite").save()
         except SPARK_ERRORS as error:
@@ -123,10 +122,10 @@ class TableOutputs:
             raise UserError(DESTINATION_UNAVAILABLE.at(step.place, problem=problem)) from None
 
 
-def _batches(files: Sequence[Path]) -> "Iterator[pa.RecordBatch]":
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches()
+def _batches(draft: Draft) -> "Iterator[pa.RecordBatch]":
+    for file in draft.files(".parquet"):
+        with pq.ParquetFile(file.source) as opened:
+            yield from opened.iter_batches()
 
 
 def _as_destination(error: ClewError, step: OutputStep) -> ClewError:

@@ -6,6 +6,7 @@ The history of one row.
 from dataclasses import dataclass
 
 from clew.diagnostics import Diagnostic
+from clew.events.values import LOAD_STEP
 from clew.explain.outline import source_text
 from clew.server.pages import addresses, words
 from clew.server.pages.words import ValueCell
@@ -45,7 +46,7 @@ class Stepper:
 
 def stepper(trace: RunTrace, at: int) -> Stepper:
     """A slider over the steps of a run."""
-    loaded = Stop(0, "load", f"Load {trace.plan.input.name}", "load")
+    loaded = Stop(0, LOAD_STEP, f"Load {trace.plan.input.name}", LOAD_STEP)
     return Stepper((loaded, *(Stop(step.seq, str(step.seq), step.name, step.type) for step in trace.run.reached)), at)
 
 
@@ -154,7 +155,7 @@ def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEnt
     )
     return ShownEntry(
         seq=seq,
-        label=str(seq) if seq else "load",
+        label=str(seq) if seq else LOAD_STEP,
         step=entry.step_name if seq else trace.plan.input.name,
         change="loaded" if seq == 0 else entry.change_type,
         source=source_text(entry.source) if entry.source else None,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
+from clew.events.values import LOAD_STEP
 from clew.server.pages import words
-from clew.storage.committed import LOAD_STEP
 
 AXIS = 1000
 """The length of the axis in units of the picture."""
@@ -93,9 +93,9 @@ def _step(step: StepSnapshot, start: datetime, span: timedelta, now: datetime) -
     is_load = step.step_id == LOAD_STEP
     return TimelineStep(
         step_id=step.step_id,
-        label="load" if is_load else str(step.seq),
+        label=LOAD_STEP if is_load else str(step.seq),
         name=step.name,
-        type="load" if is_load else step.type,
+        type=LOAD_STEP if is_load else step.type,
         status=step.status,
         outcome=outcome_text(step),
         duration=words.duration(took),

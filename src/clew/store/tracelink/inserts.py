@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from clew.storage.trace_id_bits import node_id_of, tick_of
 from clew.store.database import Database
 from clew.store.schema import trace_blocks
 from clew.store.tracelink.trace_tables import (
@@ -18,7 +19,7 @@ from clew.store.tracelink.trace_tables import (
     unsigned,
 )
 from clew.tracelink.frames import ArtifactRange, PublishedBlock, TraceBatch, TraceWindow
-from clew.tracelink.ids import TraceIdBlock, decompose, tick_of
+from clew.tracelink.ids import TraceIdBlock
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[object, ...]]) -> int:
@@ -63,7 +64,7 @@ class SqlBlockRegister:
 
     def blocks_of(self, trace_ids: Collection[int]) -> Iterable[PublishedBlock]:
         """The blocks that these ids are of, each once: a statement per block, however many ids it has."""
-        places = sorted((decompose(i).node_id, tick_of(i)) for i in trace_ids if i < _END_OF_IDS)
+        places = sorted((node_id_of(i), tick_of(i)) for i in trace_ids if i < _END_OF_IDS)
         with self._database.read() as connection:
             for node_id, ticks in groupby(places, key=lambda place: place[0]):
                 yield from _blocks_of_node(connection, node_id, [tick for _, tick in ticks])

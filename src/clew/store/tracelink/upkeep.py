@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from clew.storage.trace_id_bits import first_id_of
 from clew.store.database import Database
 from clew.store.tracelink.inserts import insert_new
 from clew.store.tracelink.queries import IN_SEQ_BOUNDS, IS_A_PARENT
 from clew.store.tracelink.trace_tables import frames, trace_links, trace_windows
-from clew.tracelink.ids import NODE_ID_BITS, SEQUENCE_BITS, UNTRACED
+from clew.tracelink.ids import UNTRACED
 from clew.tracelink.stores import Age, Expansion, Kept
 
 _PAGE = 1000
@@ -45,7 +46,7 @@ class SqlWindowExpander:
     def expand(self, *, since_ms: int = 0, batch_links: int = 20_000) -> Expansion:
         """Expand the windows of traces minted since then, in transactions of about so many links."""
         done = Expansion()
-        for windows in self._pages(since_ms << (NODE_ID_BITS + SEQUENCE_BITS)):
+        for windows in self._pages(first_id_of(since_ms)):
             for group in _groups(windows, batch_links):
                 done += self._expand(group, batch_links)
         return done

@@ -1,0 +1,51 @@
+"""How the events of a run name what it has left behind: parts, outputs, versions of datasets."""
+
+from collections.abc import Sequence
+
+from clew.events.values import ArtifactRef
+
+PART_KIND, OUTPUT_KIND, DATASET_KIND = "trace-part", "output", "dataset-version"
+_STORAGE, _DATASET, _TABLE, _PATH = "storage:", "dataset:", "table:", "path:"
+
+
+def part_artifact(key: str, sha256: str | None, size: int) -> ArtifactRef:
+    """The reference to a part, by the key of its description below the storage root."""
+    return ArtifactRef(f"{_STORAGE}{key}", PART_KIND, sha256, size)
+
+
+def key_of_part(artifact: ArtifactRef) -> str:
+    """The key of the description that the reference to a part names."""
+    return artifact.uri.removeprefix(_STORAGE)
+
+
+def parts_among(artifacts: Sequence[ArtifactRef]) -> list[ArtifactRef]:
+    """Those that refer to parts."""
+    return [artifact for artifact in artifacts if artifact.kind == PART_KIND]
+
+
+def dataset_artifact(dataset: str, version: int | None) -> ArtifactRef:
+    """The reference to a version of a dataset."""
+    return ArtifactRef(f"{_DATASET}{dataset}@{version}", DATASET_KIND)
+
+
+def version_among(artifacts: Sequence[ArtifactRef]) -> tuple[str, int] | None:
+    """The dataset and the version that the first reference to one names; None where there is none."""
+    found = next((artifact for artifact in artifacts if artifact.kind == DATASET_KIND), None)
+    if found is None:
+        return None
+    name, _, version = found.uri.removeprefix(_DATASET).rpartition("@")
+    return name, int(version)
+
+
+def output_artifact(*, table: str | None, path: str | None) -> ArtifactRef:
+    """The reference to an output in a table, or else in files."""
+    return ArtifactRef(f"{_TABLE}{table}" if table else f"{_PATH}{path}", OUTPUT_KIND)
+
+
+def output_among(artifacts: Sequence[ArtifactRef]) -> tuple[str, str] | None:
+    """`table` or `path`, and which, of the first reference to an output; None where there is none."""
+    found = next((artifact for artifact in artifacts if artifact.kind == OUTPUT_KIND), None)
+    if found is None:
+        return None
+    kind, _, where = found.uri.partition(":")
+    return kind, where

@@ -1,0 +1,322 @@
+"""A storage root in a folder of this machine, or of a file system that several machines mount.
+
+What is written goes to a name that no other writer has, in the folder where it belongs, and takes its final name in
+one operation of the file system.
+"""
+
+# ruff: noqa: PLC0415 - pyarrow is imported when something is read with it: most commands never do
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from clew.storage.layout import StagingName, staging_name, staging_of
+from clew.storage.root import DraftFile, StorageKey, StorageRoot, StoredFile
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+T = TypeVar("T")
+
+_TRIES = 20
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+"""What file systems without hard links say."""
+_TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST})
+_FOR_ALL, _FOR_THE_OWNER = 0o666, 0o600
+"""Modes of files, before what the process takes away from them."""
+_MARKERS = ("_SUCCESS", "._SUCCESS.crc")
+"""Spark writes them when a job is done. Here the description says that."""
+
+
+def storage_at(folder: Path) -> StorageRoot:
+    """The storage root at an address. Here other kinds of addresses will come in."""
+    return LocalStorage(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """Files below a folder."""
+
+    folder: Path
+
+    @property
+    def address(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def below(self, folder: StorageKey) -> "LocalStorage":
+        """A folder of the root as a root."""
+        return LocalStorage(self._path(folder))
+
+    def _path(self, key: StorageKey) -> Path:
+        if key.startswith("/") or ".." in key.split("/"):
+            raise FileNotFoundError(errno.ENOENT, "it is not below the storage root", key)
+        return self.folder / key
+
+    # One file
+
+    def read_bytes(self, key: StorageKey) -> bytes:
+        """The content of a file."""
+        return self._path(key).read_bytes()
+
+    def stat(self, key: StorageKey) -> StoredFile:
+        """Size and age of a file."""
+        return _stored(key, self._path(key).stat())
+
+    def exists(self, key: StorageKey) -> bool:
+        """Whether there is a file with this key."""
+        return self._path(key).is_file()
+
+    def sha256(self, key: StorageKey) -> str:
+        """The digest of a file of any size."""
+        return sha256_of_file(self._path(key))
+
+    def write_new(self, key: StorageKey, data: bytes) -> bool:
+        """Write a file that nobody ever changes, and return when it is safe. False where it was there already."""
+        return _written_once(self._path(key), data, _FOR_ALL)
+
+    def write_secret(self, key: StorageKey, data: bytes) -> bool:
+        """The same for what nobody else on the machine may read."""
+        return _written_once(self._path(key), data, _FOR_THE_OWNER)
+
+    def write(self, key: StorageKey, data: bytes) -> None:
+        """Write a file in place of the one that is there, if any."""
+        replace_file(self._path(key), data)
+
+    def add_line(self, key: StorageKey, line: str) -> None:
+        """Add a line to a log, and return when it is on the disk."""
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(f"{line}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def lines(self, key: StorageKey) -> Sequence[str]:
+        """The lines of a log, oldest first."""
+        path = self._path(key)
+        return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+
+    # Many files
+
+    def files(self, folder: StorageKey) -> Iterator[StoredFile]:
+        """All files below a folder, however deep, by key. One that goes meanwhile is left out."""
+        for path in sorted(self._path(folder).rglob("*")):
+            with suppress(FileNotFoundError):
+                if path.is_file() and not path.is_symlink():
+                    yield _stored(path.relative_to(self.folder).as_posix(), path.stat())
+
+    def folders(self, folder: StorageKey) -> Sequence[str]:
+        """The names of the folders in a folder, in order."""
+        path = self._path(folder)
+        return sorted(each.name for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
+
+    def size(self, key: StorageKey) -> int:
+        """Bytes of a file, or of all files below a folder; 0 where there is nothing."""
+        path = self._path(key)
+        return path.stat().st_size if path.is_file() else sum(file.size for file in self.files(key))
+
+    def remove(self, key: StorageKey) -> None:
+        """Remove a file, or everything below a folder."""
+        path = self._path(key)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+            return
+        path.unlink(missing_ok=True)
+        _checksum(path).unlink(missing_ok=True)
+        if path.parent != self.folder:
+            with suppress(OSError):
+                path.parent.rmdir()
+
+    def draft(self, folder: StorageKey) -> "LocalDraft":
+        """Begin a folder."""
+        return LocalDraft(folder, self._path(folder), staging_name(folder.rpartition("/")[2]))
+
+    # For those who read and write tables
+
+    def spark_uri(self, key: StorageKey) -> str:
+        """The path: Spark runs on the same machine."""
+        return str(self._path(key))
+
+    def source(self, key: StorageKey) -> str:
+        """The path."""
+        return str(self._path(key))
+
+    def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":
+        """Open a Parquet file, to be closed by who asks."""
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(self._path(key), metadata=footer, page_checksum_verification=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDraft:
+    """A folder beside the one that it becomes."""
+
+    folder: StorageKey
+    target: Path
+    name: StagingName
+
+    @property
+    def _staging(self) -> Path:
+        return self.target.with_name(self.name.text)
+
+    @property
+    def spark_uri(self) -> str:
+        """Where Spark writes the files: it makes the folder itself."""
+        self._staging.parent.mkdir(parents=True, exist_ok=True)
+        return str(self._staging)
+
+    def new_file(self, name: str) -> str:
+        """Where pyarrow writes a file with this name."""
+        path = self._staging / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    def files(self, suffix: str) -> Sequence[DraftFile]:
+        """What was written, by name, as far as names end like this."""
+        return [
+            DraftFile(f"{self.folder}/{path.name}", path.stat().st_size, str(path))
+            for path in sorted(self._staging.glob(f"*{suffix}"))
+        ]
+
+    def sha256(self, file: DraftFile) -> str:
+        """The digest of a file."""
+        return sha256_of_file(Path(file.source))
+
+    def drop(self, file: DraftFile) -> None:
+        """Take a file out again."""
+        Path(file.source).unlink()
+        _checksum(Path(file.source)).unlink(missing_ok=True)
+
+    def publish(self, name: str, description: bytes) -> None:
+        """Give the folder its name; where that is taken, move files into the folder, and the description at last."""
+        staging, target = self._staging, self.target
+        staging.mkdir(parents=True, exist_ok=True)
+        for marker in _MARKERS:
+            (staging / marker).unlink(missing_ok=True)
+        (staging / name).write_bytes(description)
+        try:
+            staging.rename(target)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+            for path in sorted(staging.iterdir(), key=lambda path: path.name == name):
+                path.replace(target / path.name)
+            staging.rmdir()
+        remove_superseded(target.parent, self.name)
+
+    def discard(self) -> None:
+        """Remove what was written and not published."""
+        shutil.rmtree(self._staging, ignore_errors=True)
+        remove_superseded(self.target.parent, self.name)
+
+
+# What files outside a storage root need too: outputs, and what jobs send
+
+
+def sha256_of_file(path: Path) -> str:
+    """The digest of a file of any size."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in place of the one that is there, if any: readers see the one or the other."""
+    name = staging_name(f".{path.name}")
+    staged = path.with_name(name.text)
+
+    def write() -> None:
+        staged.write_bytes(data)
+        staged.replace(path)
+
+    try:
+        _in_folder(path.parent, write)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+
+
+def remove_superseded(folder: Path, winner: StagingName) -> None:
+    """Remove what writers of the same name have left that began before this one.
+
+    Whoever began earlier has died or was overtaken: a step has one owner at a time. One that began later may be the
+    owner by now, and is left alone.
+    """
+    for path in list(folder.iterdir()) if folder.is_dir() else []:
+        found = staging_of(path.name)
+        if found is not None and found.target == winner.target and found.begun < winner.begun:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _stored(key: StorageKey, found: os.stat_result) -> StoredFile:
+    return StoredFile(key, found.st_size, found.st_mtime, f"{found.st_mtime_ns}-{found.st_size}")
+
+
+def _written_once(path: Path, data: bytes, mode: int) -> bool:
+    if path.exists():
+        _require_same(path, data)
+        return False
+    staged = _written_beside(path, data, mode)
+    try:
+        return _linked(staged, path, data)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def _require_same(path: Path, data: bytes) -> None:
+    if path.read_bytes() != data:
+        raise FileExistsError(errno.EEXIST, f"{path.name} is there with other content", str(path))
+
+
+def _written_beside(path: Path, data: bytes, mode: int) -> Path:
+    staged = path.with_name(staging_name(f".{path.name}").text)
+
+    def write() -> Path:
+        with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123 - the mode is its own
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return staged
+
+    return _in_folder(path.parent, write)
+
+
+def _linked(staged: Path, path: Path, data: bytes) -> bool:
+    """A link is made once and complete, whoever else is at it."""
+    try:
+        path.hardlink_to(staged)
+    except FileExistsError:
+        _require_same(path, data)
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            _require_same(path, data)
+            return False
+        staged.replace(path)
+    return True
+
+
+def _in_folder(folder: Path, write: Callable[[], T]) -> T:
+    """Write into a folder, made anew where another process has removed it meanwhile because it was empty."""
+    for _ in range(_TRIES):
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return write()
+    return write()
+
+
+def _checksum(path: Path) -> Path:
+    """The file in which Spark keeps the checksums of another."""
+    return path.with_name(f".{path.name}.crc")

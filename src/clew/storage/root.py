@@ -1,0 +1,172 @@
+"""What Clew needs of a storage root: little enough that an object store can do all of it.
+
+Things are named by keys: texts such as `runs/<run>/input/<dataset>/part.json`, relative to the root, with slashes. A
+file appears whole or not at all. Nothing is ever renamed, and nothing is removed but by the key it was written under.
+A folder is a common beginning of keys: it exists as long as there is something below it.
+
+Every operation raises OSError where the place itself does not answer, and FileNotFoundError where a key has nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+StorageKey = str
+"""A name below a storage root: `folder/file`, never absolute, never with `..`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as a listing shows it."""
+
+    key: StorageKey
+    size: int
+    modified: float
+    """Seconds since 1970."""
+    version: str
+    """Differs whenever the content was written anew, such as an ETag."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFile:
+    """A file of a draft: its key once the draft is published, and where it can be read until then."""
+
+    key: StorageKey
+    size: int
+    source: str
+    """What Spark, pyarrow and DuckDB open."""
+
+
+class Draft(Protocol):
+    """A folder in the making, in a place that no other writer has. Readers see it when it is published, or never."""
+
+    @property
+    def spark_uri(self) -> str:
+        """Where Spark writes the files."""
+        ...
+
+    def new_file(self, name: str) -> str:
+        """Where pyarrow writes a file with this name."""
+        ...
+
+    def files(self, suffix: str) -> Sequence[DraftFile]:
+        """What was written, by name, as far as names end like this."""
+        ...
+
+    def sha256(self, file: DraftFile) -> str:
+        """The digest of a file."""
+        ...
+
+    def drop(self, file: DraftFile) -> None:
+        """Take a file out again."""
+        ...
+
+    def publish(self, name: str, description: bytes) -> None:
+        """Make the files visible, and behind them the file that describes them, under a name in the folder.
+
+        Where the folder has a description already, this one takes its place. The files of both are there, since a
+        reader may hold the earlier one. What attempts that began earlier have left of the folder is removed.
+        """
+        ...
+
+    def discard(self) -> None:
+        """Remove what was written and not published, by this attempt and by those that began earlier."""
+        ...
+
+
+class StorageRoot(Protocol):
+    """Files below one address."""
+
+    @property
+    def address(self) -> str:
+        """Where the root is, as messages name it."""
+        ...
+
+    def below(self, folder: StorageKey) -> "StorageRoot":
+        """A folder of the root as a root."""
+        ...
+
+    # One file
+
+    def read_bytes(self, key: StorageKey) -> bytes:
+        """The content of a file."""
+        ...
+
+    def stat(self, key: StorageKey) -> StoredFile:
+        """Size and age of a file."""
+        ...
+
+    def exists(self, key: StorageKey) -> bool:
+        """Whether there is a file with this key."""
+        ...
+
+    def sha256(self, key: StorageKey) -> str:
+        """The digest of a file of any size."""
+        ...
+
+    def write_new(self, key: StorageKey, data: bytes) -> bool:
+        """Write a file that nobody ever changes, and return when it is safe. False where it was there already.
+
+        Any number of writers may race with the same content. FileExistsError where other content is there.
+        """
+        ...
+
+    def write_secret(self, key: StorageKey, data: bytes) -> bool:
+        """The same for what nobody else on the machine may read."""
+        ...
+
+    def write(self, key: StorageKey, data: bytes) -> None:
+        """Write a file in place of the one that is there, if any. Readers see the one or the other."""
+        ...
+
+    def add_line(self, key: StorageKey, line: str) -> None:
+        """Add a line to a log, and return when it is safe."""
+        ...
+
+    def lines(self, key: StorageKey) -> Sequence[str]:
+        """The lines of a log, oldest first; none where nothing was added. The last may be cut short by a crash."""
+        ...
+
+    # Many files
+
+    def files(self, folder: StorageKey) -> Iterator[StoredFile]:
+        """All files below a folder, however deep, by key."""
+        ...
+
+    def folders(self, folder: StorageKey) -> Sequence[str]:
+        """The names of the folders in a folder, in order."""
+        ...
+
+    def size(self, key: StorageKey) -> int:
+        """Bytes of a file, or of all files below a folder; 0 where there is nothing."""
+        ...
+
+    def remove(self, key: StorageKey) -> None:
+        """Remove a file, or everything below a folder. Doing it again changes nothing."""
+        ...
+
+    def draft(self, folder: StorageKey) -> Draft:
+        """Begin a folder."""
+        ...
+
+    # For those who read and write tables
+
+    def spark_uri(self, key: StorageKey) -> str:
+        """Where Spark reads a file or a folder."""
+        ...
+
+    def source(self, key: StorageKey) -> str:
+        """Where DuckDB reads a file."""
+        ...
+
+    def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":
+        """Open a Parquet file, to be closed by who asks. The checksums of its pages are verified."""
+        ...
