@@ -18,7 +18,7 @@ class SourceModule:
 
     @property
     def tree(self) -> ast.Module:
-        return _parsed(self.path)
+        return parsed(self.path)
 
     @property
     def package(self) -> str:
@@ -109,5 +109,6 @@ def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 @cache
-def _parsed(path: Path) -> ast.Module:
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file, which many tests read; parsing all files takes a second."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))

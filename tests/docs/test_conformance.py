@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,7 @@ def rows() -> list[tuple[str, str, str]]:
     return [(row["id"], row["rule"], row["tests"]) for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))]
 
 
+@cache
 def names_of_tests(file: Path) -> set[str]:
     """The tests of a file, those of a class with its name before them."""
     names = set[str]()

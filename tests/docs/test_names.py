@@ -5,6 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import clew
+from tests.docs.source_imports import parsed
 
 ROOT = Path(clew.__file__).parent
 
@@ -56,7 +57,7 @@ def test_public_types_have_names_of_their_own() -> None:
     """A reader who searches for a class finds one."""
     defined = defaultdict[str, list[str]](list)
     for path in ROOT.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 defined[node.name].append(path.relative_to(ROOT).as_posix())
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}

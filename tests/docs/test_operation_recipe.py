@@ -14,6 +14,7 @@ from clew.definitions import Operation
 from clew.definitions.operations import OPERATION
 from clew.definitions.shapes import Tagged
 from clew.plan.operations import Step
+from tests.docs.source_imports import parsed
 
 ROOT = Path(__file__).parents[2]
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("**An operation type.**")[2].partition("\n**")[0]
@@ -48,7 +49,7 @@ def files_for(type_: str) -> list[str]:
 def named_in(path: Path) -> frozenset[str]:
     """The step classes that a module names."""
     found = set[str]()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         match node:
             case ast.Name(id=name) | ast.ClassDef(name=name) | ast.alias(name=name) | ast.Attribute(attr=name):
                 found.add(name)
@@ -95,7 +96,7 @@ def test_no_match_over_steps_has_a_case_for_all_others() -> None:
     open_ended = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Match) and _is_over_steps(node) and _ends_in_wildcard(node)
     ]
     assert not open_ended

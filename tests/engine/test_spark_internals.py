@@ -20,6 +20,7 @@ from pyspark.sql.types import DateType, DecimalType, LongType, StringType, Struc
 
 from clew.engine import spark_internals
 from clew.engine.spark_internals import QUERY_LOGGERS, arrow_schema, has_context
+from tests.docs.source_imports import parsed
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +70,7 @@ def test_no_other_module_reads_private_attributes_of_others() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno} {node.attr}"
         for path in sorted((ROOT / "src").rglob("*.py"))
         if path != allowed
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Attribute)
         and node.attr.startswith(("_active_spark", "_gateway", "_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc"))
         and isinstance(node.value, ast.Name | ast.Attribute)

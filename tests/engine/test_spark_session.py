@@ -77,6 +77,7 @@ def test_a_query_that_fails_writes_nothing_by_itself(spark: SparkSession, capfd:
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.spark
 def test_the_installed_java_is_good_enough() -> None:
     require_java()
 
