@@ -85,11 +85,11 @@ def test_words_that_name_no_capture_are_all_told_without_a_place(plan: Plan) -> 
     assert {each.message: each.hint for each in error.diagnostics} == {
         'no capture mode "stat"': 'did you mean "stats"?',
         'no capture mode "everything"': "it is one of stats, sample_raw, sample_view, full_raw, full_view",
-        '"=stats" is no capture': how,
-        '"kept=" is no capture': how,
-        "5 is no capture": how,
-        "None is no capture": how,
-        "['kept'] is no capture": how,
+        '"=stats" is not a capture': how,
+        '"kept=" is not a capture': how,
+        "5 is not a capture": how,
+        "None is not a capture": how,
+        "['kept'] is not a capture": how,
     }
     with pytest.raises(UserError) as alone:
         capture_wishes_of_data(5, "--capture")  # type: ignore[arg-type]

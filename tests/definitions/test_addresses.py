@@ -23,7 +23,7 @@ def database(url: str) -> Mapping[str, str]:
 
 @pytest.mark.parametrize("address", ["mysql://u@host/db", "state.db", "sqlite://", "postgres://host/db"])
 def test_a_state_store_is_in_sqlite_or_postgresql(workspace_of: WorkspaceOf, address: str) -> None:
-    assert messages(workspace_of, settings(address)) == ["this is no address of a state store"]
+    assert messages(workspace_of, settings(address)) == ["this is not a valid state store address"]
 
 
 @pytest.mark.parametrize("address", ["postgresql://u:hunter2@h/db", "postgresql://h/db?user=u&password=hunter2"])

@@ -78,7 +78,7 @@ periods:
   - {identifier: h, level: month, parent: g, start_date: 2028-06-01, end_date: 2028-06-02}
 """
     assert problems(workspace_of, content) == [
-        ("InvalidValue", 'the level "year" stands twice', 2),
+        ("InvalidValue", 'duplicate level "year"', 2),
         ("InvalidValue", 'the calendar has no level "day"; its levels are year, month, year', 5),
         ("UnknownPeriod", 'no period "2027"', 6),
         ("DuplicateId", 'the period "2026-01" is already defined in calendars/c.yaml:3:11', 7),

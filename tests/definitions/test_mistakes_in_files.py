@@ -87,7 +87,7 @@ def test_column_names_are_unique_in_any_case(workspace_of: WorkspaceOf) -> None:
     content = "id: d\nmain_table:\n  name: t\n  columns:\n    - {name: Straße, type: string}\n"
     content += "    - {name: STRASSE, type: string}\n"
     assert problems(workspace_of, "datasets/d.yaml", content) == [
-        ("DuplicateColumn", 'the column "STRASSE" stands twice', 6, 14)
+        ("DuplicateColumn", 'duplicate column "STRASSE"', 6, 14)
     ]
 
 
@@ -96,7 +96,7 @@ def test_the_natural_key_names_columns_once(workspace_of: WorkspaceOf) -> None:
     content += "  columns: [{name: a, type: string}, {name: amount, type: integer}]\n"
     assert problems(workspace_of, "datasets/d.yaml", content) == [
         ("UnknownColumn", 'no column "amuont" in t', 2, 18),
-        ("DuplicateColumn", 'the column "a" stands twice', 2, 26),
+        ("DuplicateColumn", 'duplicate column "a"', 2, 26),
     ]
 
 

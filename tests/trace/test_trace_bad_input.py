@@ -90,8 +90,8 @@ def row_id(trace: RunTrace, index: int) -> str:
         (RowIds("another run").row_id(0), "is a row of another run"),
         (RowIds(RUN).row_id(5), "the run has no row"),
         (RowIds(RUN).row_id(ordinal_of(999, 0)), "the run has no row"),
-        ("JE-001", '"JE-001" is no row id'),
-        ("", '"" is no row id'),
+        ("JE-001", '"JE-001" is not a row id'),
+        ("", '"" is not a row id'),
     ],
 )
 def test_a_row_without_records_gives_an_empty_answer_that_says_why(trace: RunTrace, row_id: str, problem: str) -> None:

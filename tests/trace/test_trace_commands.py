@@ -114,7 +114,7 @@ def test_a_run_that_failed_before_it_had_loaded_anything_says_so(
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("not-a-row", '"not-a-row" is no row id'),
+        ("not-a-row", '"not-a-row" is not a row id'),
         (RowIds("another run").row_id(0), "is a row of another run"),
     ],
 )
@@ -328,7 +328,7 @@ def test_a_row_that_is_not_there_is_an_error_with_its_code(ran: Ran, ask: Callab
     for question in ((), ("--at", "10")):
         answer = ask("trace", ran.january, "not-a-row", *question)
         assert (answer.code, answer.out) == (3, "")
-        assert answer.err.startswith('error RowNotFound: "not-a-row" is no row id\n')
+        assert answer.err.startswith('error RowNotFound: "not-a-row" is not a row id\n')
 
 
 def test_a_mistake_in_a_condition_is_shown_where_it_is(ran: Ran, ask: Callable[..., Answer]) -> None:

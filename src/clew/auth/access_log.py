@@ -23,7 +23,7 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRecord:
-    """Somebody has read something, or changed it."""
+    """A caller has read or changed something."""
 
     tenant_id: str
     actor: str

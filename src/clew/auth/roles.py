@@ -24,7 +24,7 @@ class Permission(StrEnum):
 
 
 class AccessRole(StrEnum):
-    """What somebody is to the server."""
+    """What a caller may do on the server."""
 
     VIEWER = "viewer"
     AUDITOR = "auditor"

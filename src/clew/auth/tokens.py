@@ -34,7 +34,7 @@ class ApiToken:
     revoked_at: datetime | None = None
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it lets anybody in now."""
+        """Whether it is valid now."""
         return self.revoked_at is None and now < self.expires_at
 
     def to_json(self) -> dict[str, object]:
@@ -54,7 +54,7 @@ class ApiToken:
 
 @dataclass(frozen=True, slots=True)
 class MintedToken:
-    """A new token together with its text, which nobody can read again later."""
+    """A new token together with its text, which cannot be read again later."""
 
     token: ApiToken
     text: str
@@ -125,7 +125,7 @@ def digest(secret: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSession:
-    """Somebody who has signed in. The cookie's value is kept as a digest only."""
+    """A signed-in user. Only a digest of the cookie's value is kept."""
 
     session_digest: str
     name: str

@@ -65,7 +65,7 @@ class OutboxDispatcher:
         )
 
     def run(self, stop: threading.Event, *, poll_s: float = 0.5) -> None:
-        """Deliver until told to stop. Belongs into a thread of its own."""
+        """Deliver until stopped. Run this in a separate thread."""
         while not stop.is_set():
             try:
                 attempted = self.deliver_due().attempted

@@ -172,7 +172,7 @@ def _problems_of_levels(calendar: Calendar) -> Iterator[Diagnostic]:
     seen: set[str] = set()
     for position, level in enumerate(calendar.levels):
         if level in seen:
-            problem = f'the level "{level}" stands twice'
+            problem = f'duplicate level "{level}"'
             yield INVALID_VALUE.at(calendar.place("levels", position), problem=problem, hint="remove one")
         seen.add(level)
     for period in calendar.periods:

@@ -147,7 +147,7 @@ def _problems(each: object, origin: str) -> Iterator[Diagnostic]:
         option = "--capture " if origin == "--capture" else ""
         hint = f"write {option}BREAKPOINT or {option}BREAKPOINT=MODE"
         shown = f'"{each}"' if isinstance(each, str) else repr(each)
-        yield INVALID_VALUE.anywhere(problem=f"{shown} is no capture", hint=hint)
+        yield INVALID_VALUE.anywhere(problem=f"{shown} is not a capture", hint=hint)
     elif mode and mode not in set(CaptureMode):
         hint = did_you_mean(mode, CaptureMode) or f"it is one of {', '.join(CaptureMode)}"
         yield INVALID_VALUE.anywhere(problem=f'no capture mode "{mode}"', hint=hint)

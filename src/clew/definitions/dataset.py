@@ -31,7 +31,7 @@ from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RE
 from clew.lang.types import DATE, STRING, Type
 
 RESERVED_COLUMNS = ("_row_id", "_deleted", "_trace_id", "_labels")
-"""Columns that every row has and nobody declares."""
+"""Columns that every row has without being declared."""
 
 PERIOD_COLUMN = "_period"
 PERIOD_FROM_COLUMN = "_period_from"
@@ -58,7 +58,7 @@ class TemporalMode(StrEnum):
 
 
 class Privacy(StrEnum):
-    """Why the values of a column are not for everybody."""
+    """Why access to the values of a column is restricted."""
 
     PERSONAL = "personal"
     SECRET = "secret"  # noqa: S105 - a word of the file format

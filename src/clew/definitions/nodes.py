@@ -37,7 +37,7 @@ class SourceText:
 
 
 MOST_PROBLEMS = 200
-"""A list or mapping with more mistakes than this has one mistake, and nobody reads on."""
+"""Beyond this number of mistakes in one list or mapping, no more are reported."""
 
 
 @dataclass(slots=True, eq=False)

@@ -40,7 +40,7 @@ class EnvironmentMode(StrEnum):
 
 
 class Approval(StrEnum):
-    """Whether somebody has to approve a run before it starts."""
+    """Whether a run needs approval before it starts."""
 
     REQUIRED = "required"
     NONE = "none"
@@ -106,7 +106,7 @@ class QueueSettings(Located):
         Choice(OverloadPolicy), "What happens to a run that finds no free place.", default=OverloadPolicy.QUEUE
     )
     max_running: int = key(Whole(1), "How many runs may go on at once.", default=4)
-    retry_after_seconds: int = key(Whole(0), "When a rejected caller is told to come back.", default=30)
+    retry_after_seconds: int = key(Whole(0), "After how many seconds a rejected caller should retry.", default=30)
     delay_seconds: int = key(Whole(0), "How long a delayed run waits.", default=60)
 
 
@@ -277,7 +277,7 @@ class Environment(Located):
         place = self.place("state_store")
         if not can_hold_state(self.state_store):
             hint = "write sqlite:///path or postgresql://host/database"
-            yield INVALID_VALUE.at(place, problem="this is no address of a state store", hint=hint)
+            yield INVALID_VALUE.at(place, problem="this is not a valid state store address", hint=hint)
         elif has_password(self.state_store):
             hint = f"{NOT_HERE}, as state_store_credential_ref"
             yield INVALID_VALUE.at(place, problem="a password stands in the address of the state store", hint=hint)

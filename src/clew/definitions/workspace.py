@@ -32,7 +32,7 @@ class WorkspaceDefinitions:
     fragments: tuple[Fragment, ...] = ()
     scenarios: tuple[Scenario, ...] = ()
     broken: frozenset[tuple[str, str]] = frozenset()
-    """Kind and id or name of definitions that exist but could not be read, so that nobody reports them as unknown."""
+    """Kind and id or name of definitions that exist but could not be read, so that they are not reported as unknown."""
     salvaged: tuple[Salvaged, ...] = ()
     """What could be read of broken projects and fragments. Nothing runs them; they are checked with the others."""
     periods: PeriodTree = field(init=False, repr=False, compare=False)

@@ -4,7 +4,7 @@ The events of the parser are turned into nodes here, without recursion and witho
 gives every value its place, is several times faster than composing, and leaves the meaning of scalars to
 `clew.definitions.yaml_scalars`.
 
-What the YAML parser complains about, in the words of somebody who edits the file.
+What the YAML parser complains about, in words for the person who edits the file.
 """
 
 import re

@@ -46,7 +46,7 @@ class RunRejected:
 
 @dataclass(frozen=True, slots=True)
 class RunApproved:
-    """Somebody who may do so has approved the run."""
+    """An approver has approved the run."""
 
     NAME: ClassVar[str] = "RunApproved"
     VERSION: ClassVar[int] = 1
@@ -178,7 +178,7 @@ class RunFailed:
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
-    """The run has ended because somebody asked for it."""
+    """The run has ended because a user cancelled it."""
 
     NAME: ClassVar[str] = "RunCancelled"
     VERSION: ClassVar[int] = 1

@@ -1,6 +1,6 @@
 """Tamper evidence: each event carries the hash of the one before it.
 
-A chain shows that somebody changed, removed or inserted events after they were stored. It does not keep them from
+A chain shows that events were changed, removed or inserted after they were stored. It does not keep them from
 rewriting the whole chain; for that, its last hash has to be kept somewhere else.
 """
 

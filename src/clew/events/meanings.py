@@ -67,7 +67,7 @@ class Meaning:
     needs_lease: bool = True
     """Whether only the holder of the lease may append it. False for what leaves the state of the run alone."""
     starts_over: bool = False
-    """Whether the run begins anew, as a request does that comes again after it was refused."""
+    """Whether the run starts over, like a request that is retried after a rejection."""
     started_at: datetime | None = None
     completed_at: datetime | None = None
     error: Failure | None = None

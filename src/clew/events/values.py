@@ -82,7 +82,7 @@ class FailureCategory(StrEnum):
     ENGINE = "ENGINE"
     """Clew itself is wrong."""
     CANCELLED = "CANCELLED"
-    """Somebody asked for it."""
+    """A user asked for it."""
 
 
 @dataclass(frozen=True, slots=True)

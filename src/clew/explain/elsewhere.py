@@ -32,8 +32,8 @@ def why_not_in(
 ) -> WhyNot:
     """Why rows are not in an output of a run, with all that is known beside the run.
 
-    The reader decides which other runs are looked at. Without the workspace neither rules nor files are told: it is not
-    for everybody who may ask about a run.
+    The reader decides which other runs are looked at. Without the workspace neither rules nor files are shown: not
+    everyone who may ask about a run may see it.
     """
     return why_not(trace, where, output, others=OtherRuns(workspace, environment, reader, view))
 

@@ -1,7 +1,7 @@
 """Following a value back: the step that set it, the values that went in, and so on, down to the sources.
 
 Every question leads to an earlier step or to another run, so the tree ends. It is cut where it becomes deeper or larger
-than anybody would read; what was cut can be asked for by itself.
+than anyone would read; what was cut can be requested separately.
 """
 
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ class Item:
 
 
 def shown(value: Value) -> str:
-    """A value in a sentence: texts in quotes, so that nobody takes an empty one for NULL, numbers in groups."""
+    """A value in a sentence: texts in quotes, so that an empty one is not taken for NULL, numbers in groups."""
     return f"{value:,f}" if isinstance(value, Decimal) else text_of_value(value)
 
 

@@ -33,7 +33,7 @@ class ExpandedLinks(Protocol):
     """Finds the links of a step that were worked out after the run."""
 
     def of_step(self, run_id: str, seq: int) -> Part | None:
-        """The part that holds them; None where nobody has worked them out."""
+        """The part that holds them; None where they have not been worked out."""
         ...
 
 
@@ -89,7 +89,7 @@ class RowLinks:
             if isinstance(step, CreatingStep) and step.keys is not None:
                 yield step, part
 
-    # Links that nobody wrote
+    # Links that were not written
 
     def _derived_parents(self, step: CreatingStep, part: Part, rows: Sequence[tuple[int, int]]) -> Iterator[Link]:
         """The rows of a group are looked up by its keys, or all rows are looked at once where that takes less."""

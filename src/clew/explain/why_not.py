@@ -221,7 +221,7 @@ def output_step(trace: RunTrace, seq: int | None) -> OutputStep:
     step = trace.run.step(seq)
     if not isinstance(step, OutputStep):
         listed = ", ".join(f'{each.seq} "{each.name}"' for each in outputs) or "none"
-        problem = f'step {seq} "{step.name}" is no output; outputs are {listed}'
+        problem = f'step {seq} "{step.name}" is not an output; outputs are {listed}'
         raise UserError(NOT_AN_OUTPUT.anywhere(problem=problem))
     return step
 

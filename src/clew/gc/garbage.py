@@ -184,7 +184,7 @@ class GarbageCollector:
         return Removable(RUN, run.run_id, reason, self._root.size(run_folder(run.run_id)))
 
     def _dataset_versions(self, seen: Survey, needs: Needs, gone: set[str]) -> Iterator[Removable]:
-        """Versions that nobody needs, of runs that are gone or going."""
+        """Unneeded versions of runs that are deleted or about to be."""
         there = {run.run_id for run in seen.runs} - gone
         leaving = [
             version
@@ -197,7 +197,9 @@ class GarbageCollector:
             staying |= freed
             size = sum(self._root.size(folder) for folder in freed)
             name = f"{version.dataset}@{version.version}"
-            yield Removable(DATASET_VERSION, name, f"run {version.run_id[:8]} is gone and nobody needs it", size)
+            yield Removable(
+                DATASET_VERSION, name, f"run {version.run_id[:8]} is gone and the version is not needed", size
+            )
 
     def _leftovers(self, seen: Survey, gone: set[str]) -> Iterator[Removable]:
         before = self._clock() - GRACE

@@ -52,7 +52,7 @@ VersionKey = tuple[str, int]
 def pinned_versions(workspace: PlannedProjects, state: RunState, versions: Iterable[DatasetVersion]) -> set[VersionKey]:
     """The versions that a project asks for by number: as its file stands, and as it was activated.
 
-    Where a file cannot be read or a project has no plan, nobody knows what it asks for, and all versions count.
+    Where a file cannot be read or a project has no plan, what it needs is unknown, and all versions count.
     """
     pins = set[VersionKey]()
     is_certain = not workspace.loaded.diagnostics

@@ -116,7 +116,7 @@ class _Checker:
     def _too_deep(self, node: Node) -> Expression | None:
         """Selectors within selectors can be deeper than what was written in any of them."""
         problem = f"more than {MAX_DEPTH} levels within each other"
-        self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint="move parts into columns of their own"))
+        self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint="move parts into separate columns"))
         return None
 
     def _reference(self, node: Reference) -> Expression | None:

@@ -56,7 +56,7 @@ class _Parser:
         culprit = first_too_deep(node)
         if culprit is not None:
             problem = f"more than {MAX_DEPTH} levels within each other"
-            hint = "move parts into columns of their own"
+            hint = "move parts into separate columns"
             raise UserError(SYNTAX_ERROR.at(culprit.region.span, problem=problem, hint=hint))
 
     # The tokens
@@ -93,7 +93,7 @@ class _Parser:
             raise self._error(
                 start,
                 f"more than {MAX_NESTING} levels within each other",
-                "move parts into named selectors or columns of their own",
+                "move parts into named selectors or separate columns",
             )
         node = self._operators_after(self._prefix(loosest), start, loosest)
         self._nesting -= 1

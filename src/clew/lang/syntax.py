@@ -22,7 +22,7 @@ class Region:
 
     @property
     def span(self) -> Span:
-        """The place in the file, worked out only when somebody asks."""
+        """The place in the file, computed only on request."""
         return self.text.span(self.start, self.end)
 
     @property

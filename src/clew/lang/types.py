@@ -14,8 +14,8 @@ Decimal results follow one table, so that both evaluators agree to the last digi
 A result that would need more than 38 digits keeps its integer digits and gives up digits of the scale, but never
 below 6 (or below the scale it had, where that is smaller). What is then lost is rounded half-up. SUM keeps its scale.
 
-Spark has the same rules for + - * / and SUM. For the others the typed tree says which type is meant, and Spark is told
-to convert: its remainder has the sign of a, its "either" may round to whole numbers, its AVG gives up integer digits.
+Spark has the same rules for + - * / and SUM. For the others the typed tree says which type is meant, and Clew makes
+Spark convert: its remainder has the sign of a, its "either" may round to whole numbers, its AVG loses integer digits.
 """
 
 import re

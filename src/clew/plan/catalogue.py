@@ -22,7 +22,7 @@ from clew.plan.problems import Problems
 
 
 class Unknowable:
-    """Stands for a dataset whose definition has errors of its own; nothing more is said about its users."""
+    """Stands for a dataset whose definition has errors; its users get no further errors."""
 
 
 UNKNOWABLE = Unknowable()
@@ -46,7 +46,7 @@ class Catalogue:
     registered: Registered
     registered_names: frozenset[str] = frozenset()
     knows_default_resolver: bool = True
-    """Whether there is no default resolver where none is known, rather than one whose file has errors of its own."""
+    """Whether there is no default resolver where none is known, rather than one whose file has errors."""
 
     def use(self, reference: DatasetRef, problems: Problems) -> DatasetUse | None:
         """The dataset of a reference, or None where it is not known. Says what is wrong with it."""

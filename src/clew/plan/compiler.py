@@ -79,7 +79,7 @@ def require_capabilities(plan: Plan, available: Iterable[str]) -> None:
 
 
 _OPERATION_IDS = uuid.UUID("5b0f9d5e-8f0c-5c54-9d7e-2f1f6a4c0b11")
-"""Namespace of the ids of operations that have none of their own."""
+"""Namespace for the generated ids of operations without an id."""
 
 _NAMELESS = "plan"
 
@@ -91,7 +91,7 @@ class Surroundings:
     catalogue: Catalogue
     fragments: FragmentLibrary
     sinks: SinkKnowledge | None
-    """None where clew.yaml has errors of its own."""
+    """None where clew.yaml has errors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class DatasetUse:
     natural_key: tuple[str, ...] = ()
     row_names: tuple[tuple[str, ...], ...] = ()
     """Columns that name rows to people where no natural key does: in a dataset that a project registers, the natural
-    key that rows came with, and the keys of groups for summaries. Nobody has checked that they are unique."""
+    key that rows came with, and the keys of groups for summaries. They are not checked for uniqueness."""
     pinned_version: int | None = None
     """The version that the project asks for; None for the newest active one when a run starts."""
     resolver_id: str | None = None

@@ -165,7 +165,7 @@ class _Expander:
 
 
 def _report_duplicate_seqs(placed: Sequence[PlacedOperation], problems: Problems) -> None:
-    """Every entry whose seqs are taken, once. An operation without a seq of its own takes nobody's."""
+    """Every entry whose seqs are taken, once. An operation without a seq takes none."""
     first = dict[int, PlacedOperation]()
     reported = set[int]()
     for each in placed:

@@ -101,5 +101,5 @@ def _reads_unknown_type(expression: Expression) -> bool:
 
 
 def types_of(expressions: Mapping[str, PlannedExpression | None]) -> dict[str, Type]:
-    """The types that new columns get; the type of NULL where the expression is wrong, which offends nobody later."""
+    """The types that new columns get; the type of NULL where the expression is wrong, to avoid further errors."""
     return {name: planned.tree.type if planned else NULL for name, planned in expressions.items()}

@@ -1,6 +1,6 @@
 """Column-level lineage: from which columns of which datasets a column of the working dataset derives.
 
-Two kinds are told apart. A column *derives from* the columns whose values go into it; it is *influenced by* the columns
+There are two kinds. A column *derives from* the columns whose values go into it; it is *influenced by* the columns
 that decide which rows it is set on or made of: selectors, join conditions, group keys, and what was deleted before.
 """
 

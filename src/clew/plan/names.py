@@ -13,10 +13,10 @@ _LABEL = re.compile(r"[A-Za-z0-9._-]+")
 SEPARATOR = "::"
 
 CALLSITE = "__callsite_"
-"""Begins the alias of a fragment use that has none of its own."""
+"""Starts the generated alias of a fragment use without an alias."""
 
 STEP = "__step_"
-"""Begins the label of a point that has none of its own."""
+"""Starts the generated label of a point without a label."""
 
 
 def is_label(text: str) -> bool:

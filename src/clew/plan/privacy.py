@@ -1,4 +1,4 @@
-"""Which columns hold what is not for everybody: those that are marked, and all that is made from them."""
+"""Which columns are restricted: those marked as personal or secret, and all columns made from them."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +12,7 @@ LABELS = "_labels"
 def privacy_by_column(plan: Plan) -> dict[str, PrivacyName]:
     """Columns of the plan that derive from personal or secret ones, `_labels` among them; secret wins.
 
-    What a column becomes in any step counts for all of them: nobody has to know at which step it turned personal.
+    What a column becomes in any step counts for all of them: callers need not know at which step it became personal.
     """
     sources = _marked_sources(plan)
     marked = dict[str, PrivacyName]()

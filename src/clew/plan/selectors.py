@@ -42,7 +42,7 @@ class Selectors:
         self._sizes: dict[int, tuple[int, int]] = {}
 
     def check_all(self) -> None:
-        """Expand every selector, used or not, so that a broken one is found before somebody uses it."""
+        """Expand every selector, used or not, so that a broken one is found before it is used."""
         for name in self.texts:
             self._expand(name)
 

@@ -177,7 +177,7 @@ class CreatingStepBase(StepBase):
     @property
     @abstractmethod
     def keys(self) -> tuple[str, ...] | None:
-        """The columns that it groups by; None where each row comes in by itself."""
+        """The columns that it groups by; None where rows come in one by one."""
 
     @property
     @abstractmethod

@@ -75,11 +75,11 @@ def _unknown_columns(scenario: Scenario, datasets: Mapping[str, DatasetUse]) -> 
                     yield UNKNOWN_COLUMN.at(place, column=name, table=use.table, hint=did_you_mean(name, known))
 
 
-_HINT = "give each output a place of its own, or let the later one add to it with `mode: append`"
+_HINT = "give each output a separate destination, or let the later one add to it with `mode: append`"
 
 
 def output_clashes(workspace: WorkspaceDefinitions, plan: Plan) -> Iterator[Diagnostic]:
-    """Every output that replaces an earlier one: nobody could ever read what that has written.
+    """Every output that replaces an earlier one: what the earlier one wrote could never be read.
 
     Placeholders are compared as they are written, since a run fills them in alike for all of its outputs.
     """
@@ -244,7 +244,7 @@ class WorkspaceCompiler:
         return () if any(diagnostic.code == expected for diagnostic in found) else found
 
     def scenario_project(self, scenario: Scenario) -> Project | None:
-        """The project that a scenario tests; None where its file has errors of its own."""
+        """The project that a scenario tests; None where its file has errors."""
         named = scenario.project
         if isinstance(named, Project):
             return named
@@ -375,7 +375,7 @@ class WorkspaceCompiler:
 
 
 def _alone(fragment: Fragment) -> Project:
-    """A fragment as a project whose input nobody knows."""
+    """A fragment as a project with an unknown input."""
     return Project(
         id=fragment.id,
         name=fragment.name,

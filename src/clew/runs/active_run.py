@@ -59,7 +59,7 @@ class LiveRun:
         self._apply(self._reader.since_last_continuation(self.run.run_id))
 
     def start_from(self, snapshot: RunSnapshot) -> None:
-        """Start from a snapshot that somebody has projected."""
+        """Start from a projected snapshot."""
         self.snapshot = snapshot
 
     def know_steps(self, steps: Sequence[PlannedStep]) -> None:
@@ -121,7 +121,7 @@ class _Watched:
 
 
 class Heartbeat:
-    """One for all runs of a process; `run` belongs into a thread of its own."""
+    """One for all runs of a process; call `run` in a separate thread."""
 
     def __init__(self, leases: LeaseStore, reader: EventReader, policy: LeasePolicy) -> None:
         self._leases = leases

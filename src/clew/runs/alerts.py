@@ -20,7 +20,7 @@ class Alert(StrEnum):
 
     @property
     def severity(self) -> str:
-        """P1 wants somebody now, P2 within the day."""
+        """P1 needs attention now, P2 within the day."""
         return "P1" if self is Alert.PROJECTOR_GAP_DETECTED else "P2"
 
 

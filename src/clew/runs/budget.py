@@ -2,7 +2,7 @@
 
 An event that only says that something began may wait in the worker when the store is slow, and goes in front of the
 next write. An event that says how something ended must be stored in time, or the step did not end that way. Should the
-worker die while an event waits, nothing is lost: the step has no outcome, so it is begun anew under the same key.
+worker die while an event waits, nothing is lost: the step has no outcome, so it is started again under the same key.
 """
 
 import time
@@ -53,7 +53,7 @@ class BudgetedWriter:
         """Store events behind those that wait, and return all that were stored: none, if these now wait too.
 
         `WriteBudgetExceeded` where an event that must not wait could not be stored in time; `TransientFailure` where
-        the store stayed away for longer than anybody waits.
+        the store stayed away for longer than the budget allows.
         """
         clean = tuple(self._redactor.event(event) for event in events)
         started = self._monotonic()

@@ -1,6 +1,6 @@
 """Leases: who drives a run, until when, and by which token its writes are recognised.
 
-Writes that the store refuses on purpose. Neither a user's mistake nor a fault: somebody else was first.
+Writes that the store refuses on purpose. Neither a user's mistake nor a fault: another writer was first.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from clew.runs.request import RunRecord
 class Lease:
     """The right to drive a run. Each lease of a run has a higher token than the one before it.
 
-    The token decides, not the time: a holder whose lease ran out may go on as long as nobody else took the run.
+    The token decides, not the time: a holder whose lease ran out may continue as long as no one else has taken the run.
     """
 
     run_id: str

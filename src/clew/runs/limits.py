@@ -71,7 +71,7 @@ class RetryPolicy:
     engine_attempts: int = 3
     """Attempts of the platform within one logical attempt."""
     logical_attempts: int = 1
-    """Logical attempts that the policy makes by itself, each with its own engine attempts."""
+    """Logical attempts that the policy makes automatically, each with its own engine attempts."""
     first_delay_s: float = 1.0
     longest_delay_s: float = 60.0
     factor: float = 2.0

@@ -40,7 +40,7 @@ class Projected:
 
 
 class Projector:
-    """Brings snapshots up to date. Holds nothing between calls, so it may die and be started anew anywhere."""
+    """Brings snapshots up to date. Keeps no state between calls, so it can be restarted anywhere."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Projector:
         return tuple(self.catch_up(run_id) for run_id in self._snapshots.behind(limit))
 
     def run(self, stop: threading.Event, *, poll_s: float = 0.5) -> None:
-        """Keep up until told to stop. Belongs into a thread of its own."""
+        """Keep up until stopped. Run this in a separate thread."""
         while not stop.is_set():
             try:
                 projected = self.catch_up_all()
@@ -150,7 +150,7 @@ class RunFollower:
         return self.snapshot
 
     def resync(self, projector: Projector) -> RunSnapshot:
-        """Fetch the snapshot anew, and go on with what waited."""
+        """Fetch the snapshot again, and continue with the events that waited."""
         fetched = projector.look(self.snapshot.run_id).snapshot
         if fetched.last_event_seq > self.snapshot.last_event_seq:
             self.snapshot = fetched

@@ -67,7 +67,7 @@ class DatasetRegistry(Protocol):
         ...
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
-        """All versions of a dataset, newest first; none where nobody registered it."""
+        """All versions of a dataset, newest first; none where it was never registered."""
         ...
 
     def datasets(self) -> Sequence[DatasetVersion]:
@@ -75,7 +75,7 @@ class DatasetRegistry(Protocol):
         ...
 
     def forget(self, dataset: str, version: int) -> None:
-        """Take a version off the list that nobody needs. The newest one stays, so that no number is given twice."""
+        """Remove an unneeded version from the list. The newest one stays, so that no number is reused."""
         ...
 
 

@@ -22,7 +22,7 @@ class SegmentSize:
     bytes: int = 0
 
     def after(self, events: Iterable[StoredEvent]) -> "SegmentSize":
-        """The size with these events, counted anew from a RunContinued among them."""
+        """The size with these events, counted from a RunContinued among them, if there is one."""
         steps, size = self.steps, self.bytes
         for event in events:
             if isinstance(event.body, RunContinued):

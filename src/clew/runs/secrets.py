@@ -32,7 +32,7 @@ class Redactor:
         self._values: tuple[str, ...] = ()
 
     def learn(self, values: Iterable[str]) -> None:
-        """Remember values that nobody may read."""
+        """Remember values that must never be shown."""
         forms = {form for value in values if value for form in _forms(value)}
         with self._lock:
             # Longest first: a value that contains another one is replaced as a whole.
@@ -95,7 +95,7 @@ class _BeforeAllOthers(logging.Handler):
         self._logger = logger
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the record, which the filter has rewritten, where nobody else will."""
+        """Print the record, which the filter has rewritten, where no other handler will."""
         printer = logging.lastResort
         is_last = self._logger.handlers[-1:] == [self]
         if is_last and not logging.getLogger().handlers and printer is not None and record.levelno >= printer.level:

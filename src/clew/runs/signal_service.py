@@ -123,7 +123,7 @@ class SignalService:
         self._projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=self._limits, clock=clock)
 
     def send(self, signal: Signal, actor: Actor) -> SignalDecision:
-        """Decide and record a signal, then apply it if nobody drives the run; its driver does so otherwise."""
+        """Decide and record a signal, then apply it if no worker drives the run; otherwise its driver does."""
         run = self._stores.catalog.run(signal.run_id)
         decision = self._earlier_decision(signal, run)
         while decision is None:
@@ -133,7 +133,7 @@ class SignalService:
                 run = self._stores.catalog.run(signal.run_id)
                 decision = self._earlier_decision(signal, run)
         if decision.is_accepted:
-            self._apply_if_nobody_drives(signal)
+            self._apply_if_not_driven(signal)
         self._keep_up(signal)
         return decision
 
@@ -204,7 +204,7 @@ class SignalService:
                 return Refused(Refusal.PERIOD_BUSY, f"run {other.run_id} is {status} for the same period")
         return None
 
-    def _apply_if_nobody_drives(self, signal: Signal) -> None:
+    def _apply_if_not_driven(self, signal: Signal) -> None:
         claim = self._stores.leases.acquire(signal.run_id, owner=f"signal {signal.signal_id}", ttl_s=self._lease.ttl_s)
         if claim is None:
             return

@@ -30,7 +30,7 @@ class SignalType(StrEnum):
 
 
 class Role(IntEnum):
-    """What somebody may do; each role may do all that the one before it may."""
+    """What a person may do; each role includes the one before it."""
 
     VIEWER = 0
     OPERATOR = 1
@@ -52,7 +52,7 @@ NEEDED_ROLE: Mapping[SignalType, Role] = {
     SignalType.SKIP_STEP: Role.ENGINEER,
     SignalType.APPROVE: Role.ADMIN,
 }
-"""The least role that may send a signal. Skipping changes results, so it takes somebody who knows the project."""
+"""The least role that may send a signal. Skipping changes results, so it takes a person who knows the project."""
 
 
 class Refusal(StrEnum):
@@ -87,7 +87,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """Something a run is told. Sent again with the same id, it is the same signal."""
+    """A message to a run. A signal sent twice with the same id is one signal."""
 
     signal_id: str
     run_id: str

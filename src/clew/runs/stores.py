@@ -21,7 +21,7 @@ from clew.runs.secrets import SecretsResolver
 
 @dataclass(frozen=True, slots=True)
 class HeldLease:
-    """A run in somebody's hands."""
+    """A run that a worker holds."""
 
     run_id: str
     owner: str
@@ -135,7 +135,7 @@ class RunIntake(Protocol):
         """Record a request and its admission in one transaction, at most once per request.
 
         `decide` sees the load while no other request of the environment can change it. A request that was rejected
-        before is decided anew and keeps its run id.
+        before is decided again and keeps its run id.
         """
         ...
 
@@ -152,7 +152,7 @@ class LeaseStore(Protocol):
         ...
 
     def acquire(self, run_id: str, *, owner: str, ttl_s: float) -> Claim | None:
-        """Take one particular run, whatever its state, or None while somebody else has it."""
+        """Take one particular run, whatever its state, or None while another worker holds it."""
         ...
 
     def keep(self, lease: Lease, *, ttl_s: float) -> LeaseNews:
@@ -243,7 +243,7 @@ class OutboxStore(Protocol):
         ...
 
     def bury(self, entry_id: int, *, error: str) -> None:
-        """Give this one up until somebody replays it."""
+        """Stop retrying this one until it is replayed."""
         ...
 
     def dead_letters(

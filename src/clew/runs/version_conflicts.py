@@ -34,7 +34,7 @@ class OnRecord(Protocol):
     """What an environment has registered and activated."""
 
     def versions(self, dataset: str) -> Sequence[Offer]:
-        """All versions of a dataset, newest first; none where nobody registered it."""
+        """All versions of a dataset, newest first; none where it was never registered."""
         ...
 
     def active_plan(self, project: str) -> str | None:
@@ -50,7 +50,7 @@ class Registries:
         self._projects = projects
 
     def versions(self, dataset: str) -> Sequence[Offer]:
-        """All versions of a dataset, newest first; none where nobody registered it."""
+        """All versions of a dataset, newest first; none where it was never registered."""
         return self._datasets.versions(dataset)
 
     def active_plan(self, project: str) -> str | None:

@@ -96,7 +96,7 @@ class WorkerSettings:
 
 
 class Dispatcher(Protocol):
-    """Brings events to the event buses until it is told to stop."""
+    """Delivers events to the event buses until stopped."""
 
     def run(self, stop: threading.Event) -> None:
         """Work until the event is set."""

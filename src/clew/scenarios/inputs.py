@@ -1,4 +1,4 @@
-"""Rows of a scenario that stand in a file of their own.
+"""Rows of a scenario that come from a separate file.
 
 Rows that a scenario gives, as the pinned input of a run.
 """

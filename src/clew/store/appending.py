@@ -65,7 +65,7 @@ _MOVE_HEAD = (
 
 
 def locked_run(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:
-    """The run's row, which nobody else changes until the transaction ends, and the present moment as `now`."""
+    """The run's row, locked until the transaction ends, and the current time as `now`."""
     return _locked(connection, database, run_id, _LOCK_RUN_BY_CLOCK, _LOCK_RUN_BY_SERVER)
 
 

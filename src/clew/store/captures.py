@@ -114,7 +114,7 @@ class SqlCaptureStore:
     # The queue
 
     def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:
-        """Runs that have ended or are gone, and whose points nobody has frozen yet."""
+        """Runs that have ended or are gone, and whose points are not frozen yet."""
         statement = (
             sa.select(captures.c.run_id)
             .outerjoin(runs, runs.c.run_id == captures.c.run_id)
@@ -209,7 +209,7 @@ class SqlCaptureStore:
             return CaptureLease(self._one(connection, row.capture_id), row.token + 1)
 
     def keep(self, lease: CaptureLease, *, ttl_s: float) -> bool:
-        """Prolong a lease; False where somebody else has taken it."""
+        """Renew a lease; False where another worker has taken it."""
         with self._database.write() as connection:
             until = self._now(connection) + timedelta(seconds=ttl_s)
             return self._held(connection, lease, {"lease_expires_at": until})
@@ -217,7 +217,7 @@ class SqlCaptureStore:
     def finish(
         self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome, expires_at: datetime | None = None
     ) -> bool:
-        """End it, unless somebody else has taken it by now."""
+        """End it, unless another worker has taken it by now."""
         with self._database.write() as connection:
             values = self._ended(connection, status, outcome) | {"expires_at": expires_at}
             return self._held(connection, lease, values)

@@ -103,7 +103,7 @@ class SqlRunIntake:
             )
             for table in (run_events, snapshots, outbox, step_attempts, runs):
                 connection.execute(sa.delete(table).where(table.c.run_id == run_id))
-            # What an id may be minted after is told by the leases of its node, so nothing depends on the blocks of
+            # The leases of a node say after which time it may mint ids, so nothing depends on the blocks of
             # runs that are gone: those of this one, and those that earlier versions of Clew have left behind.
             removed = sa.select(run_deletions.c.run_id)
             connection.execute(sa.delete(trace_blocks).where(trace_blocks.c.run_id.in_(removed)))

@@ -120,7 +120,7 @@ class Transactions(Protocol):
         ...
 
     def lock(self, connection: sa.Connection, name: str) -> None:
-        """Let nobody else into a transaction with the same lock until this one ends."""
+        """Keep all other transactions with the same lock waiting until this one ends."""
         ...
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class Database:
             yield connection
 
     def lock(self, connection: sa.Connection, name: str) -> None:
-        """Let nobody else into a transaction with the same lock until this one ends."""
+        """Keep all other transactions with the same lock waiting until this one ends."""
         self._transactions.lock(connection, name)
 
     def now(self) -> sa.ColumnElement[object]:

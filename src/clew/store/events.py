@@ -161,7 +161,7 @@ class SqlSnapshots:
             .values(projected_seq=seq)
         )
         with self._database.write() as connection:
-            # The run's row is locked by this update, so nobody can save an older snapshot in between.
+            # The run's row is locked by this update, so no older snapshot can be saved in between.
             if connection.execute(watermark).rowcount == 0:
                 return
             values = {"last_event_seq": seq, "document": snapshot.to_json()}

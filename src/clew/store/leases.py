@@ -29,7 +29,7 @@ class SqlLeases:
 
     def claim(self, environment_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | None:
         """Take the run that has waited longest and may go on now."""
-        if not self._anybody_waits(environment_id):
+        if not self._has_waiting(environment_id):
             return None
         try:
             with self._database.write(lock=f"queue:{environment_id}") as connection:
@@ -44,7 +44,7 @@ class SqlLeases:
             return None
 
     def acquire(self, run_id: str, *, owner: str, ttl_s: float) -> Claim | None:
-        """Take one particular run, unless somebody has it."""
+        """Take one particular run, unless another worker holds it."""
         with self._database.write() as connection:
             run = locked_run(connection, self._database, run_id)
             if run.lease_expires_at is not None and run.lease_expires_at > run.now:
@@ -52,7 +52,7 @@ class SqlLeases:
             return _take(connection, run, owner=owner, ttl_s=ttl_s, slot_held=run.slot_held)
 
     def keep(self, lease: Lease, *, ttl_s: float) -> LeaseNews:
-        """Prolong a lease, even one that ran out, as long as nobody else took the run."""
+        """Renew a lease, even an expired one, as long as no one else has taken the run."""
         with self._database.write() as connection:
             run = locked_run(connection, self._database, lease.run_id)
             if run.token != lease.token:
@@ -79,7 +79,7 @@ class SqlLeases:
             }
             connection.execute(sa.update(runs).where(runs.c.run_id == lease.run_id).values(values))
 
-    def _anybody_waits(self, environment_id: str) -> bool:
+    def _has_waiting(self, environment_id: str) -> bool:
         """Whether it is worth to ask for the lock; idle workers ask this all the time."""
         free = runs.c.lease_expires_at.is_(None) | (runs.c.lease_expires_at <= self._database.now())
         with self._database.read() as connection:

@@ -39,7 +39,7 @@ class Recorded:
     plans: Mapping[str, str] = field(default_factory=dict)
 
     def versions(self, dataset: str) -> Sequence[RecordedVersion]:
-        """All versions of a dataset, newest first; none where nobody registered it."""
+        """All versions of a dataset, newest first; none where it was never registered."""
         return self.datasets.get(dataset, ())
 
     def active_plan(self, project: str) -> str | None:

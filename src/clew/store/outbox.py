@@ -47,7 +47,7 @@ class SqlOutbox:
         self._failed(entry_id, error, lambda now: {"due_at": now + timedelta(seconds=delay_s)})
 
     def bury(self, entry_id: int, *, error: str) -> None:
-        """Give this one up until somebody replays it."""
+        """Stop retrying this one until it is replayed."""
         self._failed(entry_id, error, lambda now: {"dead_since": now})
 
     def dead_letters(

@@ -44,7 +44,7 @@ class SqlDatasetRegistry:
             return self._versions(connection, registration.dataset)[0]
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
-        """All versions of a dataset, newest first; none where nobody registered it."""
+        """All versions of a dataset, newest first; none where it was never registered."""
         with self._database.read() as connection:
             return self._versions(connection, dataset)
 
@@ -58,7 +58,7 @@ class SqlDatasetRegistry:
             return [self._versions(connection, name)[0] for name in sorted(names)]
 
     def forget(self, dataset: str, version: int) -> None:
-        """Take a version off the list that nobody needs. The newest one stays, so that no number is given twice."""
+        """Remove an unneeded version from the list. The newest one stays, so that no number is reused."""
         table = dataset_versions
         with self._database.write(lock=f"dataset:{self._environment}:{dataset}") as connection:
             newer = [known.version for known in self._versions(connection, dataset) if known.version > version]

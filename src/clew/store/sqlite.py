@@ -29,7 +29,7 @@ class SqliteTransactions:
     """Transactions on a database file.
 
     Writers begin with BEGIN IMMEDIATE: a transaction that first reads and then wants to write would otherwise find, too
-    late to wait, that somebody else has written in between. Readers never wait for writers (WAL).
+    late to wait, that another process has written in between. Readers never wait for writers (WAL).
     """
 
     def __init__(self, path: Path, *, busy_timeout_s: float) -> None:

@@ -38,7 +38,7 @@ _TYPES = {
 
 
 class PostgresqlTables:
-    """Reads and writes tables of PostgreSQL. Every call has a connection of its own."""
+    """Reads and writes tables of PostgreSQL. Every call uses a separate connection."""
 
     def columns(self, address: TableAddress) -> tuple[str, ...]:
         """The names of the table's columns, in order."""
@@ -140,7 +140,7 @@ def _copy_out(address: TableAddress, columns: Sequence[str], where: tuple[str, S
 class _Chunks(io.RawIOBase):
     """The pieces that the server sends, as a stream.
 
-    Arrow reads ahead in a thread of its own. When the reader of the batches stops early, that thread must have let go
+    Arrow reads ahead in a separate thread. When the reader of the batches stops early, that thread must have let go
     of the connection before it is closed, or both wait for each other.
     """
 
@@ -190,7 +190,7 @@ def _batches(stream: IO[bytes], columns: Sequence[str]) -> Iterator[pa.RecordBat
 
 
 def _create_notes(connection: psycopg.Connection, address: TableAddress) -> None:
-    """In a transaction of its own, so that nobody waits for the end of a long write to another table."""
+    """In a separate transaction, so that no one waits for a long write to another table."""
     _wait_for_others(connection, _done_name(address))
     connection.execute(
         sql.SQL(

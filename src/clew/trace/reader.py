@@ -126,7 +126,7 @@ class RunTrace:
         ordinal = self.row_ids.ordinal(row_id)
         if ordinal is None:
             is_row_id = RowIds.is_row_id(row_id)
-            problem = f"{row_id} is a row of another run" if is_row_id else f'"{row_id}" is no row id'
+            problem = f"{row_id} is a row of another run" if is_row_id else f'"{row_id}" is not a row id'
             return ROW_NOT_FOUND.anywhere(problem=problem)
         place = self.run.place(ordinal)
         if place is None or at is None or place[0].kind == "input":
@@ -294,5 +294,5 @@ class RunTrace:
             return Page(limit)
         ordinal = self.row_ids.ordinal(after)
         if ordinal is None:
-            raise UserError(INVALID_PAGE.anywhere(problem=f'"{after}" is no row id of this run'))
+            raise UserError(INVALID_PAGE.anywhere(problem=f'"{after}" is not a row id of this run'))
         return Page(limit, ordinal)

@@ -4,7 +4,7 @@ Arrow tables as data frames, without losing digits.
 Answers of a trace: to print, to send as JSON, to hand to Arrow or pandas, to look at in a notebook.
 """
 
-# ruff: noqa: PLC0415 - libraries for tables are imported when somebody asks for one
+# ruff: noqa: PLC0415 - table libraries are imported only when a table is requested
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 from collections.abc import Iterable, Mapping

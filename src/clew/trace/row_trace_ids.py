@@ -126,6 +126,6 @@ class RowTraceIds:
 
 
 def numbered(part: Part) -> Iterator[PartFile]:
-    """The files of a part with their numbers, by their places where they have none of their own."""
+    """The files of a part with their numbers, by position where they have none."""
     for index, file in enumerate(part.files):
         yield file if file.ordinal is not None else replace(file, ordinal=index)

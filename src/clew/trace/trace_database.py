@@ -1,6 +1,6 @@
 """DuckDB as the reader of many rows: one database in memory for each trace, opened when it is first asked.
 
-Everything that reading a run needs, in one hand.
+Everything that reading a run needs, together.
 """
 
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read

@@ -175,7 +175,7 @@ _EACH_ITS_OWN: Final[Mapping[int, int]] = MappingProxyType({})
 def read_datagrams(
     received: Iterable[Received], counts: CollectorCounts, stages: Mapping[int, int] = _EACH_ITS_OWN
 ) -> TraceBatch:
-    """The frames and links of datagrams. A frame without a time of its own has that of its arrival.
+    """The frames and links of datagrams. A frame without a time gets the time of its arrival.
 
     Messages name streams and no stages: a stream is that of the stage with the same number, unless `stages` says which
     one publishes it.
@@ -221,13 +221,13 @@ def _count_skips(skips: SkipCounts, counts: CollectorCounts) -> None:
 
 _log = logging.getLogger(__name__)
 _BYTES_PER_TRANSACTION = 1 << 19
-"""About ten thousand frames: some fifty milliseconds in which nobody else writes to a database file."""
+"""About ten thousand frames: some fifty milliseconds in which no one else can write to a database file."""
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 
 
 class BatchWriting:
-    """Takes datagrams out of a buffer and writes what they tell, until it is told to finish."""
+    """Takes datagrams out of a buffer and writes their content until asked to finish."""
 
     def __init__(self, buffer: DatagramBuffer, writer: TraceWriter, settings: CollectorSettings) -> None:
         self.counts = CollectorCounts()

@@ -104,7 +104,7 @@ class DatagramSender:
         return True
 
     def _send_again(self, connection: socket.socket, datagram: memoryview) -> bool:
-        """A refusal tells of an earlier datagram that nobody received; this one has not been tried yet."""
+        """A refusal concerns an earlier datagram that was not received; this one has not been tried yet."""
         try:
             connection.send(datagram)
         except OSError:
@@ -129,7 +129,7 @@ class DatagramSender:
 def _connect(address: Address) -> socket.socket:
     host, port = address
     if not 0 < port <= _LARGEST_PORT:
-        raise OSError(f"{port} is no port")
+        raise OSError(f"{port} is not a port")
     family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     connection = socket.socket(family, kind, protocol)
     try:
@@ -142,10 +142,10 @@ def _connect(address: Address) -> socket.socket:
 
 
 COLLECTOR_ADDRESS: Address = ("127.0.0.1", 9904)
-"""Where a collector listens unless it is told otherwise."""
+"""Where a collector listens by default."""
 
 _LAST_SECONDS = 5.0
-"""How long a forgotten emitter goes on sending. Nobody waits for it."""
+"""How long an emitter keeps sending after it was garbage collected. Nothing waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class EmitterCounts:
     datagrams: int
     """How many datagrams carried those sent."""
     errors: int
-    """How often the network reported a problem; nobody listening is one."""
+    """How often the network reported a problem; having no listener is one."""
 
     @property
     def waiting(self) -> int:

@@ -35,7 +35,7 @@ class Bounds:
             raise _invalid("both ends by sequence or both ends by time are needed, and not both kinds")
         start, end = self.ends
         if not 0 <= start <= end <= LARGEST_BOUND:
-            raise _invalid(f"{start} to {end} is no range between 0 and {LARGEST_BOUND}")
+            raise _invalid(f"{start} to {end} is not a range between 0 and {LARGEST_BOUND}")
 
     @classmethod
     def of_seq(cls, start: int, end: int = LARGEST_BOUND) -> Self:

@@ -48,7 +48,7 @@ def _steady_clock() -> Callable[[], int]:
 def monotonic_epoch_clock() -> ClockMs:
     """Read the wall clock once and count on monotonically from there.
 
-    Setting the wall clock then moves no trace id; a process takes up the new time when it starts anew.
+    Setting the wall clock then moves no trace id; a process adopts the new time when it restarts.
     """
     steady = _steady_clock()
     offset = time.time_ns() - steady()

@@ -100,7 +100,7 @@ class Lineage:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer ends by itself and not at a limit."""
+        """Whether the answer is complete, rather than cut off at a limit."""
         return self.graph.is_complete
 
     def describe(self, trace_id: int) -> str:
@@ -169,7 +169,7 @@ def ask_lineage(
     max_depth: int = MAX_DEPTH,
     max_nodes: int = MAX_NODES,
 ) -> Lineage:
-    """Follow a trace and say what all that was met is. UserError TraceNotFound where nobody knows the trace."""
+    """Follow a trace and say what all that was met is. UserError TraceNotFound where the trace is unknown."""
     graph = walk(reader, trace_id, direction, max_depth=max_depth, max_nodes=max_nodes)
     ids = [node.trace_id for node in graph.nodes]
     places = _places_of(reader.places(ids))

@@ -84,7 +84,7 @@ class LineageGraph:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the walk ended by itself and not at a limit."""
+        """Whether the walk is complete, rather than cut off at a limit."""
         return all(node.expanded for node in self.nodes)
 
     @property
@@ -168,7 +168,7 @@ class TracedFrame:
     seq: int
     stage_id: int = 0
     t_ns: int = 0
-    """When it was published, in nanoseconds since 1970; 0 where nobody said."""
+    """When it was published, in nanoseconds since 1970; 0 where unknown."""
     status: int = 0
 
     @property

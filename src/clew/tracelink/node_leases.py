@@ -8,7 +8,7 @@ process that was thought dead mints on, or clocks of machines disagree or are se
 
 A node id is free for another process once its lease has ended, everything reserved ahead has come to pass, and a
 cooldown after that is over. One that is configured for a process needs no rest: whoever is configured with it may have
-it as soon as nobody holds it, and is refused before. Transitions are pure functions from lease to lease; a store runs
+it as soon as it is free, and is refused before. Transitions are pure functions from lease to lease; a store runs
 them inside a transaction, and keeps every lease ever granted: that is the record of (node_id, process_id, start_time).
 
 Minting trace ids under a leased node id.
@@ -68,7 +68,7 @@ class LeaseEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLease:
-    """One process holding one node id. `term` counts the leases of a node id, so that an old one is told from a new."""
+    """One process holding one node id. `term` counts the leases of a node id and tells old ones from new ones."""
 
     node_id: int
     term: int
@@ -151,7 +151,7 @@ def release(lease: NodeLease, *, now_ms: int, used_until_ms: int) -> NodeLease:
 
 
 def revoke(lease: NodeLease, *, now_ms: int) -> NodeLease:
-    """The lease after somebody else ended it. What was reserved stays so: the holder may have used it."""
+    """The lease after another process ended it. What was reserved stays so: the holder may have used it."""
     if lease.end is not None:
         return lease
     return replace(lease, ended_at_ms=now_ms, end=LeaseEnd.REVOKED)
@@ -223,7 +223,8 @@ def _within_time(timestamp_ms: int) -> int:
 
 
 _WINDOWS_AHEAD = 2
-"""How many lease durations the window reaches ahead, so that a late keepalive stops nobody whose lease is good."""
+"""How many lease durations the window reaches ahead, so that a late keepalive does not stop a holder
+whose lease is still valid."""
 
 
 def this_process() -> NodeHolder:
@@ -234,7 +235,7 @@ def this_process() -> NodeHolder:
 class LeasedTraceIds:
     """A generator that stays inside the window of its lease. It keeps its node id for life: a lost lease ends minting.
 
-    Somebody has to call `keepalive` every `policy.keepalive_every_ms`: a worker or collector from its own loop.
+    Call `keepalive` every `policy.keepalive_every_ms`: a worker or collector from its own loop.
     """
 
     def __init__(

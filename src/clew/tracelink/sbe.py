@@ -1,6 +1,6 @@
 """What all messages share, as Simple Binary Encoding defines it, little endian.
 
-A message is a header, a block of fixed fields and, for some, a repeating group with a small header of its own. Headers
+A message is a header, a block of fixed fields and, for some, a repeating group with a small header. Headers
 state the length of the blocks that follow, and a newer version only appends fields to a block. So a reader takes the
 fields it knows from the front and skips to the end that the header states.
 """
@@ -43,7 +43,7 @@ def block_length_of(buffer: Buffer, offset: int, *, message: str, schema_id: int
     block_length, template, schema, _version = HEADER.unpack_from(buffer, offset)
     if schema != schema_id or template != template_id:
         raise CodecError(
-            f"schema {schema}, template {template} is no {message}, which has schema {schema_id}, "
+            f"schema {schema}, template {template} is not a {message}, which has schema {schema_id}, "
             f"template {template_id}"
         )
     if available < HEADER.size + block_length:

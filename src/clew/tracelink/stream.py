@@ -7,7 +7,7 @@ how the messages of others are skipped:
 - A message of ours ends where its headers say, whatever its version.
 - A message of ours that breaks a rule (a parent of 0, say) is skipped alone, since its end is known all the same.
 - A message of another schema, or another template of our schemas, has an end that only its own schema knows. It and the
-  rest of the datagram are skipped. Who mixes schemas sends foreign messages in datagrams of their own.
+  rest of the datagram are skipped. Senders that mix schemas put foreign messages into separate datagrams.
 - Bytes that are no message at all, or a message that breaks off, end the datagram likewise.
 
 Nothing of this is an error to the reader: it is counted.

@@ -1,9 +1,9 @@
-"""A stage outside Spark that takes part in tracing: which trace id an output gets, and what is told about it.
+"""A stage outside Spark that takes part in tracing: which trace id an output gets, and what is recorded about it.
 
 - An output with no input begins a trace: a new id (`root`).
 - An output made from one input belongs to its trace: the same id, and no links (`derive`).
-- An output made from several inputs is a trace of its own: a new id, linked to theirs (`join`).
-- An output that adds up more inputs than it could name is a trace of its own too: a new id, and a window that says
+- An output made from several inputs is a new trace: a new id, linked to theirs (`join`).
+- An output that adds up more inputs than it could name is a new trace, too: a new id, and a window that says
   which inputs these were (`integrate`). That costs the same for ten inputs and for ten million.
 - One that is to be told apart from its only input is one too: a new id with one parent (`reroot`).
 
@@ -59,7 +59,7 @@ class TraceIds(Protocol):
     """Where new trace ids come from: a generator, or one that works under a lease."""
 
     def next_id(self) -> int:
-        """A trace id that nobody has."""
+        """A new trace id."""
         ...
 
 
@@ -77,7 +77,7 @@ class TracedStream:
         self.epoch = epoch
         self.untraced = 0
         self.windows = windows if windows is not None else WindowLog()
-        """What `integrate` noted; somebody has to flush it now and then."""
+        """What `integrate` noted; flush it now and then."""
         self._emitter = emitter
         self._ids = ids
 

@@ -37,7 +37,7 @@ class Shape(ABC, Generic[T_co]):
 
     @abstractmethod
     def schema(self, definitions: dict[str, JsonSchema]) -> JsonSchema:
-        """The shape in JSON Schema. Shapes with a name of their own put themselves into `definitions`."""
+        """The shape in JSON Schema. Named shapes add themselves to `definitions`."""
 
 
 def refused(node: Node, expected: str, *, hint: str | None = None) -> UserError:

@@ -64,7 +64,7 @@ S_co = TypeVar("S_co", bound=str, covariant=True)
 
 
 class Single(Shape[T_co], Generic[T_co]):
-    """A shape that is described by itself alone."""
+    """A shape whose schema needs no other definition."""
 
     @property
     @abstractmethod
@@ -229,7 +229,7 @@ class Choice(Single[E_co], Generic[E_co]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantShape(Single[S_co], Generic[S_co]):
-    """One word, by which a record is told from its siblings."""
+    """One word that distinguishes a record from its siblings."""
 
     value: S_co
 

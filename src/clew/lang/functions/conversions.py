@@ -100,7 +100,7 @@ CONVERSIONS = (
         (Parameter("value", "string, number or boolean"),),
         "integer",
         NullRule.PROPAGATES,
-        "A whole number; numbers are rounded half-up, a text that is no whole number is an error.",
+        "A whole number; numbers are rounded half-up, text that is not a whole number is an error.",
         (Example('TO_INTEGER(" 42 ")', "42"), Example("TO_INTEGER(2.5)", "3")),
         _infer_to_integer,
         lambda _signature: to_integer,
@@ -115,7 +115,7 @@ CONVERSIONS = (
         ),
         "decimal",
         NullRule.PROPAGATES,
-        "An exact number, rounded half-up to the scale; a text that is no number is an error. "
+        "An exact number, rounded half-up to the scale; text that is not a number is an error. "
         "Without precision a text becomes decimal(38,18), and a number keeps its digits.",
         (Example('TO_DECIMAL("12.345", 18, 2)', "12.35"), Example("TO_DECIMAL(7)", "7")),
         _infer_to_decimal,
@@ -127,7 +127,7 @@ CONVERSIONS = (
         (Parameter("value", "string YYYY-MM-DD, date or timestamp"),),
         "date",
         NullRule.PROPAGATES,
-        "A day; a text that is no day is an error.",
+        "A day; text that is not a date is an error.",
         (Example('TO_DATE("2026-01-31")', "2026-01-31"),),
         _infer_to_date,
         lambda _signature: to_date,

@@ -163,7 +163,7 @@ def _values(context: Context, operation: "Update", scope: Scope) -> dict[str, Pl
 
 
 def _is_not_joined(context: Context, operation: "Update", column: str, span: Span) -> bool:
-    """A column with an alias in front of it would be a new one with a strange name, which nobody means."""
+    """A column with an alias in front of it would be a new one with a strange name, which is never intended."""
     alias, dot, name = column.partition(".")
     if not dot or column in context.state.schema.types:
         return True

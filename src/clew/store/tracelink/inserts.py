@@ -41,7 +41,7 @@ def _array_type(column: sa.Column[object]) -> str:
 
 
 _END_OF_IDS = 1 << 63
-"""Larger numbers are ids that somebody else minted in another way."""
+"""Larger numbers are ids that were minted in another way."""
 
 
 class SqlBlockRegister:

@@ -81,7 +81,7 @@ class SqlWindowExpander:
             return connection.execute(sa.text(_EXPAND_SEVERAL), bounds).rowcount
 
     def _expand_alone(self, window: sa.Row[Any], batch_links: int) -> Iterator[int]:
-        """A large window, or one bounded by time: nobody knows beforehand how many frames it has."""
+        """A large window, or one bounded by time: its number of frames is not known in advance."""
         after: _Place | None = _BEFORE_ALL
         while after is not None:
             with self._database.write() as connection:
