@@ -16,6 +16,7 @@ from types import FrameType
 import pytest
 
 import clew
+from tests.server.server_engine import TracingEngine
 from tests.server.server_fixtures import serving, write_ledger
 from tests.server.test_server_captures import capture
 
@@ -116,3 +117,23 @@ def test_reading_a_capture_passes_these_files(tmp_path: Path, monkeypatch: pytes
             rows = workspace.capture(capture_id).to_arrow()
     assert rows.num_rows == 2
     assert_passed(READ, files)
+
+
+def test_a_row_and_a_capture_pass_these_files_until_spark_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fake engine runs the steps, and there is no session: what Spark does is left out of the walks here.
+
+    The files of `engine` are called in other tests; that they exist is checked above.
+    """
+    folder = write_ledger(tmp_path / "ledger")
+    engine = TracingEngine(folder / ".clew" / "storage")
+    monkeypatch.setattr("clew.api.starting.SparkExecutors", lambda *_arguments: engine)
+    monkeypatch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
+    with followed() as files:
+        run = clew.open(folder).run("gl-close", period="2026-01", captures=["cleaned"])
+    assert run.status == "COMPLETED"
+    row = [file for file in stations(WRITTEN) if not file.startswith("engine/")]
+    assert [file for file in files if file in row] == row
+    captured = stations(CAPTURED)[: stations(CAPTURED).index("captures/writing.py") + 1]
+    assert [file for file in files if file in captured] == captured
