@@ -2,22 +2,47 @@
 
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from clew.api.workspace import Workspace
-from clew.diagnostics import ClewError
 from clew.server.access import signing_in
 from clew.server.access.doorman import Doorman, LoginAttempts
-from clew.server.api import routes
-from clew.server.errors import handle_errors, json_answer
+from clew.server.api import captures, events, lineage, operations, projects, runs, trace
+from clew.server.api.documents import ErrorDocument
+from clew.server.errors import handle_errors
 from clew.server.metrics import CountedRequests, Metrics
-from clew.server.pages.registration import add_pages
+from clew.server.pages import routes as pages
+from clew.server.pages.rendering import STATIC, Templates
 from clew.server.protection.middleware import BoundedRequests, KnownHosts, LastResort, SecurityHeaders
 from clew.server.settings import ServerSettings
 from clew.server.streams import EventStreams
 
-ErrorPage = Callable[[Request, ClewError], Response]
+API = "/api/v1"
+_API_ROUTERS: tuple[APIRouter, ...] = (
+    projects.router,
+    runs.router,
+    events.router,
+    trace.router,
+    lineage.router,
+    captures.router,
+    operations.router,
+)
+_PUBLIC = frozenset({f"{API}/health", f"{API}/ready"})
+"""What needs no token."""
+_PAGE_ROUTERS: tuple[APIRouter, ...] = (
+    pages.entry.router,
+    pages.runs.router,
+    pages.rows.router,
+    pages.lineage.router,
+    pages.workspace.router,
+    pages.operations.router,
+    pages.captures.router,
+)
+_KEEP = "public, max-age=31536000, immutable"
 
 
 def create_app(
@@ -29,7 +54,7 @@ def create_app(
         title="Clew",
         summary="Runs of data pipelines, and where every number in their output comes from.",
         version=version("clew"),
-        openapi_url=f"{routes.PREFIX}/openapi.json",
+        openapi_url=f"{API}/openapi.json",
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
@@ -44,11 +69,10 @@ def create_app(
     )
     app.state.streams = EventStreams(workspace, poll_s=settings.event_poll_s, keep_alive_s=settings.keep_alive_s)
     app.state.metrics = Metrics(workspace, app.state.streams)
-    app.state.error_page = _plain_error
     handle_errors(app)
-    routes.include(app)
+    _add_api(app)
     app.include_router(signing_in.router)
-    add_pages(app)
+    _add_pages(app)
     app.add_middleware(LastResort)
     app.add_middleware(BoundedRequests, settings=settings)
     app.add_middleware(KnownHosts, hosts=settings.known_hosts)
@@ -57,5 +81,39 @@ def create_app(
     return app
 
 
-def _plain_error(_request: Request, error: ClewError) -> Response:
-    return json_answer(error)
+def _add_api(app: FastAPI) -> None:
+    """Add the API to an application, and to its description that it takes tokens."""
+    for router in _API_ROUTERS:
+        app.include_router(router, prefix=API, responses={"default": {"model": ErrorDocument}})
+    generated = app.openapi
+
+    def described() -> dict[str, Any]:
+        document = generated()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+        for path in _PUBLIC:
+            for operation in document["paths"][path].values():
+                operation["security"] = []
+        return document
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+class StaticPages(StaticFiles):
+    """Styles and scripts. An address carries the digest of its content, so browsers may keep it for good."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A file."""
+        answer = await super().get_response(path, scope)
+        if answer.status_code == 200 and b"v=" in scope.get("query_string", b""):
+            answer.headers["Cache-Control"] = _KEEP
+        return answer
+
+
+def _add_pages(app: FastAPI) -> None:
+    """Add all pages, their styles and scripts, and pages for errors."""
+    app.state.templates = Templates()
+    app.state.error_page = pages.entry.error_page
+    for router in _PAGE_ROUTERS:
+        app.include_router(router, include_in_schema=False)
+    app.mount("/static", StaticPages(directory=STATIC), name="static")

@@ -1,13 +1,20 @@
-"""For those who run the server: who calls, who has read what, and what an event bus did not take."""
+"""For those who run the server: whether it works, who calls, who has read what, and what an event bus did not take."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from clew.auth.roles import Permission
-from clew.server.access.visit import RunVisit, Visit, may
-from clew.server.api.documents import AccessDocument, CallerDocument, DeadLettersDocument, ReplayedDocument
+from clew.server.access.visit import RunVisit, Visit, may, workspace_of
+from clew.server.api.documents import (
+    AccessDocument,
+    CallerDocument,
+    DeadLettersDocument,
+    ReplayedDocument,
+    StatusDocument,
+)
+from clew.server.metrics import CONTENT_TYPE, Metrics
 
 router = APIRouter(tags=["operations"])
 
@@ -63,3 +70,29 @@ def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: BusQuer
     """A worker delivers them."""
     replayed = visit.workspace.operations.replay(bus=sink)
     return JSONResponse({"replayed": replayed})
+
+
+@router.get("/health", summary="Whether the process answers", responses={200: {"model": StatusDocument}})
+def health() -> JSONResponse:
+    """Says nothing about what it depends on; for who restarts processes that hang."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/ready", summary="Whether requests can be served", responses={200: {"model": StatusDocument}})
+def ready(request: Request) -> JSONResponse:
+    """Asks the state store; for who sends requests to one of several servers."""
+    workspace_of(request).operations.load()
+    return JSONResponse({"status": "ready"})
+
+
+@router.get(
+    "/metrics",
+    summary="Numbers for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}},
+)
+def metrics(request: Request, visit: RunVisit) -> Response:
+    """Requests, streams, and how busy the environment is."""
+    visit.require_own_workspace()
+    counted: Metrics = request.app.state.metrics
+    return Response(counted.text(), headers={"Content-Type": CONTENT_TYPE})

@@ -1,5 +1,7 @@
 """Runs: listed, shown, asked for, told something."""
 
+import base64
+import binascii
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,7 +15,6 @@ from clew.events.snapshot import RunStatus
 from clew.plan import plan_to_json
 from clew.runs.signals import SignalType
 from clew.server.access.visit import RunVisit, Visit, may
-from clew.server.api.cursors import cursor_of, item_of
 from clew.server.api.documents import (
     ApiDocument,
     RunDocument,
@@ -45,14 +46,14 @@ def list_runs(
         period=period,
         status=status.value if status is not None else None,
         limit=limit + 1,
-        before=item_of(cursor) if cursor is not None else None,
+        before=_item_of(cursor) if cursor is not None else None,
     )
     shown, has_more = found[:limit], len(found) > limit
     return JSONResponse(
         {
             "runs": [run.record.to_json() for run in shown],
             "has_more": has_more,
-            "next_cursor": cursor_of(shown[-1].id) if has_more else None,
+            "next_cursor": _cursor_of(shown[-1].id) if has_more else None,
         }
     )
 
@@ -110,6 +111,19 @@ def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may(Permission.SE
         signal_id=wish.signal_id,
     )
     return JSONResponse(outcome.to_json(), 200 if outcome.is_accepted else _REFUSED)
+
+
+def _cursor_of(name: str) -> str:
+    """Where a page of a list ended, as a text that clients hand back without looking into it."""
+    return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+
+
+def _item_of(cursor: str) -> str:
+    """The item that a cursor stands behind. UserError InvalidRequest where it is none of ours."""
+    try:
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError) as error:
+        raise UserError(INVALID_REQUEST.anywhere(problem="the cursor is none that this server gave")) from error
 
 
 def _signal_type(name: str) -> SignalType:

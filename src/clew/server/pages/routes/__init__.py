@@ -1,1 +1,5 @@
-"""Addresses of pages and what answers there."""
+"""The routes for browsers, by what they are about."""
+
+from clew.server.pages.routes import captures, entry, lineage, operations, rows, runs, workspace
+
+__all__ = ["captures", "entry", "lineage", "operations", "rows", "runs", "workspace"]
