@@ -144,6 +144,7 @@ def test_a_state_store_that_does_not_answer_is_a_note_and_no_error(root: Path, a
     assert Workspace(root).conflicts(Workspace(root).plan("report")).notes == (note,)
 
 
+@pytest.mark.slow
 def test_the_commands_tell_conflicts_with_place_and_exit_code(root: Path, state: State) -> None:
     register(state, "one", *FITS)
     register(state, "two", ("id", "integer"))

@@ -195,6 +195,7 @@ def test_without_a_key_two_runs_cannot_be_compared_until_one_is_named(tmp_path: 
     assert "account" in (error.value.diagnostic.hint or "")
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(
     st.dictionaries(st.integers(0, 30), st.integers(0, 3), max_size=20),

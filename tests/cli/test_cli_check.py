@@ -200,6 +200,7 @@ def test_anchors_that_multiply_are_refused_quickly(clew: Clew, tmp_path: Path) -
     assert {each["file"] for each in answer.json["diagnostics"]} == {"projects/laughs.yaml"}
 
 
+@pytest.mark.slow
 def test_five_megabytes_of_yaml_are_checked(clew: Clew, tmp_path: Path) -> None:
     row = "  - {shop: Zürich, amount: 12.50, remark: " + "x" * 400 + "}\n"
     content = (

@@ -1,6 +1,8 @@
 from array import array
 from multiprocessing import get_context
 
+import pytest
+
 from clew.tracelink import TraceIdGenerator, decompose
 
 PROCESSES = 8
@@ -15,6 +17,7 @@ def mint(node_id: int) -> bytes:
     return ids.tobytes()
 
 
+@pytest.mark.slow
 def test_processes_with_their_own_node_ids_mint_400_000_ids_and_none_twice() -> None:
     with get_context("spawn").Pool(PROCESSES) as pool:
         minted = pool.map(mint, range(PROCESSES), chunksize=1)
