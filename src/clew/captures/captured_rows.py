@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
-import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
 from clew.lang.types import parse_type
+from clew.storage.local import sha256_of_file
 from clew.storage.parts import ORDINAL
 from clew.storage.row_identity import RowIds
 from clew.trace.results import data_frame
@@ -147,8 +147,7 @@ class CapturedRows:
     def _require_intact(self, file: CapturedFile) -> None:
         path = self.folder / file.path
         try:
-            with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest = sha256_of_file(path)
         except OSError as error:
             problem = f"{file.path}: {(error.strerror or type(error).__name__).lower()}"
             raise UserError(CAPTURE_DAMAGED.anywhere(capture_id=self.manifest.capture_id, problem=problem)) from error

@@ -2,7 +2,6 @@
 
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from clew.events.codec import encode
 from clew.lang.types import STRING, Type
 from clew.plan.postlude import SerializeTask
 from clew.plan.steps import PlannedExpression
-from clew.storage.local import sha256_of_file
+from clew.storage.local import remove_path, sha256_of_file
 from clew.storage.parts import ORDINAL
 from clew.trace.sql import Sql, parquet, quoted, typed_column
 
@@ -164,7 +163,7 @@ class JobRows:
             chosen = raw_rows(self.rows, columns, self.salt).limit(self.max_rows + 1)
             self._written = write_rows(chosen, self._folder)
             if self._written.rows > self.max_rows:
-                shutil.rmtree(self._folder)
+                remove_path(self._folder)
                 problem = f"more rows than the {self.max_rows:,} that it may handle"
                 raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
         return self._written

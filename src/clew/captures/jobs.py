@@ -46,6 +46,7 @@ from clew.plan.privacy import LABELS, privacy_by_column
 from clew.runs.clock import utc_now
 from clew.runs.view import RunFacts
 from clew.storage.layout import MANIFEST_FILE
+from clew.storage.local import remove_path, replace_file, replace_with_copy
 
 RUN = "run"
 
@@ -92,7 +93,7 @@ class JobRunner:
             name = f"{self.record.run_id}-{self.job.id}-{self.record.attempts}"
             staging = self.places.captures(None) / "staging" / name
             for left in staging.parent.glob(f"{self.record.run_id}-{self.job.id}-*"):
-                shutil.rmtree(left, ignore_errors=True)
+                remove_path(left)
             budget, limits = self.job.budget, self.policy.limits
             rows = JobRows(
                 ended=self.ended,
@@ -110,7 +111,7 @@ class JobRunner:
                     self._do(task, rows)
                 check_time()
             finally:
-                shutil.rmtree(staging, ignore_errors=True)
+                remove_path(staging)
         return CaptureOutcome(job=self._report())
 
     def _do(self, task: PostludeTask, rows: JobRows) -> None:
@@ -164,13 +165,10 @@ class JobRunner:
     def _to_training_log(self, payload: Payload, folder: Path, days: int) -> Path:
         """A file for each run and job, in place of an earlier attempt, and beside it what it is."""
         target = folder / self.record.run_id / f"{self.job.id}{payload.path.suffix}"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = target.with_name(f".{target.name}.staging")
-        shutil.copyfile(payload.path, staging)
-        staging.replace(target)
+        replace_with_copy(payload.path, target)
         manifest = self._manifest(payload, self.record.capture_id, target.parent, days, None)
-        described = target.with_suffix(".json")
-        described.write_text(json.dumps(manifest.to_json(), indent=1, sort_keys=True), encoding="utf-8")
+        text = json.dumps(manifest.to_json(), indent=1, sort_keys=True)
+        replace_file(target.with_suffix(".json"), text.encode())
         return target
 
     def _to_capture_store(self, payload: Payload, sink: str, folder: Path, days: int) -> tuple[Path, str]:

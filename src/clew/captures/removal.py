@@ -1,6 +1,5 @@
 """Captures and emissions that have expired, or that a user deletes."""
 
-import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureState, Cap
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
+from clew.storage.local import remove_path, size_of_path
 from clew.storage.removals import Journal, Removable, RemovalRecord
 
 
@@ -47,7 +47,7 @@ def clear_attempts(places: Places, record: CaptureRecord, is_left_over: Callable
         folder = places.captures(record.request.store, project_version=version) / record.capture_id
         if folder.is_dir():
             for each in [each for each in folder.iterdir() if is_left_over(each.name)]:
-                shutil.rmtree(each, ignore_errors=True)
+                remove_path(each)
             with suppress(OSError):
                 folder.rmdir()
 
@@ -69,7 +69,7 @@ class ExpiredCaptures:
                 self.kind,
                 record.capture_id,
                 f"{record.breakpoint}: expired on {record.expires_at.date() if record.expires_at else now.date()}",
-                sum(_size(path) for path in _paths(places, record)),
+                sum(size_of_path(path) for path in _paths(places, record)),
             )
             for record in self.state.captures.expired()
         ]
@@ -107,15 +107,6 @@ def _paths(places: Places, record: CaptureRecord) -> list[Path]:
 def _remove_files(places: Places, record: CaptureRecord) -> int:
     freed = 0
     for path in _paths(places, record):
-        freed += _size(path)
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        freed += size_of_path(path)
+        remove_path(path)
     return freed
-
-
-def _size(path: Path) -> int:
-    if path.is_file():
-        return path.stat().st_size
-    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())

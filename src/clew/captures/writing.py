@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from clew.plan.steps import PlannedExpression
 from clew.runs.clock import utc_now
 from clew.runs.request import RunRecord
 from clew.storage.layout import MANIFEST_FILE
-from clew.storage.local import sha256_of_file
+from clew.storage.local import remove_path, sha256_of_file
 from clew.storage.parts import ORDINAL, Part
 from clew.storage.root import StorageRoot
 from clew.trace.sql import Sql, parquet
@@ -150,7 +149,7 @@ class WrittenRows:
 
 def write_rows(rows: DataFrame, folder: Path) -> WrittenRows:
     """Write rows to a folder as Parquet, in place of whatever is there."""
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     rows.write.options(**_WRITE_OPTIONS).parquet(str(folder))
     return _files_in(folder)
@@ -231,13 +230,13 @@ class CaptureWriter:
         staging = folder.with_name(f"{folder.name}.staging")
         kept = self._fitting(staging)
         if kept is None:
-            shutil.rmtree(staging, ignore_errors=True)
+            remove_path(staging)
             return CaptureOutcome(drop_reason=self.steps[-1].reason.value, steps=tuple(self.steps))
         manifest = self._manifest(kept, folder, int((time.perf_counter() - started) * 1000))
         staging.mkdir(parents=True, exist_ok=True)
         text = json.dumps(manifest.to_json(), indent=1, sort_keys=True)
         (staging / MANIFEST_FILE).write_text(text, encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_path(folder)
         staging.rename(folder)
         return CaptureOutcome(manifest=manifest, steps=tuple(self.steps))
 
@@ -257,7 +256,7 @@ class CaptureWriter:
                 columns = tuple(column for column in columns if column not in large)
             elif mode is CaptureMode.STATS:
                 found = self._statistics(staging, written, columns)
-                shutil.rmtree(staging)
+                remove_path(staging)
                 return _Kept(mode, columns, WrittenRows((), {}), found | {"rows": written.rows})
             else:
                 return _Kept(mode, columns, written, None)

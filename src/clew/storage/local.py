@@ -119,8 +119,7 @@ class LocalStorage:
 
     def size(self, key: StorageKey) -> int:
         """Bytes of a file, or of all files below a folder; 0 where there is nothing."""
-        path = self._path(key)
-        return path.stat().st_size if path.is_file() else sum(file.size for file in self.files(key))
+        return size_of_path(self._path(key))
 
     def remove(self, key: StorageKey) -> None:
         """Remove a file, or everything below a folder."""
@@ -243,6 +242,31 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
 
 
+def replace_with_copy(source: Path, path: Path) -> None:
+    """Copy a file in place of the one that is there, if any: readers see the one or the other."""
+    staged = path.with_name(staging_name(f".{path.name}").text)
+    try:
+        _in_folder(path.parent, lambda: shutil.copyfile(source, staged))
+        staged.replace(path)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it. Doing it again changes nothing."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def size_of_path(path: Path) -> int:
+    """Bytes of a file, or of all files below a folder; 0 where there is nothing."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file() and not each.is_symlink())
+
+
 def remove_superseded(folder: Path, winner: StagingName) -> None:
     """Remove what writers of the same name have left that began before this one.
 
@@ -252,10 +276,7 @@ def remove_superseded(folder: Path, winner: StagingName) -> None:
     for path in list(folder.iterdir()) if folder.is_dir() else []:
         found = staging_of(path.name)
         if found is not None and found.target == winner.target and found.begun < winner.begun:
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            remove_path(path)
 
 
 def _stored(key: StorageKey, found: os.stat_result) -> StoredFile:
