@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CapturePolicy:
-    """The rules of one environment, for somebody in one role."""
+    """The rules of one environment, for one role."""
 
     environment: str
     is_prod: bool

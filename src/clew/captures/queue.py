@@ -78,7 +78,7 @@ class CaptureStatus(StrEnum):
 
 
 def new_capture_id() -> str:
-    """An id that nobody can guess."""
+    """An id that cannot be guessed."""
     return f"cap_{secrets.token_hex(16)}"
 
 
@@ -121,7 +121,7 @@ class CaptureRecord:
 
 @dataclass(frozen=True, slots=True)
 class CaptureLease:
-    """A capture or job that somebody works on, until the lease runs out."""
+    """A capture or job that a worker holds until the lease runs out."""
 
     record: CaptureRecord
     token: int
@@ -155,7 +155,7 @@ class CaptureStore(Protocol):
         ...
 
     def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:
-        """Runs that have ended, and whose points nobody has frozen yet."""
+        """Runs that have ended, and whose points are not frozen yet."""
         ...
 
     def freeze(
@@ -180,13 +180,13 @@ class CaptureStore(Protocol):
         ...
 
     def keep(self, lease: CaptureLease, *, ttl_s: float) -> bool:
-        """Prolong a lease; False where somebody else has taken it."""
+        """Prolong a lease; False where another worker has taken it."""
         ...
 
     def finish(
         self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome, expires_at: datetime | None = None
     ) -> bool:
-        """End it, unless somebody else has taken it by now: then nothing is written, and the answer is False."""
+        """End it, unless another worker has taken it by now: then nothing is written, and the answer is False."""
         ...
 
     def postpone(self, lease: CaptureLease, outcome: CaptureOutcome, *, delay_s: float) -> bool:

@@ -11,16 +11,16 @@ from clew.plan.postlude import PostludeJob
 
 
 def require_reading(record: CaptureRecord, *, role: AccessRole, tenant_id: str, include_roles: Collection[str]) -> None:
-    """Refuse those who may not. For somebody of another tenant the capture does not exist."""
+    """Refuse readers without permission. For another tenant the capture does not exist."""
     if record.tenant_id != tenant_id:
         raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=record.capture_id))
     if Permission.READ_CAPTURES not in role.permissions:
-        problem = f"somebody in the role {role} may not read captures"
+        problem = f"the role {role} may not read captures"
         raise UserError(CAPTURE_ACCESS_DENIED.anywhere(problem=problem))
     manifest = record.outcome.manifest
     shows_personal = manifest is not None and manifest.shows_personal
     if shows_personal and include_roles and role not in include_roles:
-        problem = f"this capture shows personal columns, which somebody in the role {role} may not read"
+        problem = f"this capture shows personal columns, which the role {role} may not read"
         raise UserError(CAPTURE_ACCESS_DENIED.anywhere(problem=problem))
 
 

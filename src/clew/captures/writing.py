@@ -270,7 +270,7 @@ class CaptureWriter:
         return raw_rows(rows, columns, salt) if mode in _RAW else view_rows(rows, columns, salt, self.ended.run_id)
 
     def _large(self, columns: Sequence[KeptColumn], written: WrittenRows) -> tuple[KeptColumn, ...]:
-        """Columns that take up much room, and that nobody asked for by name."""
+        """Large columns that were not asked for by name."""
         most = LARGE_COLUMN_BYTES * written.rows
         return tuple(
             column

@@ -3,7 +3,7 @@
 The register of blocks tells the run that minted an id. From there ids go on in the files of registered datasets, and
 with these into the runs that pinned them; so only such runs are looked at, however many there are.
 
-Explanations across projects: from a row of a registered dataset to the run that registered it.
+Explanations cross projects in the same way: from a row of a registered dataset to the run that registered it.
 """
 
 from collections.abc import Callable, Collection, Iterator

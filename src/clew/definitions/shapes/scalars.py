@@ -1,6 +1,6 @@
 """Shapes of single values.
 
-Paths and templates in definitions: which placeholders exist, and that a path stays in its folder.
+Among them paths and templates: which placeholders exist, and that a path stays in its folder.
 """
 
 import re
