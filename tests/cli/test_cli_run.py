@@ -216,7 +216,8 @@ def test_a_pause_stops_the_run_between_two_steps_and_resume_goes_on(
     ]
     busy = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
     assert busy.code == 1
-    assert busy.err.startswith('error PeriodBusy: another run of project "gl-close" for period "2026-01" is under way')
+    message = 'another run of project "gl-close" for period "2026-01" is in progress'
+    assert busy.err.startswith(f"error PeriodBusy: {message}")
     assert f"run {run_id} is PAUSED" in busy.err
     assert clew("signal", run_id, "RESUME", cwd=sample).code == 0
     assert engine.executed == STEPS
