@@ -16,6 +16,7 @@ cannot say stands here:
 import enum
 import importlib
 import inspect
+import re
 import tomllib
 from pathlib import Path
 
@@ -180,3 +181,18 @@ def _may_take(module: SourceModule, taken: ImportedName, called: set[str]) -> bo
         return value.__module__ in WORDING
     is_enum = inspect.isclass(value) and issubclass(value, enum.Enum)
     return is_enum or taken.name.isupper() or taken.called not in called
+
+
+PRIVATE = {"clew.engine.spark_internals": "tests/engine/test_spark_internals.py"}
+"""Modules that may use what a library keeps for itself, and the tests that fail when it changes."""
+
+
+def test_private_parts_of_libraries_are_used_where_tests_watch_them() -> None:
+    found = set[str]()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        if "noqa: SLF001" in text or re.search(r"^\s*(?:from|import) [a-z0-9_.]*\._[a-z]", text, re.MULTILINE):
+            found.add(module)
+    assert found == set(PRIVATE)
+    assert all((ROOT / test).is_file() for test in PRIVATE.values())
