@@ -93,8 +93,8 @@ def test_counts_are_said_in_words_too(sample: Path, clew: Clew, monkeypatch: pyt
     assert answer.code == 0
     assert answer.out.splitlines() == [
         "received 0 messages in 0 datagrams, 0 not traced",
-        "written  0 records in 0 transactions, 0 known before",
-        "left out 0 bad, 0 of unknown schemas",
+        "written  0 records in 0 transactions, 0 already known",
+        "skipped  0 bad, 0 of unknown schemas",
         "dropped  0 messages, 0 datagrams before they were received",
     ]
 

@@ -158,7 +158,7 @@ def test_wrong_usage_is_one_line_and_a_hint(clew: Clew, arguments: list[str], me
     assert answer.out == ""
     first, hint = answer.err.splitlines()
     assert first == f"error WrongUsage: {message}"
-    assert hint.endswith("--help` shows how it is used")
+    assert hint.endswith("--help` shows the usage")
     error = clew(arguments[0], "--json", *arguments[1:]).json["error"]
     assert (error["code"], error["message"]) == ("WrongUsage", message)
 

@@ -120,7 +120,7 @@ def test_a_failure_names_operation_place_and_way_on(clew: Clew, sample: Path, en
     assert lines[5] == 'step 10 "Convert to USD" failed:'
     assert re.match(r"fragments/fx-to-usd.yaml:\d+:\d+: error JoinNotUnique: 2 rows of fx match", lines[6])
     run_id = run_id_in(lines[0])
-    assert "The run is FAILED at step 10; nothing was published. Fix the cause, then:" in lines
+    assert "The run FAILED at step 10; nothing was published. Fix the cause, then:" in lines
     assert f"  clew signal {run_id} RETRY_STEP --step 10" in lines
 
 
@@ -145,7 +145,7 @@ def test_a_failure_keeps_the_remedy_that_was_found_for_it(clew: Clew, sample: Pa
 def test_a_failure_says_what_was_published_by_then(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     engine.failing["50"] = NOT_UNIQUE
     out = clew("run", "gl-close", "--period", "2026-01", cwd=sample).out
-    assert "FAILED at step 50; published by then: step 35; not published: step 60." in out
+    assert "FAILED at step 50; already published: step 35; not published: step 60." in out
 
 
 def test_a_failed_step_is_tried_again_after_the_fix(clew: Clew, sample: Path, engine: FakeEngine) -> None:
@@ -232,7 +232,7 @@ def test_ctrl_c_cancels_in_order(clew: Clew, sample: Path, engine: FakeEngine) -
     engine.during["20"] = interrupt
     answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
     assert answer.code == 130
-    assert "cancelling; once more leaves at once" in answer.out
+    assert "cancelling; press Ctrl-C again to quit immediately" in answer.out
     assert "The run is CANCELLED; nothing was published." in answer.out
     assert clew("show", run_id_in(answer.out), "--json", cwd=sample).json["status"] == "CANCELLED"
 

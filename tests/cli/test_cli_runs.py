@@ -37,7 +37,7 @@ def register(sample: Path, run_id: str) -> None:
 
 def test_a_fresh_workspace_says_how_to_make_the_first_run(clew: Clew, sample: Path) -> None:
     answer = clew("runs", cwd=sample)
-    assert (answer.code, answer.out) == (0, "no runs yet; `clew run PROJECT --period PERIOD` makes the first\n")
+    assert (answer.code, answer.out) == (0, "no runs yet; `clew run PROJECT --period PERIOD` starts one\n")
     assert clew("runs", "--json", cwd=sample).json == {"runs": [], "has_more": False}
 
 
@@ -135,7 +135,7 @@ def test_who_follows_waits_for_an_event_that_is_missing(
 
     monkeypatch.setattr(SqlEventReader, "events", events)
     [expected] = hidden
-    told = f"event {expected} is missing; what came after it waits\n"
+    told = f"event {expected} is missing; later events are held back\n"
     listed = clew("events", three[0], cwd=sample)
     assert (listed.out.splitlines(), listed.err) == (everything.splitlines()[: expected - 1], told)
     asked.clear()
@@ -223,13 +223,13 @@ def test_a_project_is_activated_modified_activated_again_and_deactivated(
     assert state() == ("draft", None)
     assert re.match(r"gl-close v1 is active \(digest [0-9a-f]{12}\)", clew("activate", "gl-close", cwd=sample).out)
     assert state() == ("active", 1)
-    assert clew("activate", "gl-close", cwd=sample).out.startswith("gl-close v1 is active already")
+    assert clew("activate", "gl-close", cwd=sample).out.startswith("gl-close v1 is already active")
     path = sample / "projects" / "gl-close.yaml"
     path.write_text(path.read_text().replace("'\"5290\"'", "'\"5291\"'"))
     assert state() == ("modified", 1)
     assert clew("activate", "gl-close", "--json", cwd=sample).json["version"] == 2
     assert state() == ("active", 2)
-    assert clew("deactivate", "gl-close", cwd=sample).out == "gl-close v2 is not active any more\n"
+    assert clew("deactivate", "gl-close", cwd=sample).out == "gl-close v2 is no longer active\n"
     assert state() == ("inactive", 2)
     refused = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
     assert refused.code == 1

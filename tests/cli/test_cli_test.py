@@ -22,7 +22,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_workspace_without_scenarios_says_where_they_belong(clew: Clew, tmp_path: Path, no_spark: None) -> None:
     write_workspace(tmp_path, {})
     answer = clew("test")
-    assert (answer.code, answer.out) == (0, "no scenarios; scenarios/*.yaml are where they belong\n")
+    assert (answer.code, answer.out) == (0, "no scenarios; define them in scenarios/*.yaml\n")
     assert clew("test", "--json").json["scenarios"] == []
 
 

@@ -12,11 +12,11 @@ def test_a_token_is_shown_once_and_only_its_digest_is_kept(sample: Path, clew: C
     head, text, note = made.out.splitlines()
     assert head.endswith("for Ada, auditor of tenant default, 7 days:")
     assert text.startswith("clew_")
-    assert note == "keep it: it is not shown again"
+    assert note == "copy it now: it is not shown again"
     listed = clew("token", "list", cwd=sample)
     assert text not in listed.out
     assert "Ada" in listed.out
-    assert "good until" in listed.out
+    assert "valid until" in listed.out
     document = clew("token", "--json", cwd=sample).json["tokens"][0]
     assert (document["name"], document["role"], document["revoked_at"]) == ("Ada", "auditor", None)
     assert "secret_digest" not in document
@@ -37,7 +37,7 @@ def test_tokens_belong_to_an_environment(sample: Path, clew: Clew) -> None:
 
 
 def test_wrong_usage_is_told(sample: Path, clew: Clew) -> None:
-    assert "say whose token it is" in clew("token", "create", cwd=sample).err
+    assert "create needs a name" in clew("token", "create", cwd=sample).err
     role = clew("token", "create", "Ada", "--role", "audtor", cwd=sample)
     assert (role.code, 'did you mean "auditor"?' in role.err) == (2, True)
     assert clew("token", "destroy", cwd=sample).code == 2

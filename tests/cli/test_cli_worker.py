@@ -34,7 +34,7 @@ def test_a_worker_drives_what_waits_until_it_is_told_to_stop(
     answer = clew("worker", cwd=sample)
     assert answer.code == 0
     lines = answer.out.splitlines()
-    assert lines[0].endswith("takes runs of the environment dev; Ctrl-C stops it")
+    assert lines[0].endswith("executes runs of environment dev; Ctrl-C stops it")
     assert lines[1] == f"run {waiting[:8]}: started, 12 steps"
     assert f"run {waiting[:8]}: step 20: 34 changed" in lines
     assert lines[-2:] == [f"run {waiting[:8]}: completed", "stopped"]
@@ -51,6 +51,6 @@ def test_a_stopping_worker_gives_its_run_back_after_the_present_step_and_another
     engine.during.clear()
     engine.on_close = lambda: signal.raise_signal(signal.SIGTERM)
     answer = clew("worker", cwd=sample)
-    assert f"run {waiting[:8]}: taken up at step 30" in answer.out
+    assert f"run {waiting[:8]}: taken over at step 30" in answer.out
     assert engine.executed.count("20") == 1
     assert clew("show", waiting, "--json", cwd=sample).json["status"] == "COMPLETED"

@@ -291,9 +291,9 @@ def test_a_dry_run_says_what_would_go_and_removes_nothing(shop: Shop, answer: Ca
     assert would["keep"] == {"days": None, "runs": 1}
     text = answer("gc", "--keep", "1", "--dry-run")
     assert first[:8] in text
-    assert "2 things would be removed" in text
+    assert "2 items would be deleted" in text
     assert folders(shop, "runs") == {first, second}
-    assert answer("gc", "--history") == "nothing has been removed yet\n"
+    assert answer("gc", "--history") == "nothing has been deleted yet\n"
 
 
 def test_what_was_removed_is_on_record_with_who_when_and_why(shop: Shop, answer: Callable[..., Any]) -> None:
@@ -311,7 +311,7 @@ def test_what_was_removed_is_on_record_with_who_when_and_why(shop: Shop, answer:
     assert {each["environment"] for each in removals} == {"dev"}
     assert datetime.fromisoformat(removals[0]["at"]).tzinfo is not None
     assert second[:8] in answer("gc", "--history")
-    assert answer("gc") == "0 things removed, 0 bytes\n"
+    assert answer("gc") == "0 items deleted, 0 bytes\n"
 
 
 def test_python_collects_too(shop: Shop) -> None:
@@ -358,7 +358,7 @@ def test_lineage_that_programs_have_sent_goes_when_it_is_old_and_that_is_on_reco
     shop.write({"clew.yaml": {"name": "shop", "environments": {"dev": {"retention": {"keep_lineage_days": 30}}}}})
     assert answer("gc").count("1 from before") == 2
     assert [each["name"] for each in answer("gc", "--history", "--json")["removals"]] == ["links", "frames"]
-    assert answer("gc") == "0 things removed, 0 bytes\n"
+    assert answer("gc") == "0 items deleted, 0 bytes\n"
     assert [thing.name for thing in clew.open(shop.root).gc(keep_lineage_days=10).things] == ["frames", "links"]
     with shop.starter() as starter:
         assert list(starter.state.tracelink.reader.frames(ids)) == []

@@ -115,7 +115,7 @@ def test_a_port_that_is_taken_is_named(ledger: Path, capsys: pytest.CaptureFixtu
     ("options", "problem"),
     [
         (["--url", "clew.example.com"], "does not begin with http:// or https://"),
-        (["--certificate", "nowhere.pem"], "there is no file nowhere.pem"),
+        (["--certificate", "nowhere.pem"], "no file nowhere.pem"),
         (["--certificate-key", "clew.yaml"], "--certificate-key needs --certificate"),
     ],
 )
@@ -189,7 +189,7 @@ def test_captures_of_a_file_and_of_words_go_to_the_server_with_the_run(
     assert (error["code"], error["line"]) == ("InvalidValue", 3)
     assert (refused["code"], refused["message"]) == (
         "WrongUsage",
-        "--dry-run reads data from here, not on a server",
+        "--dry-run does not work with --server",
     )
     assert refused["hint"].startswith("leave out --server")
 

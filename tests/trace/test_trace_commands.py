@@ -321,7 +321,7 @@ def test_the_next_page_is_named(ran: Ran, ask: Callable[..., Answer]) -> None:
     for question in (("--at", "10"), ("--step", "10")):
         *_, row, count, more = ask("trace", ran.january, *question, "--limit", "2").out.splitlines()
         assert count.startswith("2 rows")
-        assert more == f"there are more: --limit, --after {row.split()[0]}"
+        assert more == f"more rows: --limit, --after {row.split()[0]}"
 
 
 def test_a_row_that_is_not_there_is_an_error_with_its_code(ran: Ran, ask: Callable[..., Answer]) -> None:
@@ -354,8 +354,8 @@ def test_options_of_two_questions_are_refused(
     answer = ask("trace", ran.january, *arguments)
     assert answer.code == 2
     assert answer.err.splitlines() == [
-        f"error WrongUsage: {pair} do not go together",
-        "  `clew trace --help` shows how it is used",
+        f"error WrongUsage: {pair} cannot be combined",
+        "  `clew trace --help` shows the usage",
     ]
 
 

@@ -107,7 +107,7 @@ def _points(plan: Plan, wish: CaptureWish) -> Sequence[Breakpoint]:
     if found:
         hint = f"several have this label: {', '.join(point.name for point in found)}"
     elif not names:
-        hint = f"{plan.name} has no breakpoints; `assign: LABEL` on an operation makes one"
+        hint = f"{plan.name} has no breakpoints; `assign: LABEL` on an operation sets one"
     else:
         near = did_you_mean(name, [*names, *(point.label for point in plan.breakpoints)])
         hint = near or f"there are {', '.join(names[:5])}"

@@ -1,1 +1,1 @@
-"""The command line: commands and their tables. Thin."""
+"""The command line: a thin layer of commands and tables."""

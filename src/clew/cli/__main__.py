@@ -1,4 +1,4 @@
-"""`python -m clew.cli` is `clew`."""
+"""Makes `python -m clew.cli` work like `clew`."""
 
 from clew.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Colours for terminals. Anything else gets plain text."""
+"""Colours for terminals; all other output is plain text."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from clew.diagnostics import Diagnostic, render
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Whether to colour what goes to a stream. NO_COLOR and FORCE_COLOR are taken as everywhere."""
+    """Whether to colour the output on a stream. Honours NO_COLOR and FORCE_COLOR."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -39,10 +39,10 @@ def error_text(diagnostic: Diagnostic, source_of: Callable[[str], str | None], s
 
 
 def good(text: str) -> str:
-    """A word that says that all is well."""
+    """A word for success, in green."""
     return click.style(text, fg="green", bold=True) if has_colours(sys.stdout) else text
 
 
 def bad(text: str) -> str:
-    """A word that says that something is wrong."""
+    """A word for failure, in red."""
     return click.style(text, fg="red", bold=True) if has_colours(sys.stdout) else text

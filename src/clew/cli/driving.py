@@ -1,4 +1,4 @@
-"""Driving a run in the foreground of a command, with its progress, to an exit code."""
+"""Driving a run in the foreground: shows its progress and returns an exit code."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ from clew.events.snapshot import RunStatus
 
 
 def drive(workspace: Workspace, run: Run, session: Session) -> int:
-    """Drive a run to its end and tell about it; the exit code is 0 where it has completed."""
+    """Drive a run to its end and report on it. Returns exit code 0 if it completed."""
     if not session.wants_json:
         say(headline(run, workspace))
     done = None if run.view.snapshot.status is RunStatus.COMPLETED else _drive(run, session)
@@ -40,15 +40,15 @@ def drive(workspace: Workspace, run: Run, session: Session) -> int:
 
 
 def _take_captures(run: Run, session: Session) -> None:
-    """What comes after the run, whose result stands by now. Interrupted, it is left to a worker."""
+    """Take the captures, after the result is final. If interrupted, a worker takes the rest."""
     try:
         run.take_captures()
     except KeyboardInterrupt:
-        sys.stderr.write(f"captures interrupted; `{session.command('worker')}` carries them on\n")
+        sys.stderr.write(f"captures interrupted; `{session.command('worker')}` continues them\n")
 
 
 def headline(run: Run, workspace: Workspace) -> str:
-    """What runs, for when, where."""
+    """The line above the steps: project, period, run and environment."""
     version = run.record.request.project_version or ""
     numbered = f"v{version}" if version.isdigit() else version
     return (
@@ -63,12 +63,14 @@ def _drive(run: Run, session: Session) -> Drive:
         with watch or nullcontext():
             done = run.drive(
                 watch=watch.take if watch is not None else lambda _event: None,
-                on_interrupt=lambda: watch.tell("cancelling; once more leaves at once") if watch is not None else None,
+                on_interrupt=lambda: (
+                    watch.tell("cancelling; press Ctrl-C again to quit immediately") if watch is not None else None
+                ),
             )
     except KeyboardInterrupt:
         _leave_at_once(run, session)
     if done.status is None:
-        hint = f"`{session.command(f'events {short(run.id)} --follow')}` shows how it goes on"
+        hint = f"`{session.command(f'events {short(run.id)} --follow')}` shows its progress"
         raise UserError(RUN_HELD.anywhere(run_id=short(run.id), hint=hint))
     return done
 
@@ -78,8 +80,8 @@ def _watch(run: Run) -> PlainWatch | LiveWatch | None:
 
 
 def _leave_at_once(run: Run, session: Session) -> None:
-    """End the process without waiting for Spark. The run is as it was, and goes on where it stopped."""
-    sys.stderr.write(f"left at once; `{session.command('worker')}` carries run {short(run.id)} on\n")
+    """End the process without waiting for Spark. The run keeps its state and can continue where it stopped."""
+    sys.stderr.write(f"quit; `{session.command('worker')}` continues run {short(run.id)}\n")
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""How a command that failed says so: one line, the excerpt, the hint; the exit code; no traceback unless asked for."""
+"""How a failed command reports: message, excerpt, hint and exit code. Tracebacks appear only with --verbose."""
 
 import sys
 import traceback
@@ -20,7 +20,7 @@ _EXIT_CODES = {Nature.WRONG: FAILED, Nature.USAGE: WRONG, Nature.NOT_FOUND: NOT_
 
 
 def report(error: Exception, session: Session) -> int:
-    """Tell the user about an error. Gives the exit code."""
+    """Show an error to the user. Returns the exit code."""
     if session.is_verbose:
         traceback.print_exception(error)
     known = _with_own_help(_known(error), session)
@@ -35,7 +35,7 @@ def report(error: Exception, session: Session) -> int:
 
 
 def _exit_code(error: ClewError) -> int:
-    """What stands in no file was given with the command: a wrong value is wrong usage, a missing file was not found."""
+    """Errors outside files are about arguments: an invalid value is wrong usage, a missing file is not found."""
     given = {INVALID_VALUE.name: WRONG, UNREADABLE_FILE.name: NOT_FOUND}
     if error.code in given and all(diagnostic.span is None for diagnostic in error.diagnostics):
         return given[error.code]
@@ -58,19 +58,19 @@ def _known(error: Exception) -> ClewError:
 
 
 def _with_own_help(error: ClewError, session: Session) -> ClewError:
-    """Where all that can be said is to read the help, it is that of the command which was called."""
+    """If the only hint is to read the help, point to the help of the command that was called."""
     if error.code != WRONG_USAGE.name:
         return error
-    hint = f"`{session.help_command}` shows how it is used"
+    hint = f"`{session.help_command}` shows the usage"
     told = [replace(each, hint=hint) if each.hint == WRONG_USAGE.remedy else each for each in error.diagnostics]
     return UserError(*told)
 
 
 def _as_sentence(message: str) -> str:
-    """Click's message in the style of all others: no capital, no full stop."""
+    """Click's message in our style: no capital letter, no full stop."""
     return (message[:1].lower() + message[1:]).rstrip(".")
 
 
 def _help_for(error: click.ClickException) -> str:
     path = getattr(getattr(error, "ctx", None), "command_path", "clew")
-    return f"`{path} --help` shows how it is used"
+    return f"`{path} --help` shows the usage"

@@ -1,6 +1,6 @@
-"""Small words around numbers and lists.
+"""Numbers, lists, times and sizes as people read them.
 
-Times and sizes as people read them: in their own zone, no finer than they care for.
+Times are in the local time zone; sizes and durations are rounded.
 """
 
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 project, 2 projects."""
+    """A number with its noun, such as 1 project or 2 projects."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 SHORT_ID = 8
-"""Characters of a run id that are shown, and that are enough to name a run."""
+"""How many characters of a run id we show; they are enough to identify a run."""
 
 
 def short(run_id: str) -> str:
@@ -22,7 +22,7 @@ def short(run_id: str) -> str:
 
 
 def enumerated(items: Iterable[object]) -> str:
-    """Items with commas between them."""
+    """Items separated by commas."""
     return ", ".join(str(item) for item in items)
 
 
@@ -30,22 +30,22 @@ _KILO = 1000
 
 
 def local_time(moment: datetime | None) -> str:
-    """A moment in the zone of the reader, to the second."""
+    """A local time, to the second."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment is not None else "-"
 
 
 def local_minute(moment: datetime | None) -> str:
-    """A moment in the zone of the reader, to the minute."""
+    """A local time, to the minute."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment is not None else "-"
 
 
 def zone_name(moment: datetime) -> str:
-    """What the zone of the reader is called at a moment."""
+    """The name of the local time zone at a given time."""
     return moment.astimezone().strftime("%Z")
 
 
 def duration(span: timedelta | None) -> str:
-    """A length of time: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min."""
+    """A duration: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min."""
     if span is None:
         return "-"
     seconds = span.total_seconds()
@@ -60,7 +60,7 @@ def duration(span: timedelta | None) -> str:
 
 
 def between(started: datetime | None, ended: datetime | None) -> timedelta | None:
-    """The time from one moment to another, where both have come."""
+    """The time between two moments, if both are known."""
     return ended - started if started is not None and ended is not None else None
 
 
@@ -73,4 +73,4 @@ def size(number: int) -> str:
         value /= _KILO
         if value < _KILO or unit == "GB":
             return f"{value:.1f} {unit}" if value < 9.95 else f"{value:,.0f} {unit}"
-    raise AssertionError("the last unit takes everything")
+    raise AssertionError("the last unit has no upper limit")

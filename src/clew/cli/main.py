@@ -1,4 +1,4 @@
-"""The entry point: finds the command, runs it, and turns whatever comes of it into an exit code."""
+"""The entry point: finds the command, runs it, and returns its exit code."""
 
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -40,11 +40,11 @@ COMMANDS: Mapping[str, str] = {
     "dlq": "dlq:dlq",
     "schema": "schema:schema",
 }
-"""Module and name of each command below `clew.cli.commands`, in the order in which one meets them."""
+"""Module and name of each command in `clew.cli.commands`, in the order in which a new user meets them."""
 
 
 class _Commands(MutableMapping[str, click.Command]):
-    """The commands by name. A module is imported when its command is called, or its help is asked for."""
+    """The commands by name. Imports a module when its command or its help is first needed."""
 
     def __init__(self) -> None:
         self._added = dict[str, click.Command]()
@@ -71,7 +71,7 @@ class _Commands(MutableMapping[str, click.Command]):
 
 
 class _CommandLine(click.Group):
-    """All commands, listed in their own order."""
+    """All commands, listed in the order of `COMMANDS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
         """The names as help lists them."""
@@ -86,7 +86,7 @@ def command_line() -> click.Group:
         is_eager=True,
         expose_value=False,
         callback=_print_version,
-        help="Print the version and stop.",
+        help="Print the version and exit.",
     )
     return _CommandLine(
         name="clew",
@@ -107,12 +107,12 @@ def _print_version(context: click.Context, _option: click.Parameter, is_asked: b
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command of these arguments, those of the process where left out, and exit."""
+    """Run the command given by the arguments (by default those of the process) and exit."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command of these arguments. Gives the exit code."""
+    """Run the command given by the arguments. Returns the exit code."""
     tolerate_any_text()
     code = _run(arguments, Session(arguments))
     try:
@@ -132,12 +132,12 @@ def _run(arguments: Sequence[str], session: Session) -> int:
     except BrokenPipeError:
         abandon()
         return FAILED
-    except Exception as error:  # noqa: BLE001 - nothing that goes wrong may reach the user as a traceback
+    except Exception as error:  # noqa: BLE001 - users must never see a traceback unless they ask for it
         return report(error, session)
 
 
 def _invoke(arguments: list[str], session: Session) -> int:
-    """Run the command. `click.Command.main` would do the same, but exits where a reader goes away."""
+    """Run the command. Unlike `click.Command.main`, this does not exit when the reader closes the pipe."""
     line = command_line()
     try:
         with line.make_context("clew", arguments, obj=session) as context:

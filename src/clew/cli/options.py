@@ -1,6 +1,6 @@
 """How commands are declared: click's decorators with Clew's help layout, and the options that commands share.
 
-A command takes the shared options that make sense for it; `--json` and `--verbose` every one has.
+Every command has `--json` and `--verbose`; the other shared options are optional.
 """
 
 from collections.abc import Callable
@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 import click
 
 HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100, "show_default": True}
-"""The settings of every command's context."""
+"""The context settings of all commands."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class WholeNumber(click.IntRange):
-    """A number without a fraction, within bounds."""
+    """An integer within bounds."""
 
     name = "whole number"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number, or a complaint in one sentence."""
+        """The number; fails with a one-sentence message."""
         try:
             number = int(str(value))
         except ValueError:
@@ -34,17 +34,17 @@ class WholeNumber(click.IntRange):
 
 
 class _Argument(click.Argument):
-    """An argument whose metavar is a bare word: brackets and dots follow from its declaration."""
+    """An argument whose metavar is a bare word; brackets and dots are added from its declaration."""
 
     def make_metavar(self, ctx: click.Context) -> str:
-        """The word as usage lines show it."""
+        """The word as shown in usage lines."""
         word = self.metavar or super().make_metavar(ctx)
         dots = "" if self.nargs == 1 else "..."
         return f"{word}{dots}" if self.required else f"[{word}]{dots}"
 
 
 class _Command(click.Command):
-    """A command whose help names its arguments before its options."""
+    """A command whose help lists arguments before options."""
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments with their help."""
@@ -59,10 +59,10 @@ class _Command(click.Command):
 
 
 def command(function: Callable[..., None]) -> click.Command:
-    """A command: its help is the docstring; the function gets the context and every parameter by name.
+    """Declare a command. Its help is the docstring; the function gets the context and every parameter by name.
 
-    The session reads `--json` and `--verbose` from the arguments. They are declared here so that every command takes
-    them and its help shows them.
+    The session reads `--json` and `--verbose` from the arguments. They are declared here so that every command
+    accepts them and shows them in its help.
     """
     made = click.command(cls=_Command, context_settings=HELP)(click.pass_context(function))
     made.params += [
@@ -72,7 +72,7 @@ def command(function: Callable[..., None]) -> click.Command:
     return made
 
 
-def argument(name: str, *, metavar: str, help: str, **settings: Any) -> Callable[[Function], Function]:  # noqa: A002, ANN401 - as click has it
+def argument(name: str, *, metavar: str, help: str, **settings: Any) -> Callable[[Function], Function]:  # noqa: A002, ANN401 - click uses this name
     """Declare an argument."""
     return click.argument(name, cls=_Argument, metavar=metavar, help=help, **settings)
 
@@ -84,8 +84,10 @@ workspace_option = option(
     "-w",
     metavar="DIR",
     type=Path,
-    help="The workspace; the one around the present folder if left out.",
+    help="The workspace folder. Default: the workspace that contains the current folder.",
 )
-environment_option = option("environment", "--env", metavar="NAME", help="The environment; the usual one if left out.")
-run_argument = argument("run", metavar="RUN", help="The id of a run, or the beginning of it.")
+environment_option = option(
+    "environment", "--env", metavar="NAME", help="The environment. Default: the one that clew.yaml sets."
+)
+run_argument = argument("run", metavar="RUN", help="The id of a run, or its first characters.")
 project_argument = argument("project", metavar="PROJECT", help="The id or name of a project.")

@@ -1,4 +1,4 @@
-"""Standard output: where the answer of a command goes."""
+"""Standard output, where commands write their result."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
 
 
 def write(text: str) -> None:
-    """Write a part of the answer at once, so that a place which takes no more is noticed here and not at the exit."""
+    """Write part of the result and flush it, so that a full disk or closed pipe is noticed here and not at exit."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -23,18 +23,18 @@ def write(text: str) -> None:
 
 
 def say(line: str = "") -> None:
-    """Write a line of the answer."""
+    """Write a line of the result."""
     write(line + "\n")
 
 
 def write_json(document: object) -> None:
-    """Write the one document that a command with `--json` gives."""
+    """Write the JSON document of a command with `--json`."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     write(json.dumps(document, indent=2, ensure_ascii=not is_utf8) + "\n")
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file that a command was asked for."""
+    """Write a file that the user requested."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -43,18 +43,18 @@ def write_file(path: Path, text: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """How many columns the terminal has; None where the output is none, and lines may be as long as they are."""
+    """The width of the terminal; None if the output is not a terminal and lines may have any length."""
     is_measured = sys.stdout.isatty() or "COLUMNS" in os.environ
     return shutil.get_terminal_size().columns if is_measured else None
 
 
 def tolerate_any_text() -> None:
-    """Let characters that the terminal cannot show appear as their code instead of stopping the command."""
+    """Print characters that the terminal cannot show as escape codes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def abandon() -> None:
-    """Let what could not be written go, so that Python does not try again and complain when it ends."""
+    """Discard unwritten output, so that Python does not try to flush it again at exit and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

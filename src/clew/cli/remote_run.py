@@ -1,4 +1,4 @@
-"""`clew run --server`: a run on a server, followed from here."""
+"""`clew run --server`: submits a run to a server and follows it."""
 
 import os
 from collections.abc import Sequence
@@ -20,23 +20,25 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 from clew.runs.signals import SignalType
 
-TOKEN_VARIABLE = "CLEW_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE = "CLEW_TOKEN"  # noqa: S105 - an environment variable, not a secret
 
 
 def server_of(url: str, token_file: Path | None) -> RemoteServer:
-    """The server at an address, with the token of a file or of the environment."""
+    """The server at a URL, with the token from a file or from the environment."""
     if not url.startswith(("http://", "https://")):
-        raise UserError(WRONG_USAGE.anywhere(problem=f'"{url}" is no address of a server', hint="http://HOST:PORT"))
+        raise UserError(
+            WRONG_USAGE.anywhere(problem=f'"{url}" is not the URL of a server', hint="use http://HOST:PORT")
+        )
     if token_file is None:
         token = os.environ.get(TOKEN_VARIABLE, "")
     else:
         try:
             token = token_file.read_text(encoding="utf-8")
         except OSError as error:
-            problem = f"the token cannot be read: {error.strerror or error}"
+            problem = f"cannot read the token: {error.strerror or error}"
             raise UserError(WRONG_USAGE.anywhere(problem=problem)) from error
     if not token.strip():
-        hint = f"--token-file FILE, or the variable {TOKEN_VARIABLE}; `clew token create` makes a token"
+        hint = f"use --token-file FILE or set {TOKEN_VARIABLE}; `clew token create` creates a token"
         raise UserError(WRONG_USAGE.anywhere(problem="--server needs a token", hint=hint))
     return RemoteServer(url, token.strip())
 
@@ -49,7 +51,7 @@ def run_remotely(
     captures: Sequence[CaptureWish],
     session: Session,
 ) -> int:
-    """Ask a server for a run and follow it to its end; the exit code is 0 where it has completed."""
+    """Submit a run to a server and follow it to its end. Returns exit code 0 if it completed."""
     run = server.submit(project, period, request_id, captures)
     run_id = str(run["run_id"])
     if not session.wants_json:
@@ -69,7 +71,7 @@ def run_remotely(
 
 
 def _follow(server: RemoteServer, run_id: str, session: Session) -> bool:
-    """Show the events of a run as they come. Ctrl-C cancels it; whether that was done."""
+    """Show the events of a run as they arrive. Ctrl-C cancels the run. Returns whether that happened."""
     watch = None if session.wants_json else _watch(server, run_id)
     seen, was_interrupted = 0, False
     with watch or nullcontext():
@@ -84,7 +86,7 @@ def _follow(server: RemoteServer, run_id: str, session: Session) -> bool:
                     raise
                 was_interrupted = True
                 if watch is not None:
-                    watch.tell("cancelling; once more leaves at once")
+                    watch.tell("cancelling; press Ctrl-C again to quit immediately")
                 server.signal(run_id, SignalType.CANCEL, "interrupted by Ctrl-C")
             else:
                 return was_interrupted

@@ -1,4 +1,4 @@
-"""One call of the command line: how it wants its answer, and the workspace that it works on."""
+"""One call of the command line: its output format and its workspace."""
 
 import time
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class Session:
     """What the parts of one command share.
 
-    `--json` and `--verbose` are looked up in the arguments as they were typed, because they decide how an error is
-    shown, and the first error can be that the arguments make no sense.
+    `--json` and `--verbose` are read from the raw arguments: they decide how errors are shown, and the first error may
+    come from parsing the arguments.
     """
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
@@ -28,7 +28,7 @@ class Session:
 
     @property
     def help_command(self) -> str:
-        """What tells more about the command that was called."""
+        """The help command for the command that was called."""
         return f"clew {self._command} --help" if self._command else "clew --help"
 
     @property
@@ -37,9 +37,9 @@ class Session:
         return time.perf_counter() - self._started
 
     def open(self, folder: Path | None, environment: str | None = None) -> "Workspace":
-        """The workspace of a folder, of the present one where none is given, in one of its environments.
+        """Open the workspace of a folder (by default the current one) in one of its environments.
 
-        Commands that need its state store enter it with `with`.
+        Commands that need the state store use the result in a `with` statement.
         """
         from clew.api.workspace import open_workspace
 
@@ -47,7 +47,7 @@ class Session:
         return self._workspace
 
     def command(self, text: str) -> str:
-        """A command to type next, for the workspace and environment that are open."""
+        """A command for the user to type next, with options for the open workspace and environment."""
         named = elsewhere = ""
         if self._workspace is not None and not self._workspace.is_default_environment:
             named = f" --env {self._workspace.environment_name}"
@@ -56,11 +56,11 @@ class Session:
         return f"clew {text}{named}{elsewhere}"
 
     def typed(self, name: str, text: str) -> None:
-        """Keep a text of the command line, so that messages about it can show it."""
+        """Keep a text from the command line, so that messages can quote it."""
         self._typed[name] = text
 
     def source_of(self, file: str) -> str | None:
-        """The text of a file of the workspace, as far as one is open, or a text that was typed."""
+        """The text of a workspace file (if a workspace is open), or a text from the command line."""
         if file in self._typed:
             return self._typed[file]
         return self._workspace.source_of(file) if self._workspace is not None else None

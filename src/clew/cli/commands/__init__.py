@@ -1,5 +1,5 @@
 """One module for each command.
 
-A command imports what it works with when it runs, not before: `clew --help` should not wait for the compiler, nor
-`clew check` for tables.
+A command imports its dependencies when it runs, so that `clew --help` does not load the compiler and `clew check`
+does not load the tables.
 """

@@ -20,12 +20,12 @@ _ACTIONS = {"show": (1, 1), "view": (1, 1), "diff": (2, 2), "rm": (1, 100)}
 
 
 @command
-@argument("action", metavar="show|view|diff|rm", help="What to do.")
-@argument("ids", metavar="ID", nargs=-1, required=True, help="Captures, by their whole ids.")
-@option("--key", metavar="COLUMN", multiple=True, help="For diff: a column that tells rows apart. Repeatable.")
-@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="At most so many rows.")
+@argument("action", metavar="show|view|diff|rm", help="The action.")
+@argument("ids", metavar="ID", nargs=-1, required=True, help="Full capture ids.")
+@option("--key", metavar="COLUMN", multiple=True, help="For diff: a column that identifies rows. Repeatable.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="Maximum number of rows.")
 @option("--out", metavar="FILE", type=Path, help="For view: write all rows to a .parquet or .csv file.")
-@option("--html", metavar="FILE", type=Path, help="For show: write a page with plots to a file.")
+@option("--html", metavar="FILE", type=Path, help="For show: write an HTML page with plots to a file.")
 @environment_option
 @workspace_option
 def capture(
@@ -39,10 +39,10 @@ def capture(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Look at captures, without Spark.
+    """Look at captures, without starting Spark.
 
-    `show` tells what a capture is and describes its columns, `view` shows its rows without the deleted ones, `diff`
-    compares two captures row by row and column by column, `rm` takes captures away.
+    `show` describes a capture and its columns, `view` shows its rows except deleted ones, `diff` compares two captures
+    by row and by column, and `rm` deletes captures.
     """
     session = context.ensure_object(Session)
     _check(action, ids)
@@ -61,7 +61,7 @@ def capture(
 
 def _check(action: str, ids: Sequence[str]) -> None:
     if action not in _ACTIONS:
-        hint = did_you_mean(action, _ACTIONS) or f"it is one of {', '.join(_ACTIONS)}"
+        hint = did_you_mean(action, _ACTIONS) or f"the actions are {', '.join(_ACTIONS)}"
         raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint=hint))
     least, most = _ACTIONS[action]
     if not least <= len(ids) <= most:
@@ -131,10 +131,10 @@ def _write_rows(capture: "Capture", out: Path) -> int:
                 pa_csv.write_csv(table, out)
             case other:
                 problem = f'rows cannot be written as "{other}"'
-                raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="name a .parquet or a .csv file"))
+                raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="use a .parquet or .csv file"))
     except OSError as error:
         reason = f"{out}: {error.strerror or error}"
-        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=reason, hint="name another file")) from error
+        raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=reason, hint="choose another file")) from error
     return int(table.num_rows)
 
 
@@ -156,4 +156,4 @@ def _remove(captures: list["Capture"], session: Session) -> None:
     if session.wants_json:
         write_json({"removed": [each.id for each in captures], "freed_bytes": freed})
     else:
-        say(f"{len(captures)} removed, {size(freed)} freed")
+        say(f"{len(captures)} deleted, {size(freed)} freed")

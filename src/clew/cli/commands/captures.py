@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @command
-@option("--run", metavar="RUN", help="Those of a run, by its id or the beginning of it.")
-@option("--request-id", metavar="ID", help="Those of a request for a run.")
-@option("--status", metavar="STATUS", help="queued, running, ready, failed, expired or dropped.")
-@option("--limit", metavar="N", type=WholeNumber(min=1), default=50, help="At most so many.")
+@option("--run", metavar="RUN", help="Only captures of this run: its id, or its first characters.")
+@option("--request-id", metavar="ID", help="Only captures of the run with this request id.")
+@option("--status", metavar="STATUS", help="Only this status: queued, running, ready, failed, expired or dropped.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=50, help="Maximum number of captures.")
 @environment_option
 @workspace_option
 def captures(
@@ -44,7 +44,7 @@ def captures(
         elif found:
             show(capture_table(each.record for each in found))
         else:
-            say("no captures; `clew run PROJECT --period P --capture BREAKPOINT` makes one")
+            say("no captures; `clew run PROJECT --period P --capture BREAKPOINT` takes one")
 
 
 def _status(word: str) -> "CaptureStatus":
@@ -52,6 +52,6 @@ def _status(word: str) -> "CaptureStatus":
 
     names = [each.value for each in CaptureStatus]
     if word.lower() not in names:
-        hint = did_you_mean(word, names) or f"it is one of {', '.join(names)}"
+        hint = did_you_mean(word, names) or f"the statuses are {', '.join(names)}"
         raise UserError(WRONG_USAGE.anywhere(problem=f'no status "{word}"', hint=hint))
     return CaptureStatus(word.lower())

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @command
-@argument("project", metavar="PROJECT", required=False, help="Only what concerns this project.")
+@argument("project", metavar="PROJECT", required=False, help="Check only this project and what it uses.")
 @workspace_option
 @environment_option
 def check(context: click.Context, project: str | None, workspace: Path | None, environment: str | None) -> None:
-    """Compile everything and say all that is wrong.
+    """Compile everything and report all errors.
 
-    Reads every file of the workspace, starts no Spark and changes nothing. Where the environment has a state store,
-    projects are compared with the versions of datasets in it, too.
+    Reads every file of the workspace. Does not start Spark and changes nothing. If the environment has a state store,
+    projects are also compared with the versions of datasets in it.
     """
     session = context.ensure_object(Session)
     opened = session.open(workspace, environment)

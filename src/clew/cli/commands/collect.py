@@ -13,24 +13,24 @@ from clew.cli.session import Session
 if TYPE_CHECKING:
     from clew.tracelink import CollectorCounts
 
-_USUAL = "127.0.0.1:9904"
+_DEFAULT_ADDRESS = "127.0.0.1:9904"
 
 
 @command
-@option("--bind", metavar="HOST:PORT", default=_USUAL, help="Where to listen; port 0 is any.")
-@option("--allow-remote", is_flag=True, help="Listen where other machines reach it. Senders are not asked.")
+@option("--bind", metavar="HOST:PORT", default=_DEFAULT_ADDRESS, help="Where to listen; port 0 picks a free port.")
+@option("--allow-remote", is_flag=True, help="Accept messages from other machines. Senders are not authenticated.")
 @option(
     "--batch-ms",
     metavar="MS",
     type=WholeNumber(min=10, max=100),
     default=50,
-    help="What comes within this time is one write.",
+    help="Write messages that arrive within this time in one batch.",
 )
 @option(
     "--stage",
     metavar="STREAM=STAGE",
     multiple=True,
-    help="The stage that publishes a stream; else the one with its number. Can be repeated.",
+    help="The stage that publishes a stream. Default: the stage with the same number. Repeatable.",
 )
 @environment_option
 @workspace_option
@@ -45,9 +45,9 @@ def collect(
 ) -> None:
     """Collect frames and links that other programs send.
 
-    Takes FrameDescriptor and TraceLinkSet messages in UDP datagrams and writes them to the state store in batches.
-    Best effort: while the store is away a good deal waits, then messages are dropped. SIGTERM and Ctrl-C write what has
-    come and print the counts: received, bad, of unknown schemas, dropped, written.
+    Receives FrameDescriptor and TraceLinkSet messages in UDP datagrams and writes them to the state store in batches.
+    Delivery is best effort: while the store is unavailable, messages are buffered, then dropped. SIGTERM and Ctrl-C
+    write the buffered messages and print the counts: received, bad, of unknown schemas, dropped, written.
     """
     from clew.api.working import listening, stop_on_signals
 
@@ -59,7 +59,7 @@ def collect(
 
 
 def _announce(address: tuple[str, int], session: Session) -> None:
-    """Say where it listens; beside the answer where that is to be one document."""
+    """Print the address; with --json to standard error, because the result is one document."""
     host, port = address
     line = f"collecting at {host}:{port}; Ctrl-C stops it"
     if session.wants_json:
@@ -74,6 +74,6 @@ def _print(counts: "CollectorCounts", session: Session) -> None:
         write_json(counts.to_json())
         return
     say(f"received {counts.received:,} messages in {counts.datagrams:,} datagrams, {counts.untraced:,} not traced")
-    say(f"written  {counts.written:,} records in {counts.transactions:,} transactions, {counts.known:,} known before")
-    say(f"left out {counts.bad:,} bad, {counts.unknown_schema:,} of unknown schemas")
+    say(f"written  {counts.written:,} records in {counts.transactions:,} transactions, {counts.known:,} already known")
+    say(f"skipped  {counts.bad:,} bad, {counts.unknown_schema:,} of unknown schemas")
     say(f"dropped  {counts.dropped:,} messages, {counts.overrun:,} datagrams before they were received")

@@ -10,11 +10,11 @@ from clew.cli.session import Session
 
 
 @command
-@argument("name", metavar="NAME", required=False, help="One dataset, with its columns and versions.")
+@argument("name", metavar="NAME", required=False, help="Show one dataset, with its columns and versions.")
 @environment_option
 @workspace_option
 def datasets(context: click.Context, name: str | None, environment: str | None, workspace: Path | None) -> None:
-    """List datasets, declared by files or registered by runs."""
+    """List the datasets that files declare or runs registered."""
     from clew.cli.views.page import show
     from clew.cli.views.tables import dataset_page, dataset_table
 
@@ -33,4 +33,4 @@ def datasets(context: click.Context, name: str | None, environment: str | None, 
         elif views:
             show(dataset_table(views))
         else:
-            say("no datasets; datasets/*.yaml declare them")
+            say("no datasets; declare them in datasets/*.yaml")

@@ -13,25 +13,27 @@ from clew.diagnostics.codes.commands import WRONG_USAGE
 
 
 @command
-@argument("action", metavar="list|replay", default="list", required=False, help="Show them, or send them again.")
-@option("--sink", metavar="BUS", help="Only those of this event bus.")
-@option("--limit", metavar="N", type=WholeNumber(min=1), default=50, help="List at most so many.")
+@argument(
+    "action", metavar="list|replay", default="list", required=False, help="List dead letters, or send them again."
+)
+@option("--sink", metavar="BUS", help="Only dead letters of this event bus.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=50, help="Maximum number to list.")
 @environment_option
 @workspace_option
 def dlq(
     context: click.Context, action: str, sink: str | None, limit: int, environment: str | None, workspace: Path | None
 ) -> None:
-    """Show or replay events that a bus did not take.
+    """List or replay events that a bus rejected.
 
-    These dead letters were sent several times, later and later, and then put aside. What is
-    replayed is delivered by the next `clew run` or `clew worker`.
+    Clew retries a rejected event several times with growing delays, then keeps it as a dead letter. The next `clew run`
+    or `clew worker` delivers the replayed events.
     """
     from clew.cli.views.page import show
     from clew.cli.views.tables import dead_letter_table
 
     session = context.ensure_object(Session)
     if action not in {"list", "replay"}:
-        raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="list or replay"))
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="use list or replay"))
     with session.open(workspace, environment) as opened:
         if action == "replay":
             number = opened.operations.replay(bus=sink)

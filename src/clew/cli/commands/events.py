@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @command
 @run_argument
-@option("--follow", is_flag=True, help="Go on until the run has ended.")
-@option("--verify", is_flag=True, help="Check the chain of hashes instead.")
+@option("--follow", is_flag=True, help="Wait for new events until the run has ended.")
+@option("--verify", is_flag=True, help="Verify the hash chain instead.")
 @environment_option
 @workspace_option
 def events(
     context: click.Context, run: str, follow: bool, verify: bool, environment: str | None, workspace: Path | None
 ) -> None:
-    """Show the history of a run, event by event.
+    """Show the events of a run.
 
-    With --verify: whether every event is still what was stored, which needs `tamper_evidence` in the environment.
+    With --verify, check that no stored event has been changed. This needs `tamper_evidence` in the environment.
     """
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:
@@ -41,7 +41,7 @@ def _list(run: "Run", session: Session, *, follow: bool) -> None:
     from clew.cli.views.tables import event_line
 
     def tell(gap: "Gap") -> None:
-        sys.stderr.write(f"event {gap.expected_seq} is missing; what came after it waits\n")
+        sys.stderr.write(f"event {gap.expected_seq} is missing; later events are held back\n")
         sys.stderr.flush()
 
     stream = run.follow_events(on_gap=tell) if follow else run.events_so_far(on_gap=tell)

@@ -20,14 +20,14 @@ _TOP = 5
 
 @command
 @run_argument
-@argument("row", metavar="ROW", required=False, help="A row id; left out with --where.")
-@argument("column", metavar="COLUMN", required=False, help="The column whose value is asked about.")
-@option("--at", metavar="SEQ", type=WholeNumber(), help="The value after this step.")
-@option("--where", metavar="EXPR", help="A condition that names one row.")
-@option("--why-not", metavar="EXPR", help="Why these rows are not in an output.")
-@option("--output", metavar="SEQ", type=WholeNumber(), help="The output of --why-not; the last if left out.")
-@option("everything", "--all", is_flag=True, help="Every row behind a summary, not the largest only.")
-@option("--html", metavar="FILE", type=Path, help="Write the answer as a page of its own.")
+@argument("row", metavar="ROW", required=False, help="A row id; omit it with --where.")
+@argument("column", metavar="COLUMN", required=False, help="The column to explain.")
+@option("--at", metavar="SEQ", type=WholeNumber(), help="Explain the value after this step.")
+@option("--where", metavar="EXPR", help="A condition that matches exactly one row.")
+@option("--why-not", metavar="EXPR", help="Explain why these rows are missing from an output.")
+@option("--output", metavar="SEQ", type=WholeNumber(), help="The output for --why-not. Default: the last one.")
+@option("everything", "--all", is_flag=True, help="Show every row of a summary, not only the largest.")
+@option("--html", metavar="FILE", type=Path, help="Write the explanation as a self-contained HTML page.")
 @environment_option
 @workspace_option
 def explain(
@@ -46,9 +46,9 @@ def explain(
 ) -> None:
     """Explain why a value is what it is.
 
-    The step that last set it, the expression with the values that went in, the row of a joined dataset that matched,
-    the rows behind a summary, down to the line of the source file, through every project the data passed. Every
-    expression is calculated again, and the answer says whether that gives the stored value.
+    Shows the step that last set the value, the expression with its input values, the matching row of a joined dataset
+    and the rows of a summary, through every project the data passed, down to the line of the source file. Every
+    expression is recomputed, and the explanation says whether the result equals the stored value.
     """
     session = context.ensure_object(Session)
     for condition in (where, why_not):
@@ -64,7 +64,7 @@ def explain(
 
 
 def _named(row: str | None, column: str | None, where: str | None) -> tuple[str | None, str | None, str]:
-    """Row id, condition and column: with --where the only argument behind the run is the column."""
+    """Row id, condition and column. With --where, the only argument after the run is the column."""
     if where is not None and row is not None and column is None:
         return None, where, row
     if where is None and row is not None and column is not None:

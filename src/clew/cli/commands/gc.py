@@ -28,15 +28,15 @@ _RULE = re.compile(r"(?P<number>\d{1,6})(?P<unit>d?)")
     "--keep",
     metavar="RULE",
     multiple=True,
-    help="Runs to keep: those of the last days (30d), or the newest of each project (20). Can be repeated.",
+    help="Runs to keep: those of the last days (30d), or the newest of each project (20). Repeatable.",
 )
 @option(
     "--keep-lineage",
     metavar="DAYS",
-    help="Keep frames, links and windows that programs have sent in the last days (90d).",
+    help="Keep frames, links and windows that programs sent in the last days (90d).",
 )
-@option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
-@option("--history", is_flag=True, help="What was removed before, newest first.")
+@option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@option("--history", is_flag=True, help="Show past deletions, newest first.")
 @environment_option
 @workspace_option
 def gc(
@@ -48,13 +48,13 @@ def gc(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Remove what nobody needs any more.
+    """Delete what is no longer needed.
 
-    Runs that no rule keeps, versions of datasets that only they made, captures that have expired, and files that dead
-    workers have left. A run stays as long as rows of it are in a version of a dataset that is the newest one, that a
-    project asks for, or that was read by a run which stays. Without --keep the rules of the environment hold; where
-    it has none either, no run is removed. The same goes for --keep-lineage and what `clew collect` has written; that is
-    shared by all environments of a state store.
+    Deletes runs that no rule keeps, versions of datasets that only those runs registered, expired captures, and files
+    left by dead workers. A run is kept while a dataset version contains its rows and is the newest version, is used by
+    a project, or was read by a kept run. Without --keep, the rules of the environment apply; if it has none, no run is
+    deleted. The same is true of --keep-lineage and what `clew collect` wrote, which all environments of a state store
+    share.
     """
     session = context.ensure_object(Session)
     rules, lineage_days = keep_rules(keep), lineage_days_of(keep_lineage)
@@ -66,7 +66,7 @@ def gc(
     if session.wants_json:
         write_json({"dry_run": dry_run, **garbage.to_json()})
     else:
-        _tell(garbage, "would be removed" if dry_run else "removed")
+        _tell(garbage, "would be deleted" if dry_run else "deleted")
     if garbage.problems:
         raise click.exceptions.Exit(FAILED)
 
@@ -80,12 +80,12 @@ class KeepRules:
 
 
 def keep_rules(rules: Sequence[str]) -> KeepRules:
-    """The rules as they are typed: `30d` for days, `20` for runs of each project. Of two of a kind the wider counts."""
+    """Parse rules: `30d` for days, `20` for runs of each project. Of two rules of a kind, the wider one applies."""
     days, runs = list[int](), list[int]()
     for rule in rules:
         read = _RULE.fullmatch(rule.strip())
         if read is None:
-            problem = f'--keep takes days such as 30d, or a number of runs of each project such as 20, not "{rule}"'
+            problem = f'--keep takes days such as 30d, or a number of runs per project such as 20, not "{rule}"'
             raise UserError(WRONG_USAGE.anywhere(problem=problem))
         (days if read["unit"] else runs).append(int(read["number"]))
     return KeepRules(days=max(days, default=None), runs=max(runs, default=None))
@@ -113,10 +113,10 @@ def _tell(garbage: "Garbage", done: str) -> None:
         ]
         show(headed(["kind", "name", "size", "why"], rows))
     for run in garbage.kept:
-        say(f"run {short(run.run_id)} stays: {run.reason}")
+        say(f"run {short(run.run_id)} is kept: {run.reason}")
     for problem in garbage.problems:
-        say(f"not removed: {problem.message}")
-    say(f"{counted(len(garbage.things), 'thing')} {done}, {size(garbage.size)}")
+        say(f"not deleted: {problem.message}")
+    say(f"{counted(len(garbage.things), 'item')} {done}, {size(garbage.size)}")
 
 
 def _tell_history(records: "list[RemovalRecord]", session: Session) -> None:
@@ -127,7 +127,7 @@ def _tell_history(records: "list[RemovalRecord]", session: Session) -> None:
         write_json({"removals": [record.to_json() for record in records]})
         return
     if not records:
-        say("nothing has been removed yet")
+        say("nothing has been deleted yet")
         return
     rows = [
         [

@@ -12,13 +12,11 @@ from clew.cli.session import Session
 
 
 @command
-@argument(
-    "folder", metavar="DIR", type=Path, default=Path(), required=False, help="An empty folder, or one to be made."
-)
+@argument("folder", metavar="DIR", type=Path, default=Path(), required=False, help="An empty or new folder.")
 def init(context: click.Context, folder: Path) -> None:
-    """Write a sample workspace, ready to check.
+    """Create a sample workspace, ready to check.
 
-    It is the month close of a general ledger: data of three months, two projects and their scenarios.
+    The sample is the month close of a general ledger: three months of data, two projects and their scenarios.
     """
     from clew.api.workspace_files import write_sample_workspace
 
@@ -28,5 +26,5 @@ def init(context: click.Context, folder: Path) -> None:
         write_json({"path": str(folder.absolute()), "files": [file.as_posix() for file in files]})
         return
     here = folder == Path()
-    say(f"{counted(len(files), 'file')} written{'' if here else f' to {folder}'}; README.md says what they are")
+    say(f"{counted(len(files), 'file')} written{'' if here else f' to {folder}'}; README.md describes them")
     say(f"next: {'' if here else f'cd {quote(str(folder))} && '}clew check")

@@ -22,14 +22,14 @@ _ALL_RUNS = "all"
 
 
 @command
-@argument("trace_id", metavar="TRACE_ID", required=False, help="A trace id; left out with --expand.")
-@option("--up", is_flag=True, help="To what the trace came from; so if left out.")
-@option("--down", is_flag=True, help="To what came from it.")
-@option("--depth", metavar="N", type=WholeNumber(min=0), default=100, help="Follow at most so many links.")
-@option("--limit", metavar="N", type=WholeNumber(min=1), default=_MOST_TRACES, help="Show at most so many traces.")
-@option("--dot", is_flag=True, help="Print the graph for Graphviz.")
-@option("--expand", is_flag=True, help="Write the links that windows in the state store stand for.")
-@option("--run", metavar="RUN", help='With --expand: a run whose windows to work out on Spark, or "all".')
+@argument("trace_id", metavar="TRACE_ID", required=False, help="A trace id; omit it with --expand.")
+@option("--up", is_flag=True, help="Follow the trace to what it came from. This is the default.")
+@option("--down", is_flag=True, help="Follow the trace to what was made from it.")
+@option("--depth", metavar="N", type=WholeNumber(min=0), default=100, help="How many links deep to follow.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=_MOST_TRACES, help="Maximum number of traces to show.")
+@option("--dot", is_flag=True, help="Print the graph in Graphviz format.")
+@option("--expand", is_flag=True, help="Write the links that windows in the state store represent.")
+@option("--run", metavar="RUN", help='With --expand: the run whose windows to expand on Spark, or "all".')
 @environment_option
 @workspace_option
 def lineage(
@@ -47,8 +47,8 @@ def lineage(
 ) -> None:
     """Follow a trace id through runs, projects and processes.
 
-    A tree from the trace to the rows it came from, down to the line of a source file, or with --down to all that was
-    made from it. Each trace stands in the tree once; `…` marks where a limit ended the search.
+    Prints a tree from the trace to the rows it came from, down to the line of a source file, or with --down to
+    everything made from it. Each trace appears once; `…` marks where a limit ended the search.
     """
     session = context.ensure_object(Session)
     _check_usage(trace_id, is_both_ways=up and down, expands=expand, names_run=run is not None)
@@ -67,16 +67,16 @@ def lineage(
 
 def _check_usage(trace_id: str | None, *, is_both_ways: bool, expands: bool, names_run: bool) -> None:
     if is_both_ways:
-        raise UserError(WRONG_USAGE.anywhere(problem="--up and --down are two questions"))
+        raise UserError(WRONG_USAGE.anywhere(problem="use either --up or --down"))
     if expands == (trace_id is not None):
         raise UserError(WRONG_USAGE.anywhere(problem="give a trace id, or --expand"))
     if names_run and not expands:
-        raise UserError(WRONG_USAGE.anywhere(problem="--run goes with --expand: a trace id is known without its run"))
+        raise UserError(WRONG_USAGE.anywhere(problem="--run needs --expand: a trace id does not need a run"))
 
 
 def _number(trace_id: str) -> int:
     if not trace_id.isascii() or not trace_id.isdecimal() or not 0 < int(trace_id) < 1 << 64:
-        raise UserError(WRONG_USAGE.anywhere(problem=f'"{trace_id}" is not a trace id: they are numbers of 64 bits'))
+        raise UserError(WRONG_USAGE.anywhere(problem=f'"{trace_id}" is not a trace id: trace ids are 64-bit numbers'))
     return int(trace_id)
 
 

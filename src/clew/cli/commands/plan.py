@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @command
 @project_argument
-@option("--breakpoints", is_flag=True, help="Only list the breakpoints that a run can capture at.")
+@option("--breakpoints", is_flag=True, help="List only the breakpoints where a run can capture rows.")
 @workspace_option
 @environment_option
 def plan(
@@ -27,8 +27,8 @@ def plan(
 ) -> None:
     """Show what a run of a project would do, step by step.
 
-    For each step: the rows, the joins, the columns it reads and sets, and why. Then where every column of the result
-    comes from. Where the environment has a state store, versions of datasets that do not fit are named behind it.
+    Shows the rows, joins and columns of each step, and why it reads them, then where each column of the result comes
+    from. If the environment has a state store, the plan is followed by the versions of datasets that do not fit it.
     """
     from clew.plan import plan_to_json
     from clew.plan.json_form import breakpoints_to_json
@@ -56,11 +56,11 @@ def _print(planned: "Plan", breakpoints: bool) -> None:
     elif planned.breakpoints:
         show(breakpoint_table(planned))
     else:
-        say(f"{planned.name} has no breakpoints; `assign: LABEL` on an operation makes one")
+        say(f"{planned.name} has no breakpoints; `assign: LABEL` on an operation sets one")
 
 
 def _tell(found: "Conflicts", session: Session) -> None:
-    """What keeps a run from following the plan goes where errors go, behind the plan."""
+    """After the plan, write what prevents a run to standard error."""
     for note in found.notes:
         sys.stderr.write(f"note: {note}\n")
     for diagnostic in found.diagnostics:

@@ -13,9 +13,9 @@ from clew.cli.session import Session
 @environment_option
 @workspace_option
 def projects(context: click.Context, environment: str | None, workspace: Path | None) -> None:
-    """List projects and which version of each runs.
+    """List projects and the version of each that runs.
 
-    A project is a draft until it is activated; modified means that its file has changed since.
+    A project is a draft until you activate it; modified means that its file has changed since.
     """
     from clew.cli.views.page import show
     from clew.cli.views.tables import project_table
@@ -28,7 +28,7 @@ def projects(context: click.Context, environment: str | None, workspace: Path | 
         elif views:
             show(project_table(views))
         else:
-            say("no projects; projects/*.yaml define them")
+            say("no projects; define them in projects/*.yaml")
 
 
 @command
@@ -38,7 +38,7 @@ def projects(context: click.Context, environment: str | None, workspace: Path | 
 def activate(context: click.Context, project: str, environment: str | None, workspace: Path | None) -> None:
     """Check a project and freeze it as the version that runs.
 
-    Later edits of its file do not run before it is activated again.
+    Later edits of its file do not run until you activate it again.
     """
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:
@@ -47,7 +47,7 @@ def activate(context: click.Context, project: str, environment: str | None, work
         if session.wants_json:
             write_json(version.to_json())
         elif before is not None and before.version == version.version:
-            say(f"{version.project} v{version.version} is active already, with the same digest")
+            say(f"{version.project} v{version.version} is already active, with the same digest")
         else:
             say(f"{version.project} v{version.version} is active (digest {version.digest[:12]})")
             say(f"next: {session.command(f'run {version.project} --period PERIOD')}")
@@ -58,11 +58,11 @@ def activate(context: click.Context, project: str, environment: str | None, work
 @environment_option
 @workspace_option
 def deactivate(context: click.Context, project: str, environment: str | None, workspace: Path | None) -> None:
-    """Take a project out of use: it does not run any more."""
+    """Deactivate a project, so that it no longer runs."""
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:
         version = opened.projects.deactivate(project)
         if session.wants_json:
             write_json(version.to_json())
         else:
-            say(f"{version.project} v{version.version} is not active any more")
+            say(f"{version.project} v{version.version} is no longer active")

@@ -11,8 +11,8 @@ from clew.cli.session import Session
 
 @command
 @run_argument
-@option("--force", is_flag=True, help="Even where a dataset has rows of the run, or captures wait for them.")
-@option("--reason", metavar="TEXT", default="", help="Why, for the record.")
+@option("--force", is_flag=True, help="Delete even if a dataset has rows of the run, or captures wait for them.")
+@option("--reason", metavar="TEXT", default="", help="The reason, for the record.")
 @environment_option
 @workspace_option
 def rm(
@@ -20,8 +20,8 @@ def rm(
 ) -> None:
     """Delete a run that has ended.
 
-    Its history, its trace and what it read are removed. Outputs, versions of datasets and captures stay, and so does
-    the fact that the run existed. Captures that are still to be made need --force, and are dropped.
+    Deletes its events, its trace and its stored inputs. Outputs, versions of datasets and captures are kept, and so is
+    a record that the run existed. If captures are still waiting, --force is needed, and drops them.
     """
     from clew.cli.formatting import short, size
 

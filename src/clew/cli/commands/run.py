@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from clew.definitions import CaptureWish
 
 
-_HERE = "leave out --server, where the workspace and its data can be reached from here"
+_HERE = "run without --server on a machine with access to the workspace and its data"
 
 
 @command
 @project_argument
-@option("--period", "-p", metavar="PERIOD", required=True, help="A period of the calendars.")
+@option("--period", "-p", metavar="PERIOD", required=True, help="A period of a calendar.")
 @environment_option
-@option("--request-id", metavar="ID", help="Names the request: the same one again gives the same run.")
+@option("--request-id", metavar="ID", help="An id for the request: repeating it returns the same run.")
 @option(
     "--capture",
     metavar="NAME[=MODE]",
     multiple=True,
-    help="Keep the rows at a breakpoint: stats, sample_raw, sample_view, full_raw, full_view. Repeatable.",
+    help="Capture the rows at a breakpoint: stats, sample_raw, sample_view, full_raw, full_view. Repeatable.",
 )
-@option("--captures", metavar="FILE", type=Path, help="A YAML file that lists captures with all details.")
-@option("--server", metavar="URL", help="Run it on a server of `clew serve`.")
-@option("--token-file", metavar="FILE", type=Path, help="The token for --server; CLEW_TOKEN if left out.")
+@option("--captures", metavar="FILE", type=Path, help="A YAML file that lists captures in detail.")
+@option("--server", metavar="URL", help="Run it on this server, started with `clew serve`.")
+@option("--token-file", metavar="FILE", type=Path, help="A file with the token for --server. Default: CLEW_TOKEN.")
 @option("--dry-run", is_flag=True, help="Find, read and check all data, and write nothing.")
 @workspace_option
 def run_project(
@@ -51,17 +51,17 @@ def run_project(
     dry_run: bool,
     workspace: Path | None,
 ) -> None:
-    """Run a project for a period, and wait for it.
+    """Run a project for a period and wait for it.
 
-    Runs the active version; a draft runs as it is and writes to the sandbox only. Ctrl-C cancels the run in order, a
-    second one leaves at once. The exit code is 0 only where the run has completed.
+    Runs the active version; a draft runs as it is and writes only to the sandbox. Ctrl-C cancels the run cleanly; a
+    second Ctrl-C quits immediately. The exit code is 0 only if the run completed.
     """
     session = context.ensure_object(Session)
     if server is not None:
         from clew.cli.remote_run import run_remotely, server_of
 
         if dry_run:
-            raise UserError(WRONG_USAGE.anywhere(problem="--dry-run reads data from here, not on a server", hint=_HERE))
+            raise UserError(WRONG_USAGE.anywhere(problem="--dry-run does not work with --server", hint=_HERE))
         asked = server_of(server, token_file)
         wishes = _wishes(Path.cwd(), list(capture), captures, session)
         raise click.exceptions.Exit(run_remotely(asked, project, period, request_id, wishes, session))
@@ -98,7 +98,7 @@ def _dry_run(
             fixed=3,
         )
     )
-    say(f"everything is there and as it should be; {counted(len(found.plan.steps), 'step')} would follow")
+    say(f"all data is complete and valid; {counted(len(found.plan.steps), 'step')} would follow")
     say("nothing was written")
     say(f"next: clew run {found.project} --period {period}")
 
@@ -120,5 +120,5 @@ def _submit(
     choice = workspace.projects.choice(project)
     if not session.wants_json and workspace.projects.is_modified(choice):
         activate = session.command(f"activate {choice.project}")
-        say(f"note: the file has changed since version {choice.version}, which runs; `{activate}` makes a new one")
+        say(f"note: the file has changed since version {choice.version}, which runs; `{activate}` updates it")
     return workspace.submit(project, period, request_id=request_id, captures=wishes)

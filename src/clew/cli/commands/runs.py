@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @command
 @option("--project", metavar="PROJECT", help="Only runs of this project.")
-@option("--period", "-p", metavar="PERIOD", help="Only for this period.")
-@option("--status", metavar="STATUS", help="Only in this state, such as FAILED.")
-@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="At most so many.")
+@option("--period", "-p", metavar="PERIOD", help="Only runs for this period.")
+@option("--status", metavar="STATUS", help="Only runs with this status, such as FAILED.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="Maximum number of runs.")
 @environment_option
 @workspace_option
 def runs(
@@ -29,7 +29,7 @@ def runs(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     from clew.cli.views.page import show
     from clew.cli.views.tables import runs_table
 
@@ -42,11 +42,11 @@ def runs(
         elif shown:
             show(runs_table(shown))
             if len(found) > limit:
-                say(f"... and more; --limit {limit * 5} shows more of them")
+                say(f"... and more; use --limit {limit * 5} to see more")
         elif project or period or status:
-            say("no such runs")
+            say("no matching runs")
         else:
-            say(f"no runs yet; `{session.command('run PROJECT --period PERIOD')}` makes the first")
+            say(f"no runs yet; `{session.command('run PROJECT --period PERIOD')}` starts one")
 
 
 def _status(name: str | None) -> "RunStatus | None":
@@ -58,6 +58,6 @@ def _status(name: str | None) -> "RunStatus | None":
         return None
     known = [status.value for status in RunStatus]
     if name.upper() not in known:
-        hint = did_you_mean(name.upper(), known) or f"the states are {', '.join(known)}"
-        raise UserError(WRONG_USAGE.anywhere(problem=f'no state "{name}"', hint=hint))
+        hint = did_you_mean(name.upper(), known) or f"the statuses are {', '.join(known)}"
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no status "{name}"', hint=hint))
     return RunStatus(name.upper())

@@ -8,11 +8,11 @@ from clew.cli.session import Session
 
 
 @command
-@argument("kind", metavar="KIND", required=False, help="A kind of file; all kinds are listed if left out.")
+@argument("kind", metavar="KIND", required=False, help="A kind of file. Default: list all kinds.")
 def schema(context: click.Context, kind: str | None) -> None:
     """Print the JSON Schema of a kind of file.
 
-    Editors use it to complete keys and to check while you type.
+    Editors use it to complete keys and to check files as you type.
     """
     from clew.definitions.schemas import SCHEMA_PLACES, schema_of
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 @command
-@option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen; beyond this machine needs tokens.")
-@option("--port", metavar="N", type=WholeNumber(min=0, max=65535), default=8765, help="0 takes any free one.")
-@option("--no-worker", is_flag=True, help="Start no Spark: leave runs to `clew worker`.")
-@option("--url", metavar="URL", help="The address that people use, behind a proxy.")
-@option("--allow-host", metavar="NAME", multiple=True, help="Another name of this server. Can be repeated.")
+@option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen; remote access needs tokens.")
+@option("--port", metavar="N", type=WholeNumber(min=0, max=65535), default=8765, help="The port; 0 picks a free one.")
+@option("--no-worker", is_flag=True, help="Do not start Spark; leave runs to `clew worker`.")
+@option("--url", metavar="URL", help="The public address, if behind a proxy.")
+@option("--allow-host", metavar="NAME", multiple=True, help="Another host name of this server. Repeatable.")
 @option("--certificate", metavar="FILE", type=Path, help="Serve HTTPS with this certificate.")
-@option("--certificate-key", metavar="FILE", type=Path, help="The key of the certificate.")
+@option("--certificate-key", metavar="FILE", type=Path, help="The private key of the certificate.")
 @environment_option
 @workspace_option
 def serve(
@@ -38,11 +38,11 @@ def serve(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Serve the web pages and the HTTP API, until told to stop.
+    """Serve the web pages and the HTTP API until stopped.
 
-    On this machine alone it prints a link that signs you in once. Any other address needs tokens, which
-    `clew token create` makes. A worker with a warm Spark session runs what pages and programs ask for. With --json the
-    address and the link are printed when it listens.
+    On the local machine, it prints a link that signs you in once. Any other address needs tokens, which
+    `clew token create` creates. A worker with a warm Spark session executes the runs that people and programs request.
+    With --json, the address and the link are printed when the server starts to listen.
     """
     from clew.server.serving import serve as serve_workspace
     from clew.server.settings import ServerSettings
@@ -81,7 +81,7 @@ def _worker_lines() -> "WorkerListener":
 def _say_started(started: "Started") -> None:
     say(f"serving {started.workspace} ({started.environment}) on {started.url}; Ctrl-C stops it")
     if started.is_readable:
-        say("note: tokens travel readably; --certificate, or a proxy with TLS and --url, keeps them to yourselves")
+        say("note: tokens are sent unencrypted; use --certificate, or a TLS proxy and --url")
     if started.link is not None:
         say(f"open: {started.link}")
 
@@ -89,9 +89,9 @@ def _say_started(started: "Started") -> None:
 def _check(url: str | None, certificate: Path | None, certificate_key: Path | None) -> None:
     problems = list[str]()
     if url is not None and not url.startswith(("http://", "https://")):
-        problems.append(f'--url "{url}" does not begin with http:// or https://')
+        problems.append(f'--url "{url}" does not start with http:// or https://')
     if certificate is None and certificate_key is not None:
         problems.append("--certificate-key needs --certificate")
-    problems += [f"there is no file {file}" for file in (certificate, certificate_key) if file and not file.is_file()]
+    problems += [f"no file {file}" for file in (certificate, certificate_key) if file and not file.is_file()]
     if problems:
         raise UserError(*(WRONG_USAGE.anywhere(problem=problem) for problem in problems))

@@ -14,7 +14,7 @@ from clew.cli.session import Session
 @environment_option
 @workspace_option
 def show(context: click.Context, run: str, environment: str | None, workspace: Path | None) -> None:
-    """Show a run: its steps, its outputs, why it failed."""
+    """Show a run: its steps, its outputs, and why it failed."""
     from clew.cli.views import page
     from clew.cli.views.run import end_lines, run_page
 

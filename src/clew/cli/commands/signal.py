@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @command
 @run_argument
 @argument("name", metavar="SIGNAL", help="PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN or APPROVE.")
-@option("--step", metavar="SEQ", help="The step, for RETRY_STEP and SKIP_STEP; 0 is loading.")
-@option("--reason", metavar="TEXT", help="Why, for the record.")
-@option("--signal-id", metavar="ID", help="Names the signal: sent again, it is the same one.")
-@option("--no-drive", is_flag=True, help="Leave the run to a worker where the signal makes it go on.")
+@option("--step", metavar="SEQ", help="The step for RETRY_STEP or SKIP_STEP; 0 loads the input.")
+@option("--reason", metavar="TEXT", help="The reason, for the record.")
+@option("--signal-id", metavar="ID", help="An id for the signal: repeating it has no further effect.")
+@option("--no-drive", is_flag=True, help="If the run continues, leave it to a worker.")
 @environment_option
 @workspace_option
 def signal(
@@ -35,10 +35,10 @@ def signal(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Tell a run to pause, go on, cancel, try again or skip.
+    """Send a signal to a run, such as PAUSE or RETRY_STEP.
 
-    The decision is recorded with its reason. Where the signal makes the run go on and the state store is a file of this
-    machine, the run is driven here, as by `clew run`.
+    The signal is recorded with its reason. If it makes the run continue and the state store is a local file, this
+    command drives the run, like `clew run`.
     """
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 @command
-@argument("paths", metavar="PATH", nargs=-1, type=Path, help="Files or folders of scenarios; scenarios/ if left out.")
-@option("--junit", metavar="FILE", type=Path, help="Write the results as JUnit XML too.")
+@argument("paths", metavar="PATH", nargs=-1, type=Path, help="Files or folders with scenarios. Default: scenarios/.")
+@option("--junit", metavar="FILE", type=Path, help="Also write the results as JUnit XML.")
 @workspace_option
 def run_scenarios(context: click.Context, paths: tuple[Path, ...], junit: Path | None, workspace: Path | None) -> None:
-    """Run scenarios: rows in, a project, and what has to come out.
+    """Run scenarios, which test projects on small inputs.
 
-    All of them share one Spark session. Nothing they do touches the data or the runs of the workspace.
+    All scenarios share one Spark session. They do not touch the data or the runs of the workspace.
     """
     session = context.ensure_object(Session)
     tests = session.open(workspace).scenario_tests([path.absolute() for path in paths])
@@ -36,13 +36,13 @@ def run_scenarios(context: click.Context, paths: tuple[Path, ...], junit: Path |
     elif report.results:
         say(_summary(report))
     else:
-        say("no scenarios; scenarios/*.yaml are where they belong")
+        say("no scenarios; define them in scenarios/*.yaml")
     if not report.is_ok:
         raise click.exceptions.Exit(FAILED)
 
 
 def _run(tests: "ScenarioTests") -> "TestReport":
-    """Run them with a moving line on a terminal; those that fail are shown as they do."""
+    """Run the scenarios with a progress line on terminals; show failures as they happen."""
     from clew.cli.views.scenarios import result_lines, scenario_progress
 
     with scenario_progress(tests.count) as progress:

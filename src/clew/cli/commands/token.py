@@ -20,11 +20,11 @@ _ACTIONS = ("create", "list", "revoke")
 
 
 @command
-@argument("action", metavar="create|list|revoke", default="list", required=False, help="What to do.")
-@argument("name", metavar="NAME", required=False, help="Whose token to make, or the id to revoke.")
+@argument("action", metavar="create|list|revoke", default="list", required=False, help="The action.")
+@argument("name", metavar="NAME", required=False, help="The name of the owner, or the id of the token to revoke.")
 @option("--role", metavar="ROLE", default="viewer", help="viewer, auditor, operator, engineer or admin.")
-@option("--days", metavar="N", type=WholeNumber(min=1, max=3650), default=90, help="How long it is good for.")
-@option("--tenant", metavar="NAME", help="Whose runs it opens; the environment's if left out.")
+@option("--days", metavar="N", type=WholeNumber(min=1, max=3650), default=90, help="How many days it is valid.")
+@option("--tenant", metavar="NAME", help="The tenant. Default: the environment's tenant.")
 @environment_option
 @workspace_option
 def token(
@@ -37,19 +37,20 @@ def token(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Make, list and revoke tokens for the server.
+    """Create, list and revoke tokens for the server.
 
-    They open the HTTP API and the web pages. A token is shown once, when it is made; only a digest of it is kept.
+    Tokens give access to the HTTP API and the web pages. A token is shown once, when it is created; Clew keeps only its
+    digest.
     """
     session = context.ensure_object(Session)
     if action not in _ACTIONS:
-        raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="create, list or revoke"))
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no action "{action}"', hint="use create, list or revoke"))
     with session.open(workspace, environment) as opened:
         if action == "list":
             _list(opened.tokens, session)
         elif name is None or not name.strip():
-            what = "whose token it is" if action == "create" else "the id of the token"
-            raise UserError(WRONG_USAGE.anywhere(problem=f"say {what}: clew token {action} NAME"))
+            what = "a name" if action == "create" else "the id of a token"
+            raise UserError(WRONG_USAGE.anywhere(problem=f"{action} needs {what}: clew token {action} NAME"))
         elif action == "create":
             _create(opened.tokens, session, name.strip(), _role(role), tenant, days)
         else:
@@ -63,7 +64,7 @@ def _create(tokens: "Tokens", session: Session, name: str, role: "AccessRole", t
         return
     say(f"token {minted.token.token_id} for {name}, {role.value} of tenant {minted.token.tenant_id}, {days} days:")
     say(minted.text)
-    say("keep it: it is not shown again")
+    say("copy it now: it is not shown again")
 
 
 def _list(tokens: "Tokens", session: Session) -> None:
@@ -76,7 +77,7 @@ def _list(tokens: "Tokens", session: Session) -> None:
     elif found:
         show(token_table(found, datetime.now(UTC)))
     else:
-        say(f"no tokens; `{session.command('token create NAME --role ROLE')}` makes one")
+        say(f"no tokens; `{session.command('token create NAME --role ROLE')}` creates one")
 
 
 def _revoke(tokens: "Tokens", session: Session, token_id: str) -> None:
@@ -84,7 +85,7 @@ def _revoke(tokens: "Tokens", session: Session, token_id: str) -> None:
     if session.wants_json:
         write_json(revoked.to_json())
     else:
-        say(f"token {revoked.token_id} of {revoked.name} is of no use any more")
+        say(f"token {revoked.token_id} of {revoked.name} is revoked")
 
 
 def _role(name: str) -> "AccessRole":

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @command
 @run_argument
 @argument("row", metavar="ROW", required=False, help="A row id; or use --where or --step.")
-@option("--at", metavar="SEQ", type=WholeNumber(), help="The state after this step.")
-@option("--step", metavar="SEQ", type=WholeNumber(), help="All rows that this step changed.")
-@option("--where", metavar="EXPR", help="Rows by their values, after --at, --step or the last step.")
-@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="At most so many rows.")
-@option("--after", metavar="ROW", help="The page behind this row.")
+@option("--at", metavar="SEQ", type=WholeNumber(), help="Show the state after this step.")
+@option("--step", metavar="SEQ", type=WholeNumber(), help="Show all rows that this step changed.")
+@option("--where", metavar="EXPR", help="Find rows by their values after --at, --step or the last step.")
+@option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="Maximum number of rows.")
+@option("--after", metavar="ROW", help="Start after this row.")
 @environment_option
 @workspace_option
 def trace(
@@ -43,9 +43,9 @@ def trace(
 ) -> None:
     """Show what the steps of a run did to its rows.
 
-    With ROW the history of one row, with --where the rows that a condition finds (the history where it is one), with
-    --step everything that one step did (to the rows of --where), with --at the state after a step; without any of them
-    the counts of each step.
+    With ROW, shows the history of one row. With --where, shows the matching rows, or the history if only one row
+    matches. With --step, shows what one step did (to the rows of --where). With --at, shows the state after a step.
+    Without any of these, shows the counts of each step.
     """
     session = context.ensure_object(Session)
     _check(row=row, step=step, at=at, where=where, after=after)
@@ -73,12 +73,12 @@ class TraceQuestion:
 
 
 def _check(**given: object) -> None:
-    """Options that belong to different questions are refused: leaving one out would answer another question."""
+    """Refuse options that do not go together: ignoring one would answer a different question."""
     names = {"row": "ROW"} | {name: f"--{name}" for name in ("step", "at", "where", "after")}
     for first, others in {"row": ("step", "where", "after"), "step": ("at",)}.items():
         for other in others:
             if given[first] is not None and given[other] is not None:
-                problem = f"{names[first]} and {names[other]} do not go together"
+                problem = f"{names[first]} and {names[other]} cannot be combined"
                 raise UserError(WRONG_USAGE.anywhere(problem=problem))
 
 
@@ -138,7 +138,7 @@ def _many_rows(traced: "RunTrace", at: int | None, wanted: TraceQuestion, sessio
         asked = traced.columns_in(wanted.where, found.at) if wanted.where is not None else []
         show(found_page(found, traced.plan, asked))
     else:
-        say("no row matches")
+        say("no matching rows")
 
 
 def _counts(traced: "RunTrace", session: Session) -> None:
@@ -153,7 +153,7 @@ def _counts(traced: "RunTrace", session: Session) -> None:
 
 
 def _answer_nothing(found: "RowHistory | RowState", session: Session) -> None:
-    """An empty answer with a reason is an answer for a program, and still not what was looked for."""
+    """Report an empty result and its reason, as a document with --json. The exit code says not found."""
     if found.diagnostic is None:
         return
     if not session.wants_json:

@@ -1,1 +1,1 @@
-"""What commands show: readers of plans and results that make text for people."""
+"""What commands print: plans and results as text for people."""

@@ -1,7 +1,4 @@
-"""What became of the captures and postlude jobs of a run: in lines below it, and in tables on its page.
-
-Captures on a terminal: lists, statistics with small plots, rows, differences.
-"""
+"""Captures and postlude jobs on a terminal: lines and tables for a run, statistics, rows, differences."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -29,11 +26,11 @@ STATUS_COLOURS = {
 }
 
 _NOT_MEANT = {Reason.RUN_NOT_COMPLETED.value, Reason.WHEN_NOT_TRUE.value}
-"""Why a job has nothing to do with a run."""
+"""Reasons why a job does not apply to a run."""
 
 
 def capture_lines(view: RunView) -> list[str]:
-    """One line for each capture that was asked for, and for each job that was for this run, once it is over."""
+    """One line for each requested capture and each applicable job of a run that has ended."""
     if not view.snapshot.status.is_terminal:
         return []
     captures = [record for record in view.captures if record.request is not None]
@@ -60,19 +57,19 @@ def captures_of_run(view: RunView) -> Iterator[RenderableType]:
 
 
 def status(record: CaptureRecord) -> RenderableType:
-    """Where it stands, in its colour."""
+    """The status, in its colour."""
     return plain(record.status.value, STATUS_COLOURS.get(record.status, ""))
 
 
 def what(record: CaptureRecord) -> str:
-    """Where a capture or job stands, and what there is of it, in a few words."""
+    """The status of a capture or job and what it contains, in a few words."""
     told = kept(record)
     label = record.breakpoint if record.kind == "capture" else ""
     return "  ".join(part for part in (label, record.status.value, told) if part)
 
 
 def kept(record: CaptureRecord) -> str:
-    """What was kept or sent, or why nothing was."""
+    """What was kept or sent, or why not."""
     outcome = record.outcome
     if outcome.error is not None:
         return f"{outcome.error.code}: {plain(outcome.error.message)}"
@@ -97,13 +94,13 @@ def _stepped_down(steps: tuple[Degradation, ...]) -> str:
 
 
 def job_name(record: CaptureRecord) -> str:
-    """What a job is called."""
+    """The name of a job."""
     report = record.outcome.job
     return plain(report.name).plain if report is not None and report.name else record.slot
 
 
 def _name_in(view: RunView, record: CaptureRecord) -> str:
-    """What the plan calls a job: one that was never begun has no report that would tell."""
+    """The name of a job in the plan: a job that never started has no report with a name."""
     jobs = view.plan.extensions.postlude_jobs if view.plan is not None else ()
     names = {job.id: job.name for job in jobs if job.name}
     return plain(names.get(record.slot) or job_name(record)).plain
@@ -129,7 +126,7 @@ _WIDEST_VALUE, _WIDEST_TABLE = 24, 118
 
 
 def capture_table(records: Iterable[CaptureRecord]) -> RenderableType:
-    """Captures, one in a line."""
+    """Captures, one per line."""
     rows = [
         [
             plain(each.capture_id),
@@ -145,7 +142,7 @@ def capture_table(records: Iterable[CaptureRecord]) -> RenderableType:
 
 
 def capture_page(record: CaptureRecord, manifest: Manifest, statistics: Statistics) -> Iterator[RenderableType]:
-    """What a capture is, and its columns in numbers."""
+    """A capture with the statistics of its columns."""
     yield heading(f"capture {record.capture_id}")
     left_out = ", ".join(f"{each.column} ({each.reason})" for each in manifest.left_out)
     masked = ", ".join(f"{each.name} ({each.mask})" for each in manifest.columns if each.mask)
@@ -171,7 +168,7 @@ def capture_page(record: CaptureRecord, manifest: Manifest, statistics: Statisti
 
 
 def _quantiles(statistics: Statistics) -> Iterator[RenderableType]:
-    """What share of the values of numbers and days lies below which: a table of its own, which would be too wide."""
+    """Quantiles of numbers and dates. A separate table, because one table would be too wide."""
     found = [(each.name, each.quantiles) for each in statistics.columns if each.quantiles]
     if found:
         shares = list(found[0][1])
@@ -202,7 +199,7 @@ def _spread(column: ColumnStatistics) -> RenderableType:
 
 
 def rows_table(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> tuple[RenderableType, int]:
-    """Rows as a table of as many columns as fit, and how many do not."""
+    """Rows as a table with as many columns as fit, and the number of columns left out."""
     fitting, width = list[str](), 0
     for name in columns:
         width += 2 + max([len(name), *(min(_WIDEST_VALUE, len(_value(row[name]))) for row in rows)])
@@ -218,7 +215,7 @@ def _value(value: object) -> str:
 
 
 def diff_page(diff: CaptureDiff) -> Iterator[RenderableType]:
-    """In what two captures differ."""
+    """The differences between two captures."""
     yield heading(f"{short(diff.before)} ({diff.rows_before:,} rows) against {short(diff.after)} ({diff.rows_after:,})")
     yield grid(
         [

@@ -1,4 +1,4 @@
-"""Laying out text for a terminal, or for whatever the output is piped into."""
+"""Laying out text for terminals and pipes."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from clew.cli.colour import has_colours
 from clew.cli.output import write
 
 _WIDTH_OF_PIPES = 120
-"""Columns where no terminal says how many it has."""
+"""The width where the output is not a terminal."""
 
 _WIDTH_OF_LABELS = 7
 
@@ -24,7 +24,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def as_text(*parts: RenderableType) -> str:
-    """Parts below each other, with colours and as wide as standard output takes them."""
+    """Parts below each other, in the colours and width that standard output supports."""
     console = _console()
     with console.capture() as capture:
         console.print(Group(*parts))
@@ -32,7 +32,7 @@ def as_text(*parts: RenderableType) -> str:
 
 
 def width() -> int:
-    """How many columns of text standard output takes."""
+    """The width of standard output."""
     return _console().width
 
 
@@ -48,7 +48,7 @@ def _console() -> Console:
 
 
 def grid(rows: Iterable[Iterable[RenderableType]], *, fixed: int = 1, gap: int = 2) -> Table:
-    """Columns side by side without lines between them. The first ones, `fixed`, are never wrapped."""
+    """Columns side by side without lines between them. The first `fixed` columns are never wrapped."""
     cells = [list(row) for row in rows]
     table = Table.grid(padding=(0, gap, 0, 0))
     for index in range(max(map(len, cells), default=0)):
@@ -69,21 +69,21 @@ def headed(headings: Iterable[str], rows: Iterable[Iterable[RenderableType]], *,
 
 
 def plain(text: object, style: str = "") -> Text:
-    """Text that users wrote, on one line and without characters that would do something to a terminal."""
+    """Text from users, on one line and without control characters."""
     line = " ".join(part.strip() for part in str(text).splitlines())
     return Text("".join(ch if ch.isprintable() else "�" for ch in line), style=style)
 
 
 def spread(items: Iterable[RenderableType]) -> Columns:
-    """Short things side by side, as many as fit, in the order of reading down."""
+    """Short items side by side, as many as fit, ordered down the columns."""
     return Columns(items, padding=(0, 2), column_first=True)
 
 
 def label(text: str) -> Text:
-    """The word before a value, as wide as the longest such word so that values stand below each other."""
+    """The word before a value, padded so that the values line up."""
     return Text(f"{text:<{_WIDTH_OF_LABELS}}", style="cyan")
 
 
 def heading(text: str) -> Text:
-    """The line above a part of the page."""
+    """The line above a section of the page."""
     return Text(text, style="bold")

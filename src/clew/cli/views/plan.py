@@ -1,7 +1,4 @@
-"""A plan as a page that a reviewer can approve: input, steps, resulting columns, what it needs.
-
-The steps of a plan, one block each.
-"""
+"""A plan as a page that a reviewer can approve: input, steps, resulting columns and required capabilities."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -84,11 +81,11 @@ def plan_page(plan: Plan) -> Iterator[RenderableType]:
         yield from _section("After the run", Group(*_jobs(plan)))
     if plan.capabilities:
         needs = grid((plain(each.name), plain(words.steps(each.needed_by))) for each in plan.capabilities)
-        yield from _section("What an engine must be able to do", needs)
+        yield from _section("Required engine capabilities", needs)
 
 
 def breakpoint_table(plan: Plan) -> RenderableType:
-    """The breakpoints with the steps that they stand behind."""
+    """The breakpoints with the steps that they follow."""
     names = {step.seq: step.name for step in plan.steps}
     rows = ((plain(each.name), plain(each.seq), plain(names[each.seq])) for each in plan.breakpoints)
     return headed(("breakpoint", "after step", ""), rows, fixed=2)

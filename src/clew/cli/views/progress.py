@@ -1,6 +1,6 @@
-"""A run while it goes on: a line for each step that has ended and, on a terminal, a moving line for those under way.
+"""Progress of runs: a line for each step that has ended and, on terminals, a live line for running steps.
 
-What a worker does, in lines: runs taken, steps done, runs ended.
+Also the output of a worker: runs taken over, steps done, runs ended.
 """
 
 import sys
@@ -42,12 +42,12 @@ class RunProgress:
 
     lines: StepLines
     sources: Callable[[tuple[ArtifactRef, ...]], str]
-    """Where the input was read from, by what the loading step left behind."""
+    """Where the input was read from, according to the artifacts of the loading step."""
     under_way: dict[str, str] = field(default_factory=dict)
-    """The steps that have begun and not ended, with their names."""
+    """The running steps, with their names."""
 
     def take(self, event: StoredEvent) -> str | None:
-        """The line that an event deserves, if any."""
+        """The line for an event, if it has one."""
         step = event.step_id
         match event.body:
             case StepStarted():
@@ -76,7 +76,7 @@ class RunProgress:
 
 
 class PlainWatch:
-    """For pipes and files: one line after the other."""
+    """For pipes and files: prints one line after another."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -85,7 +85,7 @@ class PlainWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing moves, so nothing has to be cleared."""
+        """Nothing to clear."""
 
     def take(self, event: StoredEvent) -> None:
         """Show an event."""
@@ -94,12 +94,12 @@ class PlainWatch:
             say(line)
 
     def tell(self, line: str) -> None:
-        """Show a line between those of the steps."""
+        """Show a line between the lines of the steps."""
         say(line)
 
 
 class LiveWatch:
-    """For terminals: the lines stand, and below them one moves until the run has ended."""
+    """For terminals: prints lines, with a live line below them until the run has ended."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -139,19 +139,19 @@ class LiveWatch:
             self._bar.update(self._task, advance=1, description=self._present())
 
     def tell(self, line: str) -> None:
-        """Show a line above the one that moves."""
+        """Show a line above the live line."""
         self._bar.console.print(line, soft_wrap=True)
 
     def _present(self) -> str:
         if not self._progress.under_way:
-            return "going on"
+            return "running"
         (first, name), *others = self._progress.under_way.items()
         more = f" and {len(others)} more" if others else ""
         return f"{first} {name}{more}"
 
 
 def watch_for_output(progress: RunProgress) -> PlainWatch | LiveWatch:
-    """What suits standard output."""
+    """The watch that suits standard output."""
     return LiveWatch(progress) if sys.stdout.isatty() else PlainWatch(progress)
 
 
@@ -160,7 +160,7 @@ _ENDS = {RunCompleted: "completed", RunPaused: "paused", RunCancelled: "cancelle
 
 @dataclass(slots=True)
 class WorkerLines:
-    """Turns what a worker writes into lines. Called from the threads of its runs."""
+    """Turns the events of a worker into lines. Called from the threads of its runs."""
 
     say: Callable[[str], None]
     _seen: dict[str, int] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class WorkerLines:
             self.say(f"run {short(record.run_id)}: {named} {what(record)}")
 
     def ended_as_json(self) -> list[dict[str, object]]:
-        """The runs that were worked on, with what became of them."""
+        """The runs that the worker executed, with how they ended."""
         return [{"run_id": run_id, "ended": self._ended.get(run_id)} for run_id in self._seen]
 
     def _line(self, event: StoredEvent, *, is_first: bool) -> str | None:
@@ -194,7 +194,7 @@ class WorkerLines:
                 self._types |= {(event.run_id, step.step_id): step.type for step in steps}
                 return f"started, {len(steps)} steps"
             case StepStarted() if is_first:
-                return f"taken up at step {event.step_id}"
+                return f"taken over at step {event.step_id}"
             case StepCompleted(artifacts, counts):
                 assumed = LOAD_STEP if event.step_id == LOAD_STEP else "output"
                 type_ = self._types.get((event.run_id, event.step_id)) or assumed

@@ -1,7 +1,4 @@
-"""How a run ended, what it left behind, and how to go on.
-
-The page of a run.
-"""
+"""The page of a run, and the lines below its steps: how it ended and what to do next."""
 
 import sys
 from collections.abc import Iterator
@@ -61,12 +58,12 @@ def _failed(view: RunView, session: Session) -> list[str]:
     name, failed = short(view.record.run_id), view.failed_step
     lines = failure_lines(view, session)
     if failed is None:
-        lines.append(f"The run is {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
+        lines.append(f"The run {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
         return [*lines, f"  {session.command(f'signal {name} RETRY_RUN')}"]
-    lines.append(f"The run is {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
+    lines.append(f"The run {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
     lines.append(f"  {session.command(f'signal {name} RETRY_STEP --step {failed.seq}')}")
     if failed.step_id != LOAD_STEP:
-        lines.append("or, where the input itself was wrong, read everything anew in another run:")
+        lines.append("or, if the input itself was wrong, read everything again in a new run:")
         lines.append(f"  {session.command(f'signal {name} RETRY_RUN')}")
     return lines
 
@@ -93,20 +90,20 @@ def _waiting(view: RunView, session: Session) -> list[str]:
     request = view.record.request
     again = f"run {request.project_id} --period {request.period} --request-id {request.request_id}"
     return [
-        f"The run is {view.snapshot.status}: another run of the project and period is in the way, or a worker let go.",
+        f"The run is {view.snapshot.status}: it waits for another run of the project and period, or for a worker.",
         f"next: {session.command('worker')}, or the same request again: {session.command(again)}",
     ]
 
 
 def published(view: RunView) -> str:
-    """What the output steps have and have not published."""
+    """What the output steps published, and what they did not."""
     done = [step for step in view.snapshot.steps if step.type == "output" and step.status is StepStatus.SUCCESS]
     seqs = {step.seq for step in done}
     planned = view.plan.outputs if view.plan is not None else ()
     missing = [step.seq for step in planned if step.seq not in seqs]
     if not done:
         return "nothing was published"
-    told = f"published by then: {_steps([step.seq for step in done])}"
+    told = f"already published: {_steps([step.seq for step in done])}"
     return f"{told}; not published: {_steps(missing)}" if missing else told
 
 
@@ -115,12 +112,12 @@ def _steps(seqs: list[int]) -> str:
 
 
 def at(step_id: str) -> str:
-    """A step in a sentence."""
+    """A step as it appears in a sentence."""
     return "loading" if step_id == LOAD_STEP else f"step {step_id}"
 
 
 def taken(view: RunView) -> timedelta | None:
-    """How long the run took, pauses included."""
+    """How long the run took, including pauses."""
     if view.snapshot.total_duration_ms is None:
         return None
     return timedelta(milliseconds=view.snapshot.total_duration_ms)
@@ -130,7 +127,7 @@ _STEP_COLOURS = {StepStatus.FAILED: "bold red", StepStatus.RUNNING: "cyan", Step
 
 
 def run_page(run: Run) -> Iterator[RenderableType]:
-    """What a run is, what its steps did, what it read and what it published."""
+    """A run with its steps, inputs and outputs."""
     view = run.view
     request = view.record.request
     version = request.project_version or ""
@@ -140,8 +137,8 @@ def run_page(run: Run) -> Iterator[RenderableType]:
             [label("status"), plain(view.snapshot.status.value, STATUS_COLOURS.get(view.snapshot.status, ""))],
             [label("project"), plain(f"{request.project_id} {f'v{version}' if version.isdigit() else version}")],
             [label("period"), plain(request.period)],
-            [label("asked"), plain(_asked(view))],
-            *([[label("again"), plain(f"retry of run {request.retry_of}")]] if request.retry_of else []),
+            [label("created"), plain(_asked(view))],
+            *([[label("retry"), plain(f"of run {request.retry_of}")]] if request.retry_of else []),
             [label("started"), plain(local_time(view.snapshot.started_at))],
         ]
     )

@@ -1,4 +1,4 @@
-"""Scenarios that failed, as differences that one can read, and how far a test has come."""
+"""Readable differences for failed scenarios, and the progress of a test."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ from clew.scenarios.matching import Mismatch, ScenarioRow
 from clew.scenarios.running import ScenarioResult
 
 _MOST_SHOWN = 10
-"""Mismatches of one scenario that are shown; the rest is counted."""
+"""How many mismatches of a scenario are shown; the rest are only counted."""
 
 
 def result_lines(result: ScenarioResult, source_of: Callable[[str], str | None]) -> Iterator[str]:
-    """What a scenario expected and what it got; nothing for one that passed."""
+    """The expected and actual result of a scenario; nothing if it passed."""
     if result.error is not None:
         yield f"{bad('error')} {plain(result.name)} ({plain(result.file)})"
         yield from (f"  {line}" for line in error_text(result.error, source_of, sys.stdout).splitlines())
@@ -48,7 +48,7 @@ def _mismatch_lines(mismatch: Mismatch) -> Iterator[str]:
 
 
 def _difference(mismatch: Mismatch) -> Iterator[str]:
-    """The columns that differ below each other, under those by which one knows the row."""
+    """The columns that differ, below the columns that identify the row."""
     expected, actual = mismatch.expected or {}, mismatch.actual or {}
     same = {name: value for name, value in expected.items() if name not in mismatch.columns}
     if same:
@@ -76,35 +76,35 @@ def _value(value: object) -> str:
 
 
 class ScenarioProgress:
-    """Nothing but lines, for pipes and files."""
+    """Prints only lines, for pipes and files."""
 
     def tell(self, line: str) -> None:
         """Show a line."""
         say(line)
 
     def advance(self, name: str) -> None:
-        """One more scenario has ended."""
+        """Count one more scenario."""
 
 
 class LiveScenarioProgress(ScenarioProgress):
-    """A line that moves, for terminals."""
+    """Shows a live line, for terminals."""
 
     def __init__(self, bar: Progress, task: TaskID) -> None:
         self._bar = bar
         self._task = task
 
     def tell(self, line: str) -> None:
-        """Show a line above the one that moves."""
+        """Show a line above the live line."""
         self._bar.console.print(line, soft_wrap=True)
 
     def advance(self, name: str) -> None:
-        """One more scenario has ended."""
+        """Count one more scenario."""
         self._bar.update(self._task, advance=1, description=plain(name).plain)
 
 
 @contextmanager
 def scenario_progress(count: int) -> Iterator[ScenarioProgress]:
-    """What suits standard output."""
+    """The progress display that suits standard output."""
     if not sys.stdout.isatty():
         yield ScenarioProgress()
         return

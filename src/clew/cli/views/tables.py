@@ -1,9 +1,4 @@
-"""The steps of a run in lines: what each did, in numbers, as its event tells it.
-
-Tables of runs, events, datasets and projects.
-Events in lines.
-A table of tokens.
-"""
+"""Lines for steps and events; tables of runs, datasets, projects, dead letters and tokens."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,22 +34,22 @@ _COUNTED = {
 
 @dataclass(frozen=True, slots=True)
 class StepLines:
-    """Lines of the steps of one plan, in columns of one width."""
+    """Lines for the steps of one plan, in aligned columns."""
 
     plan: Plan
     sources: str = ""
-    """Where the input was read from, once it is known."""
+    """Where the input was read from, once known."""
 
     def line(self, step_id: str, told: str) -> str:
-        """A step with what is to be told about it."""
+        """The line of a step, with a text about it."""
         return f"   {self.label(step_id):<6}  {self.name(step_id):<{self._width}}  {told}".rstrip()
 
     def done(self, step_id: str, counts: Mapping[str, int], artifacts: Sequence[ArtifactRef]) -> str:
-        """A step that has committed."""
+        """The line of a completed step."""
         return self.line(step_id, outcome(self.type(step_id), counts, artifacts, self.sources))
 
     def label(self, step_id: str) -> str:
-        """What stands for the step: its seq."""
+        """The label of a step: its seq."""
         return step_id
 
     def name(self, step_id: str) -> str:
@@ -77,7 +72,7 @@ class StepLines:
 
 
 def outcome(type_: str, counts: Mapping[str, int], artifacts: Sequence[ArtifactRef], sources: str = "") -> str:
-    """What a step did: a number right-aligned, what it counts, and where the rows came from or went."""
+    """What a step did: a right-aligned number, what it counts, and where the rows came from or went."""
     key, noun = _COUNTED[type_]
     told = f"{counts.get(key, 0):>9,} {noun}"
     where = sources if type_ == LOAD_STEP else destination(artifacts)
@@ -87,7 +82,7 @@ def outcome(type_: str, counts: Mapping[str, int], artifacts: Sequence[ArtifactR
 
 
 def destination(artifacts: Sequence[ArtifactRef]) -> str:
-    """Where the rows of an output went: the dataset where they became one, else the path or the table."""
+    """Where the rows of an output went: the dataset if they were registered, otherwise the path or table."""
     dataset = version_among(artifacts)
     if dataset is not None:
         return f"dataset {dataset[0]} v{dataset[1]}"
@@ -105,7 +100,7 @@ STATUS_COLOURS = {
 
 
 def runs_table(runs: Iterable[RunRecord]) -> RenderableType:
-    """Runs, one in a line."""
+    """Runs, one per line."""
     rows = [
         [
             plain(short(run.run_id)),
@@ -126,7 +121,7 @@ def _project(run: RunRecord) -> str:
 
 
 def dataset_table(views: Iterable[DatasetView]) -> RenderableType:
-    """Datasets, one in a line."""
+    """Datasets, one per line."""
     rows = [
         [
             plain(view.dataset),
@@ -156,7 +151,7 @@ def dataset_page(view: DatasetView) -> Iterator[RenderableType]:
     if view.versions:
         yield plain("")
         yield headed(
-            ["version", "rows", "made by", "at", "periods"],
+            ["version", "rows", "created by", "at", "periods"],
             [
                 [
                     plain(f"v{version.version}"),
@@ -171,7 +166,7 @@ def dataset_page(view: DatasetView) -> Iterator[RenderableType]:
 
 
 def project_table(views: Iterable[ProjectView]) -> RenderableType:
-    """Projects, one in a line."""
+    """Projects, one per line."""
     colours = {"active": "green", "modified": "yellow"}
     rows = [
         [
@@ -187,7 +182,7 @@ def project_table(views: Iterable[ProjectView]) -> RenderableType:
 
 
 def dead_letter_table(letters: Iterable[DeadLetter]) -> RenderableType:
-    """Dead letters, one in a line."""
+    """Dead letters, one per line."""
     rows = [
         [
             plain(letter.bus),
@@ -198,11 +193,11 @@ def dead_letter_table(letters: Iterable[DeadLetter]) -> RenderableType:
         ]
         for letter in letters
     ]
-    return headed(["bus", "event", "type", "given up", "because"], rows, fixed=2)
+    return headed(["bus", "event", "type", "since", "error"], rows, fixed=2)
 
 
 def event_line(event: StoredEvent) -> str:
-    """Number, time, type, step and what it says."""
+    """Number, time, type, step and text of an event."""
     step = event.step_id if isinstance(event.body, OF_STEPS) else ""
     attempt = f" (attempt {event.logical_attempt_id})" if step and event.logical_attempt_id > 1 else ""
     said = plain(f"{_said(event)}{attempt}").plain
@@ -215,7 +210,7 @@ def _said(event: StoredEvent) -> str:
 
 
 def token_table(tokens: Iterable[ApiToken], now: datetime) -> RenderableType:
-    """Tokens, one in a line."""
+    """Tokens, one per line."""
     rows = [
         [
             plain(token.token_id),
@@ -227,11 +222,11 @@ def token_table(tokens: Iterable[ApiToken], now: datetime) -> RenderableType:
         ]
         for token in tokens
     ]
-    return headed(["token", "name", "role", "tenant", "made", "state"], rows)
+    return headed(["token", "name", "role", "tenant", "created", "state"], rows)
 
 
 def _state(token: ApiToken, now: datetime) -> str:
     if token.revoked_at is not None:
         return f"revoked {local_minute(token.revoked_at)}"
-    word = "good until" if token.is_valid(now) else "expired"
+    word = "valid until" if token.is_valid(now) else "expired"
     return f"{word} {local_minute(token.expires_at)}"

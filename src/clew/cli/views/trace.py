@@ -1,4 +1,4 @@
-"""Histories, states and records of rows on a terminal."""
+"""Row histories, states and trace records on a terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -18,16 +18,16 @@ _SYSTEM = ("_row_id", "_period", "_labels", "_deleted")
 _WIDTH_OF_ROW_IDS = 36
 _GAP = 2
 _WIDEST = 24
-"""How much of a line the value of one column may take before it is wrapped."""
+"""How wide a value may be before it is wrapped."""
 
 
 def shown(value: Value) -> str:
-    """A value as people read it; NULL is not an empty text."""
+    """A value as people read it. NULL differs from an empty text."""
     return "NULL" if value is None else to_text(value)
 
 
 def history_page(history: RowHistory, name: str, last: int) -> Group:
-    """The life of one row, with the name that people know it by: where it came from, what each step changed."""
+    """The history of one row under its natural key: where it came from and what each step changed."""
     lines = [line for entry in history.entries for line in _entry_lines(entry)]
     changes = sum(1 for entry in history.entries if entry.change_type != "created")
     many = {0: "no changes", 1: "1 change"}.get(changes, f"{changes} changes")
@@ -60,7 +60,7 @@ def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:
 
 
 def source_in_words(source: Source) -> str:
-    """The place of a row outside Clew."""
+    """Where a row came from outside Clew."""
     version = f" version {source.version}" if source.version is not None else ""
     if source.file is None:
         return source.description or f"{source.dataset}{version}"
@@ -69,14 +69,14 @@ def source_in_words(source: Source) -> str:
 
 
 def state_page(state: RowState) -> Group:
-    """One row after a step, a column to a line."""
+    """One row after a step, one column per line."""
     rows = [[plain(name, "cyan"), plain(shown(value))] for name, value in (state.state or {}).items()]
     when = "as loaded" if state.at == 0 else f"after step {state.at}"
     return Group(Text.assemble(("row ", "bold"), plain(state.row_id, "bold"), f"  {when}"), grid(rows))
 
 
 def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Group:
-    """Rows that a search found, with the columns that were asked about before others, as many as fit."""
+    """Rows that a search found, with as many columns as fit, those of the condition first."""
     telling = _telling([row.state for row in found.rows], plan, asked)
     columns = _fitting(telling, [row.state for row in found.rows], width() - _WIDTH_OF_ROW_IDS)
     rows = [[plain(row.row_id), *(plain(shown(row.state.get(name))) for name in columns)] for row in found.rows]
@@ -89,13 +89,13 @@ def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Group
 
 
 def _counted(count: str, last_row_id: str | None) -> Text:
-    """How many rows there are and, in a line to copy from, how to see those behind the last one."""
-    more = "" if last_row_id is None else f"\nthere are more: --limit, --after {last_row_id}"
+    """The number of rows and, on a line to copy from, the options that show the next ones."""
+    more = "" if last_row_id is None else f"\nmore rows: --limit, --after {last_row_id}"
     return Text(count + more, style="dim")
 
 
 def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[str]) -> list[str]:
-    """The columns that say something: those that tell rows apart, those that were asked about, then the others."""
+    """The columns worth showing: key columns, then those of the condition, then the others that have values."""
     named = [name for state in states for name in state if name not in _SYSTEM]
     key = next(iter(plan.input.names), ())
     first = [name for name in (*key, *asked) if name in named]
@@ -107,7 +107,7 @@ def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[
 
 
 def _fitting(columns: Sequence[str], states: Sequence[Mapping[str, Value]], room: int) -> list[str]:
-    """The first columns that fit beside each other, at least one; a long text may be wrapped."""
+    """The first columns that fit side by side, at least one; long texts may be wrapped."""
     fitting = list[str]()
     for name in columns:
         widest = max(cell_len(name), *(cell_len(shown(state.get(name))) for state in states))
@@ -119,7 +119,7 @@ def _fitting(columns: Sequence[str], states: Sequence[Mapping[str, Value]], room
 
 
 def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Group:
-    """Everything that a step did, to rows named by their keys where they have some."""
+    """Everything that a step did, with the keys of rows that have one."""
     step = next((each for each in plan.steps if each.seq == records.operation_seq), None)
     title = f"step {records.operation_seq}" + (f" {step.name}" if step else "")
     if not records.records:
@@ -143,7 +143,7 @@ def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Grou
 
 
 def counts_page(summaries: Sequence[StepSummary]) -> Group:
-    """How much each step did."""
+    """The counts of each step."""
     rows = [
         [
             plain(each.operation_seq, "cyan"),
