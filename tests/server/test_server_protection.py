@@ -1,13 +1,22 @@
 """What keeps others out: hosts, sizes, headers, strange paths."""
 
+import asyncio
+import inspect
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from packaging.requirements import Requirement
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from clew.server.protection.middleware import CONTENT_SECURITY_POLICY
 from clew.server.settings import ServerSettings
 from tests.server.server_fixtures import Served
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -158,3 +167,13 @@ def test_a_store_that_is_away_makes_the_server_not_ready(shared: Served, monkeyp
     answer = shared.client().get("/api/v1/ready")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert shared.client().get("/api/v1/health").status_code == 200
+
+
+def test_uvicorn_has_an_upper_bound_because_its_protocol_is_wrapped() -> None:
+    """`slow_connections` hands what asyncio calls to H11Protocol, which uvicorn names in no document."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    [requirement] = [each for each in map(Requirement, declared) if each.name == "uvicorn"]
+    assert any(bound.operator == "<" for bound in requirement.specifier)
+    assert version("uvicorn") in requirement.specifier
+    assert issubclass(H11Protocol, asyncio.Protocol)
+    assert {"config", "server_state", "app_state"} <= set(inspect.signature(H11Protocol).parameters)
