@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, assume, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -59,6 +59,8 @@ class _Switched:
 
 
 switched = _Switched()
+LISTS = {"key"}
+"""Parameters that take several values."""
 schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", switched).exclude(
     path="/api/v1/runs/{run}/events/stream"
 )
@@ -67,6 +69,8 @@ schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", switched).exclud
 @schema.parametrize()
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
 def test_the_api_does_what_its_description_says(case: schemathesis.Case[Any], fuzzed: Served) -> None:
+    # A parameter may come several times in an address; the last one counts. Such addresses are not invalid.
+    assume(not any(isinstance(value, list) for name, value in (case.query or {}).items() if name not in LISTS))
     switched.target = fuzzed.app
     names = {"run": fuzzed.run_id, "project": "gl-close", "dataset": "accounts"}
     for name in set(case.path_parameters or {}) & set(names):
