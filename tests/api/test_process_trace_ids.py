@@ -73,7 +73,7 @@ def test_a_second_process_with_the_same_configured_node_id_mints_nothing_and_say
 ) -> None:
     reserved(ProcessTraceIds(stores, node_id=700), 10)
     assert ProcessTraceIds(stores, node_id=700).reserve(10) is None
-    assert f"10 rows go without trace ids: NodeIdTaken: node id 700 is held by process {os.getpid()} on" in caplog.text
+    assert f"10 rows have no trace ids: NodeIdTaken: node id 700 is held by process {os.getpid()} on" in caplog.text
     assert [lease.node_id for lease in stores.node_leases.record()] == [700]
 
 

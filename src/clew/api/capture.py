@@ -1,4 +1,4 @@
-"""Captures to look at: found by their whole id, opened by those who may, read without Spark."""
+"""Captures: found by their full id, opened only with permission, read without Spark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Capture:
-    """A capture as it stood when it was asked for."""
+    """A capture, in its state when it was fetched."""
 
     record: CaptureRecord
     places: Places
     access: EnvironmentAccess | None = field(default=None, repr=False, compare=False)
-    """The way back to the state store, for what changes it."""
+    """Access to the state store, for changes."""
 
     @property
     def id(self) -> str:
@@ -54,7 +54,7 @@ class Capture:
 
     @property
     def manifest(self) -> Manifest:
-        """Everything about it beside its rows. UserError where it is not ready, or not any more."""
+        """Its description, without the rows. Raises UserError if it is not ready or has expired."""
         manifest, status = self.record.outcome.manifest, self.record.status
         expires = self.record.expires_at
         if status is CaptureStatus.EXPIRED or (manifest is not None and expires is not None and expires <= utc_now()):
@@ -69,34 +69,34 @@ class Capture:
 
     @property
     def rows(self) -> CapturedRows:
-        """Its rows. UserError where it has none."""
+        """Its rows. Raises UserError if it has none."""
         return CapturedRows(self.manifest, self.places.path(self.manifest.folder))
 
     def to_arrow(self) -> "pa.Table":
-        """The rows that are not deleted, in the order that they had in the run."""
+        """The rows that are not deleted, in the order of the run."""
         return self.rows.to_arrow()
 
     def to_pandas(self) -> "pd.DataFrame":
-        """The same as a data frame; pandas must be installed."""
+        """The same rows as a data frame; pandas must be installed."""
         return self.rows.to_pandas()
 
     def statistics(self) -> Statistics:
-        """Its columns in numbers."""
+        """Statistics of its columns."""
         manifest = self.manifest
         if manifest.statistics is not None:
             return Statistics.from_json(manifest.statistics)
         return statistics_of_rows(self.rows)
 
     def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
-        """In what another capture differs from this one."""
+        """The differences between this capture and another."""
         return diff_captures(self.rows, other.rows, key=key, examples=examples)
 
     def report(self) -> str:
-        """A page about it, in HTML, that stands for itself."""
+        """A self-contained HTML page about it."""
         return report_page(self.manifest, self.statistics())
 
     def remove(self) -> int:
-        """Remove its rows and its record; how many bytes that freed."""
+        """Delete its rows and its record. Returns the number of bytes freed."""
         if self.access is None:
             raise RuntimeError("this capture does not know its workspace")
         with self.access.opened() as at:
@@ -107,13 +107,13 @@ class Capture:
         return capture_json(self.record)
 
     def described(self) -> dict[str, Any]:
-        """The form of `capture show --json`: with manifest and statistics, once there are any."""
+        """The form of `capture show --json`: with the manifest and statistics once they exist."""
         if not self.record.status.is_over or self.record.outcome.manifest is None:
             return self.to_json()
         return self.to_json() | {"manifest": self.manifest.to_json(), "statistics": self.statistics().to_json()}
 
     def first_rows(self, limit: int) -> dict[str, Any]:
-        """The form of `capture view --json`: rows that are not deleted, in the order that they had in the run."""
+        """The form of `capture view --json`: rows that are not deleted, in the order of the run."""
         rows = [
             {name: json_value(value) for name, value in row.items()} for row in self.rows.to_arrow(limit).to_pylist()
         ]
@@ -134,17 +134,17 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class CaptureReader:
-    """Finds the captures of an environment for somebody."""
+    """Finds the captures of an environment that a principal may see."""
 
     state: CaptureState
     environment: RunEnvironment
     role: AccessRole = AccessRole.ADMIN
-    """The user of an embedded environment may do everything."""
+    """By default the user of an embedded environment, who may do everything."""
     access: EnvironmentAccess | None = None
-    """The way back, for the captures that are found."""
+    """Access to the environment, for the captures that are found."""
 
     def find(self, capture_id: str) -> Capture:
-        """A capture by its whole id. UserError CaptureNotFound, and CaptureAccessDenied for those who may not."""
+        """A capture by its full id. Raises UserError CaptureNotFound, or CaptureAccessDenied without permission."""
         record = self.state.captures.find(capture_id)
         if record is None or record.kind != "capture":
             raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=capture_id))
@@ -172,7 +172,7 @@ class CaptureReader:
         return [Capture(record, Places(self.environment), self.access) for record in found[:limit]]
 
     def run_named(self, name: str, runs: RunFactsReader) -> str:
-        """The id of a run by its beginning. Captures outlive their run, so it may be one that was removed."""
+        """The id of a run by its first characters. Captures outlive their run, so the run may have been deleted."""
         try:
             return runs.find(name).run_id
         except UserError as error:
@@ -186,6 +186,6 @@ class CaptureReader:
 
 
 def capture_reader(access: EnvironmentAccess, at: OpenedEnvironment) -> CaptureReader:
-    """Finds captures for the principal. UserError Forbidden where the workspace belongs to another tenant."""
+    """Finds captures for the principal. Raises UserError Forbidden if the workspace belongs to another tenant."""
     at.require_own_tenant()
     return CaptureReader(at.state, at.environment, at.principal.role, access)

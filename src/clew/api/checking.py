@@ -1,9 +1,9 @@
-"""Checking a workspace, or one project of it: everything that is wrong, in one go; and the plan of one project.
+"""Checks a workspace or one of its projects, reports all errors at once, and plans projects.
 
-Where there is a state store, a check asks it too: whether what runs have left still fits what users write.
+If there is a state store, a check also compares the definitions with what earlier runs registered.
 """
 
-# ruff: noqa: PLC0415 - a check without a state store should not wait for what reads one
+# ruff: noqa: PLC0415 - a check without a state store should not load the code that reads one
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from clew.store.looking import Recorded
 
 _COUNTED = ("projects", "datasets", "datasources", "resolvers", "calendars", "fragments", "scenarios")
-"""The folders whose files a check counts, in the order in which it says so."""
+"""The folders whose files a check counts, in the order in which it reports them."""
 
 _EMBEDDED = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """What does not fit, and notes: what could not be looked at, and what fits once another project has run."""
+    """Conflicts, and notes about what could not be compared or fits only after another project has run."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Conflicts:
 
 @dataclass(frozen=True, slots=True)
 class StatePlace:
-    """Which state store a check looks into: that of an environment."""
+    """The state store that a check reads: that of an environment."""
 
     environment: str
     settings: Environment
@@ -45,31 +45,31 @@ class StatePlace:
 
 
 Compare = Callable[[Sequence[tuple[Project, Plan]]], Conflicts]
-"""Compares projects that have plans with what runs have left."""
+"""Compares projects that have plans with what runs registered."""
 
 
 def nothing_to_compare(_projects: Sequence[tuple[Project, Plan]]) -> Conflicts:
-    """For a check of the files alone."""
+    """Compare nothing: for a check of the files alone."""
     return Conflicts()
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a check found, and how much it looked at."""
+    """What a check found, and how many files it checked."""
 
     diagnostics: tuple[Diagnostic, ...]
     counts: Mapping[str, int]
-    """The number of files by folder, without those that are empty."""
+    """The number of files by folder, without empty folders."""
     notes: tuple[str, ...] = ()
-    """What could not be looked at, and what fits only once another project has run."""
+    """What could not be compared, and what fits only after another project has run."""
 
     @property
     def is_ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no errors."""
         return not self.diagnostics
 
     def to_json(self) -> dict[str, object]:
-        """The form that `clew check --json` gives."""
+        """The form of `clew check --json`."""
         return {
             "ok": self.is_ok,
             "counts": {"errors": len(self.diagnostics), **self.counts},
@@ -78,13 +78,13 @@ class Check:
         }
 
     def with_conflicts(self, conflicts: Conflicts) -> "Check":
-        """The check with what the state store has against it."""
+        """The check with the conflicts that the state store shows."""
         diagnostics = in_order([*self.diagnostics, *conflicts.diagnostics])
         return Check(diagnostics, self.counts, (*self.notes, *conflicts.notes))
 
 
 def check_workspace(loaded: LoadedWorkspace, compare: Compare = nothing_to_compare) -> Check:
-    """Compile everything, and have what has a plan compared."""
+    """Compile everything, and compare the projects that have a plan."""
     compiled = compile_workspace(loaded.workspace)
     diagnostics = in_order([*loaded.diagnostics, *compiled.diagnostics])
     files = {*loaded.sources, *(diagnostic.span.file for diagnostic in diagnostics if diagnostic.span)}
@@ -94,7 +94,7 @@ def check_workspace(loaded: LoadedWorkspace, compare: Compare = nothing_to_compa
 
 
 def check_project(loaded: LoadedWorkspace, name: str, compare: Compare = nothing_to_compare) -> Check:
-    """Compile one project, and look at nothing that has no say in it."""
+    """Compile one project, with only the definitions that concern it."""
     project = find_project(loaded, name)
     if project is None:
         return _check_unread(loaded)
@@ -111,7 +111,7 @@ def check_project(loaded: LoadedWorkspace, name: str, compare: Compare = nothing
 
 
 def obstacles(concern: Concern, loaded: LoadedWorkspace, compiler: WorkspaceCompiler) -> tuple[Diagnostic, ...]:
-    """What keeps a project from having a plan. Its scenarios do not."""
+    """The errors that prevent a plan of a project. Errors in its scenarios do not."""
     placed = [*loaded.diagnostics, *compiler.registration_problems(), *compiler.problems_of_the_rest()]
     found = [
         *(each for each in placed if each.span is None or each.span.file in concern.files),
@@ -122,19 +122,17 @@ def obstacles(concern: Concern, loaded: LoadedWorkspace, compiler: WorkspaceComp
 
 
 def find_project(loaded: LoadedWorkspace, name: str) -> Project | None:
-    """A project by id or name; None where its file could not be read. UserError where there is none."""
+    """A project by id or name; None if its file could not be read. Raises UserError if there is none."""
     project = loaded.workspace.project(name)
     if project is None and ("project", name) not in loaded.workspace.broken:
         known = [each.id for each in loaded.workspace.projects]
-        listed = (
-            f"the projects are {', '.join(known)}" if known else "there is no project in projects/ that can be read"
-        )
+        listed = f"the projects are {', '.join(known)}" if known else "projects/ contains no readable project"
         raise UserError(UNKNOWN_PROJECT.anywhere(name=name, hint=did_you_mean(name, known) or listed))
     return project
 
 
 def _check_unread(loaded: LoadedWorkspace) -> Check:
-    """Which of the files that make no sense holds the project cannot always be told, so all of them count."""
+    """We cannot always tell which of the invalid files holds the project, so all of them count."""
     files = unread_files(loaded, "project")
     everything = check_workspace(loaded).diagnostics
     return Check(tuple(each for each in everything if each.span and each.span.file in files), _counts(files))
@@ -146,7 +144,7 @@ def _counts(files: Iterable[str]) -> dict[str, int]:
 
 
 def plan_project(loaded: LoadedWorkspace, name: str) -> Plan:
-    """The plan of a project by id or name. UserError with everything that stands in its way."""
+    """The plan of a project by id or name. Raises UserError with everything that prevents it."""
     project = find_project(loaded, name)
     if project is None:
         raise UserError(*check_project(loaded, name).diagnostics)
@@ -159,7 +157,7 @@ def plan_project(loaded: LoadedWorkspace, name: str) -> Plan:
 
 
 def plan_definition(loaded: LoadedWorkspace, project: Project) -> Plan:
-    """The plan of a project that is in no file. UserError with everything that stands in its way."""
+    """The plan of a project without a file. Raises UserError with everything that prevents it."""
     compilation = WorkspaceCompiler(loaded.workspace).definition(project)
     if compilation.plan is None:
         raise UserError(*(compilation.diagnostics or loaded.diagnostics))
@@ -167,12 +165,12 @@ def plan_definition(loaded: LoadedWorkspace, project: Project) -> Plan:
 
 
 def conflicts_of(
-    projects: Iterable[tuple[Project, Plan]], everybody: Sequence[Project], place: Callable[[], StatePlace]
+    projects: Iterable[tuple[Project, Plan]], all_projects: Sequence[Project], place: Callable[[], StatePlace]
 ) -> Conflicts:
-    """What these projects and the datasets and active projects on record have against each other.
+    """How these projects conflict with the datasets and active projects on record.
 
-    A state store that is not there has nothing against anybody, and none is made. One that does not answer is no fault
-    of the project; a note says that it was not asked.
+    Without a state store there are no conflicts, and none is created. If it does not answer, the project is not at
+    fault; a note says that it was not compared.
     """
     concerned = [(project, plan) for project, plan in projects if _has_to_do_with_versions(plan)]
     if not concerned:
@@ -188,11 +186,11 @@ def conflicts_of(
     for project, plan in concerned:
         for outdated in outdated_versions(plan, project, recorded):
             if outdated.comes_with_next_version:
-                notes.append(remedy(outdated, project.id, everybody, recorded))
+                notes.append(remedy(outdated, project.id, all_projects, recorded))
             else:
                 found.append(outdated.diagnostic)
         if project.status is Status.ACTIVE or recorded.active_plan(project.id) is not None:
-            found += broken_by(plan, everybody, recorded)
+            found += broken_by(plan, all_projects, recorded)
     return Conflicts(tuple(found), tuple(notes))
 
 

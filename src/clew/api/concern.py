@@ -1,4 +1,4 @@
-"""Which definitions have a say in a project: what a check of that project alone looks at."""
+"""Which definitions concern a project: what a check of only that project covers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,25 +19,25 @@ from clew.definitions.shapes import Definition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
-    """The definitions that a project is made of, reads through, or is tested by."""
+    """The definitions that a project consists of, reads through, or is tested by."""
 
     projects: tuple[Project, ...]
-    """The project itself, and those whose registered output it reads."""
+    """The project itself, and the projects whose registered output it reads."""
     resolvers: tuple[Resolver, ...]
     files: frozenset[str]
-    """The files of all that it is made of and reads through, clew.yaml among them."""
+    """The files of everything it consists of and reads through, including clew.yaml."""
     scenarios: tuple[Scenario, ...]
     scenario_files: frozenset[str]
-    """The files of the scenarios that test the project, with those that could not be made sense of."""
+    """The files of the scenarios that test the project, including invalid ones that seem to."""
 
 
 def concern_of(project: Project, loaded: LoadedWorkspace) -> Concern:
-    """Everything that has a say in a project."""
+    """Everything that concerns a project."""
     return _Search(loaded).run(project)
 
 
 def unread_files(loaded: LoadedWorkspace, kind: str) -> frozenset[str]:
-    """The files of a kind that exist but could not be made sense of."""
+    """The files of a kind that exist but are invalid."""
     folder = FILE_KINDS[kind].folder
     workspace = loaded.workspace
     definitions: Iterable[Definition] = chain(
@@ -83,13 +83,13 @@ class _Search:
         )
 
     def _seems_to_test(self, file: str, project: Project) -> bool:
-        """Whether a scenario that makes no sense has a line that names the project."""
+        """Whether an invalid scenario has a line that names the project."""
         lines = (self.loaded.source_of(file) or "").splitlines()
         named = {line.partition(":")[2].strip().strip("\"'") for line in lines if line.startswith("project:")}
         return not named.isdisjoint(_names(project))
 
     def follow_project(self, project: Project) -> None:
-        """Take in a project and what it refers to."""
+        """Add a project and everything it refers to."""
         if project.id in self.projects:
             return
         self.projects[project.id] = project
@@ -100,7 +100,7 @@ class _Search:
         self.follow_operations(project.operations)
 
     def follow_operations(self, entries: Iterable[Operation | Use]) -> None:
-        """Take in what operations refer to."""
+        """Add everything that operations refer to."""
         for entry in entries:
             if isinstance(entry, Use):
                 self.follow_fragment(entry.use.fragment)
@@ -111,7 +111,7 @@ class _Search:
                 self.follow_datasource(entry.datasource)
 
     def follow_fragment(self, name: str) -> None:
-        """Take in a fragment; where there is none of this name, those that might be it."""
+        """Add a fragment; if none has this name, add the files that may define it."""
         fragment = self.workspace.fragment(name)
         if fragment is None:
             self.files |= unread_files(self.loaded, "fragment")
@@ -121,7 +121,7 @@ class _Search:
             self.follow_operations(fragment.operations)
 
     def follow_dataset(self, name: str) -> None:
-        """Take in a dataset with the way to its data, or the project that registers it."""
+        """Add a dataset with its resolver and datasource, or the project that registers it."""
         dataset = self.workspace.dataset(name)
         if dataset is not None:
             self.files.add(dataset.file)
@@ -145,7 +145,7 @@ class _Search:
                 yield from self._own_and_used(fragment.operations, within | {fragment.id})
 
     def follow_resolver(self, name: str | None) -> None:
-        """Take in a resolver, the default one for no name, with its datasources."""
+        """Add a resolver (the default one if no name is given) with its datasources."""
         resolver = self.workspace.default_resolver if name is None else self.workspace.resolver(name)
         if resolver is None:
             self.files |= unread_files(self.loaded, "resolver")
@@ -156,7 +156,7 @@ class _Search:
                 self.follow_datasource(rule.strategy.datasource_id)
 
     def follow_datasource(self, name: str) -> None:
-        """Take in a datasource; where there is none of this name, those that might be it."""
+        """Add a datasource; if none has this name, add the files that may define it."""
         datasource = self.workspace.datasource(name)
         self.files |= {datasource.file} if datasource is not None else unread_files(self.loaded, "datasource")
 

@@ -1,4 +1,4 @@
-"""The datasets of a workspace: those that files declare, and the versions that runs have registered."""
+"""The datasets of a workspace: those that files declare, and the versions that runs registered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class DatasetView:
     status: str
     columns: tuple[tuple[str, str], ...]
     versions: tuple[VersionView, ...]
-    """Newest first; none where its data lies elsewhere and is read when a run needs it."""
+    """Newest first; empty if its data is external and read when a run needs it."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `datasets --json`."""
@@ -86,7 +86,7 @@ def list_datasets(files: WorkspaceFiles, state: State) -> list[DatasetView]:
 
 
 def find_dataset(files: WorkspaceFiles, state: State, name: str) -> DatasetView:
-    """A dataset by id or name. UserError NoSuchDataset with near names where there is none."""
+    """A dataset by id or name. Raises UserError NoSuchDataset with similar names if there is none."""
     views = list_datasets(files, state)
     for view in views:
         if name in {view.dataset, view.name}:
@@ -128,6 +128,6 @@ class Datasets:
             return list_datasets(at.files, at.state)
 
     def find(self, name: str) -> DatasetView:
-        """A dataset by id or name. UserError NoSuchDataset with near names where there is none."""
+        """A dataset by id or name. Raises UserError NoSuchDataset with similar names if there is none."""
         with self._access.opened() as at:
             return find_dataset(at.files, at.state, name)

@@ -1,4 +1,4 @@
-"""Everything that a run reads, found, read and checked, with nothing kept: no run, no version, no output."""
+"""Dry runs: find, read and check everything that a run would read, without creating a run, version or output."""
 
 import tempfile
 import uuid
@@ -37,7 +37,7 @@ class DryRead:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a run would take and read."""
+    """The project version and the data that a run would use."""
 
     project: str
     version: int | None
@@ -60,7 +60,7 @@ class DryRun:
 
 
 def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence[CaptureWish] = ()) -> DryRun:
-    """Do what a run does before its first step. UserError for whatever would stop it there."""
+    """Do what a run does before its first step. Raises UserError for whatever would stop the run there."""
     environment = files.run_environment
     definitions = files.loaded.workspace
     with tempfile.TemporaryDirectory(prefix="clew-dry-run-") as folder, _state(environment, Path(folder)) as state:
@@ -89,7 +89,7 @@ def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence
 
 @contextmanager
 def _state(environment: RunEnvironment, folder: Path) -> Iterator[State]:
-    """The state store, or an empty one for the time being where there is none yet: looking must not make it."""
+    """The state store, or a temporary empty one if it does not exist yet: a dry run must not create it."""
     path = environment.embedded_store
     is_missing = path is not None and not path.exists()
     for_now = replace(environment.settings, state_store=f"sqlite:///{folder / 'state.db'}")

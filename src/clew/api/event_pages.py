@@ -1,6 +1,6 @@
-"""The history of a run in pages, for those who poll: with the gap that a page may have.
+"""The events of a run: in pages for clients that poll, all events so far, or as they arrive until the run has ended.
 
-The events of a run: those that there are, or all as they come until it has ended. None is skipped.
+No event is ever skipped: if one is missing, readers get a gap.
 """
 
 import time
@@ -16,17 +16,17 @@ from clew.events.snapshot import RunStatus
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events of a run, in order. Behind a gap none are given: who reads has to wait, or to resync by the snapshot."""
+    """Events of a run, in order, up to the first gap. After a gap, the reader must wait or resync from the snapshot."""
 
     run_id: str
     status: RunStatus
     last_seq: int
-    """The newest event that the run had when it was looked at."""
+    """The newest event of the run at the time of reading."""
     events: tuple[StoredEvent, ...]
     gap: Gap | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The form of `clew events --json`, with what a poller needs."""
+        """The form of `clew events --json`, with what a polling client needs."""
         return {
             "run_id": self.run_id,
             "status": self.status.value,
@@ -38,9 +38,9 @@ class EventPage:
 
 
 def event_page(reader: RunReader, run: str, *, after: int, limit: int) -> EventPage:
-    """The events of a run behind `after`, up to the first that is missing."""
+    """The events of a run after `after`, up to the first gap."""
     record = reader.find(run)
-    # Read after the record: what the record counts must be there, unless it is missing.
+    # Read after the record: every event that the record counts must be there, or it is missing.
     events = reader.events(record.run_id, after, limit)
     contiguous, gap = before_gap(events, after=after)
     if not events and record.last_seq > after:
@@ -49,7 +49,7 @@ def event_page(reader: RunReader, run: str, *, after: int, limit: int) -> EventP
 
 
 def before_gap(events: tuple[StoredEvent, ...], *, after: int) -> tuple[tuple[StoredEvent, ...], Gap | None]:
-    """The events up to the first gap behind `after`, and the gap."""
+    """The events up to the first gap after `after`, and the gap."""
     for place, event in enumerate(events):
         expected = after + 1 + place
         if event.run_seq != expected:
@@ -61,7 +61,7 @@ _POLL_S = 0.3
 
 
 def events_so_far(state: State, run_id: str, *, on_gap: Callable[[Gap], None]) -> Iterator[StoredEvent]:
-    """All events up to the first that is missing, of which `on_gap` is told."""
+    """All events up to the first gap, which is passed to `on_gap`."""
     events, gap = _next(state, run_id, after=0, last=state.stores.catalog.run(run_id).last_seq)
     yield from events
     if gap is not None:
@@ -69,9 +69,9 @@ def events_so_far(state: State, run_id: str, *, on_gap: Callable[[Gap], None]) -
 
 
 def follow_events(state: State, run_id: str, *, on_gap: Callable[[Gap], None]) -> Iterator[StoredEvent]:
-    """All events so far, then each new one. Ends with a run that has ended; a failed one may be reopened later.
+    """All events so far, then each new one until the run has ended. A failed run may be reopened later.
 
-    Where one is missing those behind it wait until it has come; `on_gap` is told of it once.
+    If an event is missing, later ones are held back until it arrives; `on_gap` is called once.
     """
     seen, known = 0, None
     while True:
@@ -88,7 +88,7 @@ def follow_events(state: State, run_id: str, *, on_gap: Callable[[Gap], None]) -
 
 
 def _next(state: State, run_id: str, *, after: int, last: int) -> tuple[tuple[StoredEvent, ...], Gap | None]:
-    """The events behind `after` up to the first that is missing, which may be one that only the run itself counts."""
+    """The events after `after` up to the first gap, which may be an event that only the run record counts."""
     events, gap = before_gap(state.stores.reader.events(run_id, after=after), after=after)
     found = after + len(events)
     return events, gap if gap is not None or found >= last else Gap(found + 1, last)

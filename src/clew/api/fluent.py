@@ -1,4 +1,4 @@
-"""Projects written in Python, one operation after the other. The same content gives the same plan as a project file."""
+"""Projects written in Python, operation by operation. The same content gives the same plan as a project file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,27 +7,27 @@ from typing import Literal
 from clew.definitions import Project, project_from_data
 
 _STEP = 10
-"""How far operations without a seq of their own stand apart."""
+"""The distance between the seqs of operations that do not set one."""
 
 OperationData = Mapping[str, object]
 
 
 def join(alias: str, dataset: str, *, on: str, version: int | None = None) -> OperationData:
-    """A dataset that an update looks up in, under an alias."""
+    """A dataset that an update joins, under an alias."""
     return {"alias": alias, "dataset_id": dataset, "dataset_version": version, "on": on}
 
 
 def project(
     project_id: str | None = None,
     *,
-    input: str | OperationData,  # noqa: A002 - what it is called in English
+    input: str | OperationData,  # noqa: A002 - the natural name
     name: str | None = None,
     description: str | None = None,
     version: int | None = None,
     selectors: Mapping[str, str] | None = None,
     resolver_overrides: Mapping[str, str] | None = None,
 ) -> "ProjectBuilder":
-    """A project on one input dataset, without operations yet. Named selectors are used as {{NAME}}."""
+    """A project on one input dataset, without operations yet. Use named selectors as {{NAME}}."""
     return ProjectBuilder(
         {
             "id": project_id,
@@ -43,7 +43,7 @@ def project(
 
 @dataclass(frozen=True, slots=True)
 class ProjectBuilder:
-    """A project as far as it is written. Every method gives another one and leaves this as it is."""
+    """An unfinished project. Every method returns a new builder and leaves this one unchanged."""
 
     head: OperationData
     operations: tuple[OperationData, ...] = field(default=())
@@ -58,7 +58,7 @@ class ProjectBuilder:
         seq: int | None = None,
         description: str | None = None,
     ) -> "ProjectBuilder":
-        """Set columns, by their expressions, on the rows that `where` selects."""
+        """Set columns to expressions on the rows that `where` selects."""
         arguments = {"joins": list(joins) or None, "assignments": _columns(assignments)}
         return self._with("update", name, arguments, where=where, seq=seq, description=description)
 
@@ -87,7 +87,7 @@ class ProjectBuilder:
         seq: int | None = None,
         description: str | None = None,
     ) -> "ProjectBuilder":
-        """Add rows of another dataset, or summaries of them where there are aggregations."""
+        """Add rows of another dataset, or summaries of them if there are aggregations."""
         aggregation = (
             {"group_by": list(group_by or ()), "aggregations": _columns(aggregations)}
             if aggregations is not None
@@ -113,7 +113,7 @@ class ProjectBuilder:
         path: str | None = None,
         table: str | None = None,
         datasource: str | None = None,
-        format: str | None = None,  # noqa: A002 - what it is called in project files
+        format: str | None = None,  # noqa: A002 - the name in project files
         options: OperationData | None = None,
         mode: Literal["overwrite", "append"] | None = None,
         columns: Sequence[str] | None = None,
@@ -123,7 +123,7 @@ class ProjectBuilder:
         seq: int | None = None,
         description: str | None = None,
     ) -> "ProjectBuilder":
-        """Write the rows that `where` selects: to a path or table of a datasource, or without one to a location."""
+        """Write the rows that `where` selects to a path or table of a datasource, or without one to a location."""
         place: OperationData = {"path": path, "table": table, "format": format, "options": options}
         destination = {"location": place} if datasource is None else {"datasource_id": datasource, **place}
         arguments = {
@@ -136,7 +136,7 @@ class ProjectBuilder:
         return self._with("output", name, arguments, where=where, seq=seq, description=description)
 
     def use(self, fragment: str, *, alias: str | None = None, seq: int | None = None) -> "ProjectBuilder":
-        """Put the operations of a fragment here."""
+        """Insert the operations of a fragment."""
         operation = {"seq": self._next(seq), "use": {"fragment": fragment, "as": alias}}
         return replace(self, operations=(*self.operations, operation))
 
@@ -145,7 +145,7 @@ class ProjectBuilder:
         return self._amended(assign=label)
 
     def after_request(self, *jobs: OperationData) -> "ProjectBuilder":
-        """Jobs that look at the rows after the last operation, with the keys that they have in project files."""
+        """Add jobs on the rows after the last operation, with the same keys as in project files."""
         return self._amended(after_request=list(jobs))
 
     def to_data(self) -> dict[str, object]:
@@ -153,7 +153,7 @@ class ProjectBuilder:
         return {**self.head, "operations": list(self.operations)}
 
     def build(self) -> Project:
-        """The project, checked as a file would be. UserError with everything that is wrong."""
+        """The project, checked like a file. Raises UserError with all errors."""
         return project_from_data(self.to_data(), f"<project {self.head.get('id') or 'without a name'}>")
 
     def _with(
@@ -182,7 +182,7 @@ class ProjectBuilder:
 
     def _amended(self, **changes: object) -> "ProjectBuilder":
         if not self.operations:
-            raise ValueError("there is no operation yet that this could belong to")
+            raise ValueError("add an operation first")
         *before, last = self.operations
         return replace(self, operations=(*before, {**last, **changes}))
 

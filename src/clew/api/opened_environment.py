@@ -1,6 +1,6 @@
-"""An environment of a workspace with its state store open, as one person sees it.
+"""An environment of a workspace with its state store open, as one principal sees it.
 
-The state store is opened for each question, or once by whoever enters the workspace and kept until they leave it.
+The state store is opened for each call, or once for the duration of a `with` statement on the workspace.
 """
 
 import threading
@@ -28,17 +28,17 @@ _MOST_TRACES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The person or program in whose name a workspace is used."""
+    """The person or program that uses a workspace."""
 
     name: str
     role: AccessRole = AccessRole.ADMIN
     tenant_id: str | None = None
-    """Whose runs exist for them; None for the user of this process, who sees those of all tenants."""
+    """The tenant whose runs they see; None for the user of this process, who sees all tenants."""
     token_id: str | None = None
     """The token that identified them."""
 
     def actor(self, tenant: str) -> Actor:
-        """The sender of signals, in the tenant of the environment where they have no other."""
+        """The sender of signals, by default in the tenant of the environment."""
         return Actor(self.name, self.role.signal_role, self.tenant_id or tenant)
 
 
@@ -49,7 +49,7 @@ def local_user() -> Principal:
 
 @dataclass(eq=False)
 class Traces:
-    """The traces that were asked for last. A run that goes on after a failure has more events, and is opened again."""
+    """The most recently used traces. If a run continues after a failure, it has more events and is opened again."""
 
     _opened: OrderedDict[tuple[str, int], RunTrace] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -70,7 +70,7 @@ class Traces:
         return opened
 
     def close(self) -> None:
-        """Close their databases. A trace that is asked again opens its own again."""
+        """Close their databases. A trace that is used again reopens its database."""
         with self._lock:
             for trace in self._opened.values():
                 trace.close()
@@ -78,7 +78,7 @@ class Traces:
 
 @dataclass(frozen=True, eq=False)
 class OpenStore:
-    """A state store that is open, with what is worth keeping as long as it is."""
+    """An open state store, with caches that live as long as it does."""
 
     environment: RunEnvironment
     state: State
@@ -89,7 +89,7 @@ class OpenStore:
 
 @dataclass(frozen=True, slots=True)
 class OpenedEnvironment:
-    """What everything behind the door works on. Runs of other tenants do not exist here."""
+    """What the functions of this package work on. Runs of other tenants are invisible here."""
 
     source: FilesSource
     store: OpenStore
@@ -97,7 +97,7 @@ class OpenedEnvironment:
 
     @property
     def environment(self) -> RunEnvironment:
-        """The environment as runs take it."""
+        """The environment as runs use it."""
         return self.store.environment
 
     @property
@@ -107,13 +107,13 @@ class OpenedEnvironment:
 
     @property
     def files(self) -> WorkspaceFiles:
-        """The files of the workspace. UserError Forbidden where it belongs to another tenant."""
+        """The files of the workspace. Raises UserError Forbidden if it belongs to another tenant."""
         self.require_own_tenant()
         return self.source.current()
 
     @property
     def files_now(self) -> WorkspaceFiles:
-        """The files at this very moment, for what freezes them. UserError Forbidden as above."""
+        """The files at this moment, for code that freezes them. Raises UserError Forbidden like `files`."""
         self.require_own_tenant()
         return self.source.look_now()
 
@@ -123,7 +123,7 @@ class OpenedEnvironment:
         return self.principal.tenant_id in {None, self.environment.settings.tenant}
 
     def require_own_tenant(self) -> None:
-        """UserError Forbidden where the workspace belongs to another tenant."""
+        """Raise UserError Forbidden if the workspace belongs to another tenant."""
         if not self.is_own_tenant:
             raise UserError(_of_another_tenant())
 
@@ -133,7 +133,7 @@ class OpenedEnvironment:
         return RunReader(self.state, self.environment, tenant_id=self.principal.tenant_id, plans=self.store.plans)
 
     def trace(self, run: str) -> RunTrace:
-        """The trace of a run by its id or the beginning of it. UserError RunNotFinished while the run goes on."""
+        """The trace of a run by its id or first characters. Raises UserError RunNotFinished until the run has ended."""
         return self.trace_of(self.runs.find(run))
 
     def trace_of(self, run: RunRecord) -> RunTrace:
@@ -143,7 +143,7 @@ class OpenedEnvironment:
 
 @dataclass
 class _Keeper:
-    """Holds the store that is kept open as long as anyone needs it. Shared by all principals of one workspace."""
+    """Keeps the store open as long as it is in use. Shared by all principals of one workspace."""
 
     kept: OpenStore | None = None
     exits: ExitStack = field(default_factory=ExitStack)
@@ -152,7 +152,7 @@ class _Keeper:
 
 
 class EnvironmentAccess:
-    """The way to the state store of an environment, for one principal."""
+    """Access to the state store of an environment for one principal."""
 
     def __init__(self, source: FilesSource, principal: Principal | None = None, keeper: _Keeper | None = None) -> None:
         self.source = source
@@ -165,18 +165,18 @@ class EnvironmentAccess:
 
     @property
     def environment(self) -> RunEnvironment:
-        """The environment as runs take it."""
+        """The environment as runs use it."""
         kept = self._keeper.kept
         return kept.environment if kept is not None else self.source.current().run_environment
 
     def require_own_tenant(self) -> None:
-        """UserError Forbidden where the workspace belongs to another tenant than the principal."""
+        """Raise UserError Forbidden if the workspace belongs to another tenant."""
         tenant = self.principal.tenant_id
         if tenant is not None and tenant != self.environment.settings.tenant:
             raise UserError(_of_another_tenant())
 
     def keep_open(self) -> None:
-        """Open the state store, if it is not open yet, and keep it until as many calls of `close`."""
+        """Open the state store if needed, and keep it open until `close` has been called as often."""
         keeper = self._keeper
         with keeper.lock:
             if keeper.kept is None:
@@ -184,7 +184,7 @@ class EnvironmentAccess:
             keeper.users += 1
 
     def close(self) -> None:
-        """Close the state store where nobody else keeps it open."""
+        """Close the state store, unless it is still in use elsewhere."""
         keeper = self._keeper
         with keeper.lock:
             keeper.users -= 1
@@ -194,7 +194,7 @@ class EnvironmentAccess:
 
     @contextmanager
     def opened(self) -> Iterator[OpenedEnvironment]:
-        """The environment with its state store, opened for the time being where it is not kept open."""
+        """The environment with its state store, opened for this block unless it is already open."""
         kept = self._keeper.kept
         if kept is not None:
             yield OpenedEnvironment(self.source, kept, self.principal)

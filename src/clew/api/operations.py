@@ -1,6 +1,6 @@
-"""For those who operate an environment: how busy it is, what event buses did not take, who has read what.
+"""For operators of an environment: its load, its dead letters, and its access records.
 
-And keeping it small: runs and versions of datasets that are not needed go, and a journal says so.
+Also garbage collection: deletes runs and versions of datasets that are not needed, and records that in a journal.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _LONGEST_DETAIL = 2000
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What was found at one moment."""
+    """The activity of an environment at one moment."""
 
     load: Load
     policy: QueuePolicy
@@ -47,7 +47,7 @@ class Activity:
     dead: Sequence[DeadLetter]
 
     def to_json(self) -> dict[str, object]:
-        """The form that the page of operations gives as data."""
+        """The JSON form of the operations page."""
         return {
             "queue": {
                 "running": self.load.running,
@@ -78,18 +78,18 @@ class Activity:
 
 
 class Operations:
-    """What goes on in an environment, as far as it concerns the tenant of whoever asks."""
+    """What happens in an environment, limited to the tenant of the principal."""
 
     def __init__(self, access: EnvironmentAccess) -> None:
         self._access = access
 
     def load(self) -> Load:
-        """How many runs of the environment run and wait. Fails where the state store does not answer."""
+        """How many runs of the environment are running and waiting. Fails if the state store does not answer."""
         with self._access.opened() as at:
             return at.state.stores.catalog.load(at.environment.name)
 
     def activity(self) -> Activity:
-        """Runs that have not ended, who drives them, and what waits for event buses."""
+        """Runs that have not ended, their workers, and the events that wait for event buses."""
         with self._access.opened() as at:
             name, tenant, stores, reader = at.environment.name, at.principal.tenant_id, at.state.stores, at.runs
             return Activity(
@@ -106,18 +106,18 @@ class Operations:
             )
 
     def dead_letters(self, *, bus: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:
-        """Events that a bus did not take, oldest first."""
+        """Events that a bus rejected, oldest first."""
         with self._access.opened() as at:
             return at.state.stores.outbox.dead_letters(bus=bus, tenant_id=at.principal.tenant_id, limit=limit)
 
     def replay(self, *, bus: str | None = None) -> int:
-        """Send dead letters again, all or those of one bus; how many there were. A worker delivers them."""
+        """Send dead letters again, all or those of one bus. Returns their number. A worker delivers them."""
         with self._access.opened() as at:
             return at.state.stores.outbox.replay(bus=bus, tenant_id=at.principal.tenant_id)
 
     def record_access(self, subject: Subject, subject_id: str, detail: str = "") -> None:
-        """Keep on record what the principal reads or has changed. Returns when it is safe, so it belongs before the
-        answer."""
+        """Record what the principal reads or changes. Returns once the record is stored, so call it before
+        answering."""
         with self._access.opened() as at:
             at.store.access_log.add(
                 AccessRecord(
@@ -140,7 +140,7 @@ class Operations:
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AccessRecord, ...]:
-        """Who has read the values of rows or changed what runs, the newest first."""
+        """Who read rows or changed what runs, newest first."""
         with self._access.opened() as at:
             tenant = at.principal.tenant_id or at.environment.settings.tenant
             return at.state.access_log.records(tenant, subject_id=subject_id, actor=actor, before=before, limit=limit)
@@ -154,7 +154,7 @@ def collect_garbage(
     keep_lineage_days: int | None = None,
     dry_run: bool = False,
 ) -> Garbage:
-    """Remove what no rule keeps, or find it only. Without rules for runs those of the environment hold."""
+    """Delete what no rule keeps, or only find it. Without rules for runs, those of the environment apply."""
     given = Retention(days=keep_days, runs=keep_runs)
     retention = usual_retention(at.environment.settings.retention) if given.keeps_all else given
     collector = garbage_collector(at.files, at.environment, at.state, keep_lineage_days)
@@ -162,10 +162,10 @@ def collect_garbage(
 
 
 def past_removals(environment: RunEnvironment) -> list[RemovalRecord]:
-    """What was removed before, newest first."""
+    """Past deletions, newest first."""
     return Journal(environment.storage_root).records(environment.name)
 
 
 def remove_one_run(at: OpenedEnvironment, run_id: str, *, force: bool, reason: str) -> Removal:
-    """Delete a run that has ended, unless a dataset has rows of it or captures wait for them."""
+    """Delete a run that has ended, unless a dataset has its rows or captures wait for them."""
     return remove_run(at.files, at.environment, at.state, run_id, force=force, reason=reason)

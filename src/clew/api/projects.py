@@ -20,14 +20,14 @@ ProjectState = Literal["draft", "active", "modified", "inactive"]
 
 @dataclass(frozen=True, slots=True)
 class ProjectView:
-    """A project as its file and its versions have it."""
+    """A project with the state of its file and its versions."""
 
     project: str
     name: str
     state: ProjectState
     version: int | None
     digest: str | None
-    """Of the file as it stands; None where it does not compile."""
+    """The digest of the current file; None if it does not compile."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `projects --json`."""
@@ -42,20 +42,20 @@ class ProjectView:
 
 @dataclass(frozen=True, slots=True)
 class ProjectChoice:
-    """The definition of a project that a run takes."""
+    """The definition of a project that a run uses."""
 
     project: str
     plan: Plan
     version: int | None
     """None for the file as a draft."""
     is_first_run: bool = False
-    """Whether the version is made by this run: the file says that it is active, and nobody has activated it yet."""
+    """Whether this run creates the version: the file says active, but the project has not been activated yet."""
 
 
 def plan_to_run(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
-    """What a run takes: the active version, or the file as a draft.
+    """What a run uses: the active version, or the file as a draft.
 
-    A project whose file says that it is active and that nobody has activated yet is activated by its first run.
+    If the file says that the project is active, but it has not been activated yet, its first run activates it.
     """
     choice = choose(files, state, name)
     if choice.is_first_run:
@@ -64,7 +64,7 @@ def plan_to_run(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice
 
 
 def choose(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
-    """What a run would take. Changes nothing."""
+    """What a run would use. Changes nothing."""
     project = files.project(name)
     active = state.projects.active(project.id)
     if active is not None:
@@ -79,7 +79,7 @@ def choose(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
 
 
 def is_modified(files: WorkspaceFiles, choice: ProjectChoice) -> bool:
-    """Whether the file says something else by now than the version that runs."""
+    """Whether the file has changed since the version that runs."""
     if choice.version is None or choice.is_first_run:
         return False
     try:
@@ -89,7 +89,7 @@ def is_modified(files: WorkspaceFiles, choice: ProjectChoice) -> bool:
 
 
 def activate(files: WorkspaceFiles, state: State, name: str, actor: str) -> ProjectVersion:
-    """Check a project and freeze it as the version that runs, unless that would break others that are active."""
+    """Check a project and freeze it as the version that runs, unless that would break other active projects."""
     project = files.project(name)
     plan = files.plan(project.id)
     on_record = Registries(state.datasets, state.projects)
@@ -109,7 +109,7 @@ def deactivate(files: WorkspaceFiles, state: State, name: str, actor: str) -> Pr
 
 
 def list_projects(files: WorkspaceFiles, state: State) -> list[ProjectView]:
-    """All projects, with what became of their versions."""
+    """All projects, with the state of their versions."""
     return [_view(files, state, project) for project in files.loaded.workspace.projects]
 
 
@@ -119,13 +119,13 @@ def show_project(files: WorkspaceFiles, state: State, name: str) -> ProjectView:
 
 
 def project_version(state: State, project: str, version: int) -> ProjectVersion:
-    """A version of a project by its number. UserError where there is none."""
+    """A version of a project by its number. Raises UserError if there is none."""
     versions = state.projects.project_versions(project)
     for each in versions:
         if each.version == version:
             return each
     known = ", ".join(str(each.version) for each in versions) or "none"
-    raise UserError(NO_SUCH_VERSION.anywhere(project=project, version=version, hint=f"versions are {known}"))
+    raise UserError(NO_SUCH_VERSION.anywhere(project=project, version=version, hint=f"the versions are {known}"))
 
 
 def _view(files: WorkspaceFiles, state: State, project: Project) -> ProjectView:
@@ -149,7 +149,7 @@ class Projects:
         self._access = access
 
     def all(self) -> list[ProjectView]:
-        """All projects, with what became of their versions."""
+        """All projects, with the state of their versions."""
         with self._access.opened() as at:
             return list_projects(at.files, at.state)
 
@@ -164,7 +164,7 @@ class Projects:
             return tuple(at.state.projects.project_versions(at.files.project(name).id))
 
     def version(self, name: str, number: int) -> ProjectVersion:
-        """A version of a project by its number. UserError NoSuchVersion where there is none."""
+        """A version of a project by its number. Raises UserError NoSuchVersion if there is none."""
         with self._access.opened() as at:
             return project_version(at.state, at.files.project(name).id, number)
 
@@ -174,19 +174,19 @@ class Projects:
             return at.state.projects.active(at.files.project(name).id)
 
     def choice(self, name: str) -> ProjectChoice:
-        """What a run of a project would take. Changes nothing."""
+        """What a run of a project would use. Changes nothing."""
         with self._access.opened() as at:
             return choose(at.files, at.state, name)
 
     def is_modified(self, choice: ProjectChoice) -> bool:
-        """Whether the file says something else by now than the version that runs."""
+        """Whether the file has changed since the version that runs."""
         with self._access.opened() as at:
             return is_modified(at.files, choice)
 
     def activate(self, name: str, *, digest: str | None = None) -> ProjectVersion:
-        """Check a project and freeze its file as the version that runs. The same file again is the same version.
+        """Check a project and freeze its file as the version that runs. An unchanged file keeps its version.
 
-        With a digest, UserError ProjectChanged where the plan of the file has another one by now.
+        With a digest, raises UserError ProjectChanged if the plan of the file now has a different one.
         """
         with self._access.opened() as at:
             files = at.files_now
@@ -195,6 +195,6 @@ class Projects:
             return activate(files, at.state, name, at.principal.name)
 
     def deactivate(self, name: str) -> ProjectVersion:
-        """Make the active version of a project inactive: it does not run any more."""
+        """Make the active version of a project inactive, so that it no longer runs."""
         with self._access.opened() as at:
             return deactivate(at.files, at.state, name, at.principal.name)

@@ -1,6 +1,6 @@
-"""Questions about rows: why a value is what it is, why rows are not in an output, where a trace came from and went.
+"""Questions about rows: why a value is what it is, why rows are missing from an output, where a trace leads.
 
-The answers are trees of values that can show themselves: as text, as a page, as JSON.
+The answers are trees that render themselves as text, HTML or JSON.
 """
 
 from dataclasses import fields
@@ -19,25 +19,25 @@ from clew.tracelink import Direction, Lineage, UnitedLineage, ask_lineage
 from clew.tracelink.lineage_walk import MAX_DEPTH, MAX_NODES
 
 TOP = 5
-"""How many of the rows behind a summary an explanation shows where nobody asks for more."""
+"""How many rows of a summary an explanation shows by default."""
 
 
 class ExplainedValue(Explanation):
-    """Why a column of a row has its value, to be read or shown."""
+    """Why a column of a row has its value."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, tree: Explanation) -> "ExplainedValue":
-        """A tree of an explanation, or a part of one, that can show itself."""
+        """An explanation tree, or part of one, that can render itself."""
         return cls(**{field.name: getattr(tree, field.name) for field in fields(tree)})
 
     def to_text(self, width: int | None = None) -> str:
-        """Lines with a tree in front of them, wrapped where a width is given."""
+        """Lines drawn as a tree, wrapped if a width is given."""
         return as_text(self, width)
 
     def to_html(self) -> str:
-        """A page that needs nothing else."""
+        """A self-contained HTML page."""
         return as_html(self)
 
     def to_json(self) -> dict[str, object]:
@@ -49,21 +49,21 @@ class ExplainedValue(Explanation):
 
 
 class AbsentRows(WhyNot):
-    """Why rows are not in an output, to be read or shown."""
+    """Why rows are missing from an output."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, answer: WhyNot) -> "AbsentRows":
-        """An answer that can show itself."""
+        """An answer that can render itself."""
         return cls(**{field.name: getattr(answer, field.name) for field in fields(answer)})
 
     def to_text(self, width: int | None = None) -> str:
-        """Lines with a tree in front of them, wrapped where a width is given."""
+        """Lines drawn as a tree, wrapped if a width is given."""
         return as_text(self, width)
 
     def to_html(self) -> str:
-        """A page that needs nothing else."""
+        """A self-contained HTML page."""
         return as_html(self)
 
     def to_json(self) -> dict[str, object]:
@@ -77,21 +77,21 @@ class AbsentRows(WhyNot):
 def explained(
     at: OpenedEnvironment, run: str, row: str, column: str, *, step: int | None = None, top: int | None = TOP
 ) -> ExplainedValue:
-    """Why a value is what it is, through all runs that the principal may see. `top` None shows every row behind it."""
+    """Why a value is what it is, across all runs that the principal may see. `top` None shows every source row."""
     upstream = upstream_runs(at.state, cache(at.trace))
     return ExplainedValue.of(explain(at.trace(run), row, column, step, upstream=upstream, top=top))
 
 
 def one_row(at: OpenedEnvironment, run: str, where: str, step: int | None = None) -> str:
-    """The id of the one row that a condition names. UserError AmbiguousRow where it names several, or none."""
+    """The id of the one row that matches a condition. Raises UserError if several rows match, or none."""
     return row_named(at.trace(run), where, step)
 
 
 def absent_rows(at: OpenedEnvironment, view: RunFacts, where: str, output: int | None = None) -> AbsentRows:
-    """Why the rows that match a condition are not in an output of a run.
+    """Why the rows that match a condition are missing from an output of a run.
 
-    Other runs count as far as the principal may see them. Rules and files are those of the workspace, and are shown to
-    its own tenant only.
+    Considers other runs that the principal may see. Rules and files belong to the workspace and are shown only to its
+    tenant.
     """
     answer = why_not_in(
         view,
@@ -115,7 +115,7 @@ def followed_lineage(
 ) -> Lineage:
     """A trace through runs, projects and processes: rows of runs from their files, the rest from the state store.
 
-    UserError TraceNotFound where nothing is known of the trace; Forbidden where the workspace is another tenant's.
+    Raises UserError TraceNotFound if the trace is unknown, Forbidden if the workspace belongs to another tenant.
     """
     at.require_own_tenant()
     reader = UnitedLineage([run_lineage(at.state, at.environment, cache(at.trace)), at.state.tracelink.reader])

@@ -1,4 +1,4 @@
-"""A server of Clew as commands use it: over HTTP, with a token."""
+"""A client for Clew servers: over HTTP, with a token."""
 
 import json
 import time
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _TIMEOUT_S = 60.0
-"""Longer than a stream of events is silent."""
+"""Longer than the longest silence of an event stream."""
 _MOST_RECONNECTIONS = 20
 _PAUSE_S = 0.5
 _TEMPORARY = frozenset({429, 503})
@@ -30,7 +30,7 @@ _TEMPORARY = frozenset({429, 503})
 
 @dataclass(frozen=True, slots=True)
 class RemoteServer:
-    """The API of a server."""
+    """The HTTP API of a server."""
 
     url: str
     token: str = field(repr=False)
@@ -38,13 +38,13 @@ class RemoteServer:
     def submit(
         self, project: str, period: str, request_id: str | None, captures: Sequence[CaptureWish] = ()
     ) -> dict[str, Any]:
-        """Ask for a run with captures; the run as it stands."""
+        """Request a run with captures. Returns the run."""
         listed = [capture.to_data() for capture in captures]
         wish = {"project": project, "period": period, "request_id": request_id, "captures": listed}
         return self._document("POST", "/runs", {name: value for name, value in wish.items() if value is not None})
 
     def run(self, run_id: str) -> dict[str, Any]:
-        """A run as it stands."""
+        """The current state of a run."""
         return self._document("GET", f"/runs/{quote(run_id)}")
 
     def plan(self, run_id: str) -> Plan:
@@ -52,11 +52,11 @@ class RemoteServer:
         return plan_from_json(self._document("GET", f"/runs/{quote(run_id)}/plan"))
 
     def signal(self, run_id: str, signal: SignalType, reason: str) -> dict[str, Any]:
-        """Tell a run something."""
+        """Send a signal to a run."""
         return self._document("POST", f"/runs/{quote(run_id)}/signals", {"signal": signal.value, "reason": reason})
 
     def events(self, run_id: str, after: int = 0) -> Iterator[StoredEvent]:
-        """The events of a run behind `after` as they come, until it has ended. A broken connection is made anew."""
+        """The events of a run after `after` as they arrive, until it has ended. Reconnects if the connection breaks."""
         failures = 0
         while True:
             try:
@@ -72,7 +72,7 @@ class RemoteServer:
                 return
 
     def _stream(self, run_id: str, after: int) -> Iterator[StoredEvent]:
-        """Events to the end of the run. A stream that just stops is an OSError."""
+        """Events to the end of the run. Raises OSError if the stream stops early."""
         import httpx2  # noqa: PLC0415 - as in `_open`
 
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": str(after)} if after else {})}
@@ -84,7 +84,7 @@ class RemoteServer:
                     yield decode(RawEvent, json.loads(sent.data)).read()
                 elif sent.event == "end":
                     return
-        raise ConnectionResetError("the stream of events stopped")
+        raise ConnectionResetError("the event stream stopped")
 
     def _document(self, method: str, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
         try:
@@ -93,7 +93,7 @@ class RemoteServer:
         except (OSError, ValueError) as error:
             raise self._unreachable(error) from error
         if not isinstance(document, dict):
-            raise self._unreachable(ValueError("the answer is not a document"))
+            raise self._unreachable(ValueError("the response is not a JSON object"))
         return document
 
     @contextmanager
@@ -104,7 +104,7 @@ class RemoteServer:
         body: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> "Iterator[httpx2.Response]":
-        """An answer, not yet read. What breaks while it is read is an OSError."""
+        """An unread response. Raises OSError if reading it fails."""
         import httpx2  # noqa: PLC0415 - takes a quarter of a second, and most commands send nothing
 
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}
@@ -123,12 +123,12 @@ class RemoteServer:
             raise OSError(str(error) or type(error).__name__) from error
 
     def _reported(self, status: int, body: bytes) -> ClewError:
-        """What the server says is wrong, as if it had happened here."""
+        """The error that the server reports, as if it had happened locally."""
         try:
             problem = json.loads(body)["error"]
             code, message, hint = str(problem["code"]), str(problem["message"]), problem.get("hint")
         except (ValueError, KeyError, TypeError):
-            return self._unreachable(ValueError(f"it answered with status {status}"))
+            return self._unreachable(ValueError(f"it responded with status {status}"))
         if code not in CATALOGUE:
             return self._unreachable(ValueError(f"{code}: {message}"))
         kind = TransientFailure if status in _TEMPORARY else UserError

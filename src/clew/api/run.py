@@ -1,6 +1,6 @@
-"""A run: where it stands, what it did to its rows and why, and what it can be told. Spark starts only to drive it."""
+"""A run: its state, what it did to its rows and why, and its signals. Only driving it starts Spark."""
 
-# ruff: noqa: PLC0415 - what explains, drives and removes runs is imported by whoever asks for it
+# ruff: noqa: PLC0415 - what explains, drives and deletes runs is imported only when needed
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, overload
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run as it stood when it was asked for; `Workspace.get_run` gives it as it stands now."""
+    """A run, in its state when it was fetched; `Workspace.get_run` returns the current state."""
 
     def __init__(self, record: RunRecord, access: EnvironmentAccess, view: RunView | None = None) -> None:
         self.record = record
-        """What was asked for, and how far the run had come."""
+        """The request and the progress of the run."""
         self._access = access
         self._view = view
 
     @property
     def view(self) -> RunView:
-        """Everything that is known about the run, read when it is first needed."""
+        """Everything known about the run, read on first use."""
         if self._view is None:
             self._view = self.refreshed().view
         return self._view
 
     def refreshed(self) -> "Run":
-        """The run as it stands now."""
+        """The run in its current state."""
         with self._access.opened() as at:
             view = at.runs.view(self.id)
         return Run(view.record, self._access, view)
@@ -77,22 +77,22 @@ class Run:
 
     @property
     def steps(self) -> "tuple[StepSnapshot, ...]":
-        """The operations with where they stand and their counts of rows."""
+        """The steps with their status and row counts."""
         return tuple(step for step in self.view.snapshot.steps if step.step_id != LOAD_STEP)
 
     @property
     def outputs(self) -> list[dict[str, object]]:
-        """What was published: seq, path or table, rows, and the dataset version where it became one."""
+        """What was published: seq, path or table, rows, and the dataset version if registered."""
         return self.view.outputs()
 
     @property
     def plan(self) -> "Plan | None":
-        """The plan that it follows; None where that cannot be read any more."""
+        """Its plan; None if it can no longer be read."""
         return self.view.plan
 
     @property
     def captures(self) -> "list[Capture]":
-        """The captures that were taken of it, in the order of the plan."""
+        """Its captures, in the order of the plan."""
         from clew.api.capture import Capture
         from clew.captures.manifests import Places
 
@@ -102,22 +102,22 @@ class Run:
 
     @property
     def postlude_jobs(self) -> list[dict[str, object]]:
-        """The jobs that its plan attaches to breakpoints, with what became of them."""
+        """The postlude jobs of its plan, with their outcome."""
         return self.view.postlude_jobs()
 
     @property
     def error(self) -> Diagnostic | None:
-        """Why it failed, at the place of the operation that did."""
+        """Why it failed, with the place of the failed operation."""
         return self.view.failure
 
     def raise_if_failed(self) -> "Run":
-        """This run, or UserError with the reason where it has failed."""
+        """This run. Raises UserError with the reason if it failed."""
         if self.error is not None:
             raise UserError(self.error)
         return self
 
     def source_of(self, file: str) -> str | None:
-        """A file as it was when the version that runs was activated; as it stands now where versions do not keep it."""
+        """A file as it was when its version was activated; the current file if versions do not keep it."""
         with self._access.opened() as at:
             files, request = at.source.current(), self.record.request
             project = next((each for each in files.loaded.workspace.projects if each.id == request.project_id), None)
@@ -128,12 +128,12 @@ class Run:
             return files.source_of(file)
 
     def parts(self) -> "tuple[Part, ...]":
-        """What its steps have written and committed."""
+        """The parts that its steps wrote and committed."""
         with self._access.opened() as at:
             return at.runs.parts(self.view.snapshot)
 
     def inputs(self) -> list[RunInput]:
-        """The datasets that it has read, as far as its files can be read."""
+        """The datasets that it read, as far as its files are readable."""
         from clew.storage.committed import readable_parts, sources_of
 
         parts, _ = readable_parts(self._access.environment.storage_root, self.view.snapshot)
@@ -144,66 +144,66 @@ class Run:
         ]
 
     def trace_size(self) -> tuple[int, list[Diagnostic]]:
-        """How many bytes its trace takes, and what is wrong with those of its files that cannot be read."""
+        """The size of its trace in bytes, and the errors of unreadable files."""
         from clew.storage.committed import readable_parts
 
         parts, problems = readable_parts(self._access.environment.storage_root, self.view.snapshot)
         return sum(file.size for part in parts if part.kind != "input" for file in part.files), problems
 
     def input_sources(self, artifacts: "tuple[ArtifactRef, ...]") -> str:
-        """Where its input was read from, by what the loading step says it has written."""
+        """Where its input was read from, according to the artifacts of the loading step."""
         from clew.storage.committed import input_part, sources_of
 
         root = self._access.environment.storage_root
         part = input_part(root, artifacts, self.plan.input.key) if self.plan is not None else None
         return sources_of(part) if part is not None else ""
 
-    # Its history
+    # Events
 
     def events(self, after: int = 0, limit: int | None = None) -> "tuple[StoredEvent, ...]":
-        """Its events behind `after`, as they are stored."""
+        """Its events after `after`, as stored."""
         with self._access.opened() as at:
             return at.runs.events(self.id, after, limit)
 
     def event_page(self, *, after: int = 0, limit: int = 1000) -> "EventPage":
-        """Its events behind `after`, up to the first that is missing."""
+        """Its events after `after`, up to the first gap."""
         from clew.api.event_pages import event_page
 
         with self._access.opened() as at:
             return event_page(at.runs, self.id, after=after, limit=limit)
 
     def events_so_far(self, *, on_gap: "Callable[[Gap], None]") -> "Iterator[StoredEvent]":
-        """All its events up to the first that is missing, of which `on_gap` is told."""
+        """All its events up to the first gap, which is passed to `on_gap`."""
         from clew.api.event_pages import events_so_far
 
         with self._access.opened() as at:
             yield from events_so_far(at.state, self.id, on_gap=on_gap)
 
     def follow_events(self, *, on_gap: "Callable[[Gap], None]") -> "Iterator[StoredEvent]":
-        """All its events so far, then each new one until it has ended. Those behind a missing one wait for it."""
+        """All its events so far, then each new one until it has ended. Events after a gap are held back."""
         from clew.api.event_pages import follow_events
 
         with self._access.opened() as at:
             yield from follow_events(at.state, self.id, on_gap=on_gap)
 
     def projected(self) -> "Projected":
-        """Where it stands by its events so far, and whether one of them is missing."""
+        """Its state according to its events so far, and whether one is missing."""
         with self._access.opened() as at:
             return at.runs.projected(self.id)
 
     def verify(self) -> "ChainReport":
-        """Whether every event is still what was stored."""
+        """Check that no stored event has been changed."""
         with self._access.opened() as at:
             return at.runs.verify(self.id)
 
-    # What it can be told
+    # Signals
 
     def signal(
         self, signal: "SignalType", *, step: str | None = None, reason: str | None = None, signal_id: str | None = None
     ) -> "SignalOutcome":
-        """Send it a signal. The decision is recorded, and takes effect at once where the run is not being driven.
+        """Send it a signal. The decision is recorded, and takes effect immediately if no worker is driving the run.
 
-        `step` is the seq of an operation; 0 is the step that loads. The same `signal_id` again is the same signal.
+        `step` is the seq of an operation; step 0 loads the input. Repeating a `signal_id` has no further effect.
         """
         from clew.api.signalling import send_signal
 
@@ -221,7 +221,7 @@ class Run:
             )
 
     def possible_signals(self) -> "tuple[PossibleSignal, ...]":
-        """The signals that make sense in its present state and that the role of the principal may send."""
+        """The signals that are valid in its current state and that the role of the principal may send."""
         from clew.api.signalling import possible_signals
 
         return possible_signals(self.record, self.view.snapshot, self._access.principal.role)
@@ -231,9 +231,9 @@ class Run:
         watch: "Callable[[StoredEvent], None]" = lambda _event: None,
         on_interrupt: Callable[[], None] = lambda: None,
     ) -> "Drive":
-        """Drive it to its end in this process and show each of its events to `watch`.
+        """Drive it to its end in this process and pass each event to `watch`.
 
-        The first KeyboardInterrupt cancels the run in order; a second one is raised and leaves the run as it is.
+        The first KeyboardInterrupt cancels the run cleanly; a second one is raised and leaves the run as it is.
         """
         from clew.api.starting import drive_in_foreground, starter_of
 
@@ -241,7 +241,7 @@ class Run:
             return drive_in_foreground(starter_of(at), self.id, watch, on_interrupt)
 
     def take_captures(self) -> None:
-        """Once it has ended: write its captures and do its postlude jobs, or in prod leave them to a worker."""
+        """After it has ended, write its captures and do its postlude jobs; in prod, leave them to a worker."""
         from clew.api.starting import starter_of
         from clew.captures.worker import CaptureWorker
 
@@ -249,19 +249,19 @@ class Run:
             CaptureWorker(at.environment, at.state, starter_of(at).session).after_run(self.id)
 
     def remove(self, *, force: bool = False, reason: str = "") -> "Removal":
-        """Delete it, once it has ended: its history, its trace and what it read. Outputs and captures stay.
+        """Delete it after it has ended: its events, its trace and its stored inputs. Outputs and captures are kept.
 
-        Refused where a dataset has rows of it or captures wait for them, unless `force` is given.
+        Refused if a dataset has its rows or captures wait for them, unless `force` is set.
         """
         from clew.api.operations import remove_one_run
 
         with self._access.opened() as at:
             return remove_one_run(at, self.id, force=force, reason=reason)
 
-    # Its rows
+    # Rows
 
     def open_trace(self) -> "RunTrace":
-        """Its trace, to be asked anything. UserError RunNotFinished while the run goes on."""
+        """Its trace. Raises UserError RunNotFinished until the run has ended."""
         with self._access.opened() as at:
             return at.trace_of(self.record)
 
@@ -294,8 +294,8 @@ class Run:
     ) -> "tuple[StepSummary, ...] | RowHistory | RowState | FoundRows | StepRecords":
         """What the steps did to the rows, once the run has ended.
 
-        With a row its history, or with `at` its state after a step; with `where` the rows that a condition finds; with
-        `step` everything that one step did; without any of them the counts of each step.
+        With `row`, its history, or with `at` its state after a step. With `where`, the matching rows. With `step`,
+        everything that one step did. Without any of these, the counts of each step.
         """
         with self._access.opened() as here:
             asked = here.trace_of(self.record)
@@ -306,21 +306,21 @@ class Run:
             return asked.search(where, at, limit, after) if where is not None or at is not None else asked.counts()
 
     def explain(self, row: str, column: str, *, at: int | None = None, top: int | None = 5) -> "ExplainedValue":
-        """Why a value is what it is, down to its sources; `top` of the rows behind a summary, all where it is None."""
+        """Why a value is what it is, down to its sources. Shows `top` rows of a summary, or all if None."""
         from clew.api.questions import explained
 
         with self._access.opened() as here:
             return explained(here, self.id, row, column, step=at, top=top)
 
     def row_where(self, where: str, *, at: int | None = None) -> str:
-        """The id of the one row that a condition names. UserError AmbiguousRow where it names several, or none."""
+        """The id of the one row that matches a condition. Raises UserError if several rows match, or none."""
         from clew.api.questions import one_row
 
         with self._access.opened() as here:
             return one_row(here, self.id, where, at)
 
     def why_not(self, where: str, *, output: int | None = None) -> "AbsentRows":
-        """Why the rows that match a condition are not in an output, the last one where none is named."""
+        """Why the rows that match a condition are missing from an output (by default the last one)."""
         from clew.api.questions import absent_rows
 
         with self._access.opened() as here:

@@ -1,4 +1,4 @@
-"""A run with all that is known about it, as commands, pages and Python show it: the one read model for all of them."""
+"""A run with everything known about it: the one read model for commands, pages and Python."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ from clew.storage.plans import PlanReader, kept_plan
 
 @dataclass(frozen=True, slots=True)
 class RunView(RunFacts):
-    """A run with where it stands, and with its captures."""
+    """A run with its state and its captures."""
 
     captures: tuple[CaptureRecord, ...] = ()
-    """Captures and postlude jobs of the run, with where they stand."""
+    """Captures and postlude jobs of the run, with their status."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `run --json` and `show --json`."""
@@ -46,7 +46,7 @@ class RunView(RunFacts):
         }
 
     def postlude_jobs(self) -> list[dict[str, object]]:
-        """The jobs that the plan attaches to breakpoints, with what became of them."""
+        """The postlude jobs of the plan, with their outcome."""
         jobs = self.plan.extensions.postlude_jobs if self.plan else ()
         records = {record.slot: record for record in self.captures if record.kind == "job"}
         return [job_json(job, records.get(job.id)) for job in jobs]
@@ -64,18 +64,18 @@ class RunView(RunFacts):
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """A dataset that a run has read."""
+    """A dataset that a run read."""
 
     name: str
     rows: int
     sources: str
-    """Where from, in words."""
+    """Where it was read from, for people."""
     details: Mapping[str, object] = field(default_factory=dict)
-    """The same for programs: its format, its files, or the version of a dataset that runs have published."""
+    """The same for programs: its format, its files, or the version of a registered dataset."""
 
 
 class RunReader(RunFactsReader):
-    """Reads the runs of an environment with their captures, or those of one tenant in it."""
+    """Reads the runs of an environment, or of one tenant in it, with their captures."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class RunReader(RunFactsReader):
         self._captures = state.captures
 
     def view(self, name: str) -> RunView:
-        """A run with where it stands now."""
+        """A run with its current state."""
         facts = self.facts(name)
         captures = self._captures.of_run(facts.record.run_id)
         return RunView(facts.record, facts.snapshot, facts.plan, facts.plan_problem, captures)

@@ -1,4 +1,4 @@
-"""Sending signals: as the one user of an embedded environment, who may do everything in its tenant, or for others."""
+"""Sends signals, for the user of an embedded environment (who may do everything in its tenant) or another actor."""
 
 import uuid
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ def send_signal(
     signal_id: str | None = None,
     actor: Actor | None = None,
 ) -> "SignalOutcome":
-    """Tell a run something. The decision is recorded, and takes effect at once where nobody drives the run.
+    """Send a signal to a run. The decision is recorded, and takes effect immediately if no worker is driving the run.
 
-    `step` is a seq; 0 is the step that loads.
+    `step` is a seq; step 0 loads the input.
     """
     service = SignalService(state.stores, queue_of(state, environment), limits=environment.store_limits())
     told = Signal(
@@ -45,15 +45,15 @@ def send_signal(
 
 @dataclass(frozen=True, slots=True)
 class PossibleSignal:
-    """A signal that makes sense in the present state of a run."""
+    """A signal that is valid in the current state of a run."""
 
     signal: SignalType
     step_id: str | None = None
-    """The step that it is about."""
+    """The step that it applies to."""
 
 
 def possible_signals(run: RunRecord, snapshot: RunSnapshot, role: AccessRole) -> tuple[PossibleSignal, ...]:
-    """The signals that a role may send to a run in its present state."""
+    """The signals that a role may send to a run in its current state."""
     if Permission.SEND_SIGNALS not in role.permissions:
         return ()
     found = list[PossibleSignal]()
@@ -68,13 +68,13 @@ def possible_signals(run: RunRecord, snapshot: RunSnapshot, role: AccessRole) ->
 
 @dataclass(frozen=True, slots=True)
 class SignalOutcome:
-    """What became of a signal, and of the run."""
+    """The outcome of a signal, and the state of the run."""
 
     run_id: str
     signal: SignalType
     decision: SignalDecision
     next_run: str | None
-    """The run that goes on because of the signal: this one, or the new one that does its work again."""
+    """The run that continues because of the signal: this one, or the new run that repeats its work."""
     status: RunStatus
 
     @property
@@ -84,7 +84,7 @@ class SignalOutcome:
 
     @property
     def refused(self) -> Refused | None:
-        """Why it does not."""
+        """Why it was refused, if it was."""
         return self.decision.refused
 
     def to_json(self) -> dict[str, object]:

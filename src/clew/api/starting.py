@@ -1,6 +1,6 @@
-"""Starting runs: from a project and a period to a run that is driven to its end, here or by a worker.
+"""Starting runs: from a project and a period to a run that is driven to its end, in this process or by a worker.
 
-A run that is driven here can be watched: its events as they come, Ctrl-C as a request to cancel.
+A run that is driven in this process can be watched; Ctrl-C cancels it.
 """
 
 import threading
@@ -42,7 +42,7 @@ from clew.store.table_transfer import PostgresqlTables
 
 @dataclass(frozen=True, slots=True)
 class ReportingWriter:
-    """Writes events as another writer does, and hands each of them on once it is stored."""
+    """Writes events with another writer, and reports each of them once it is stored."""
 
     writer: EventWriter
     report: Callable[[StoredEvent], None]
@@ -55,7 +55,7 @@ class ReportingWriter:
         token: int | None = None,
         expected_seq: int | None = None,
     ) -> tuple[StoredEvent, ...]:
-        """Store the events and report them, also those that were stored before and are written again."""
+        """Store the events and report them, including events that were already stored."""
         stored = self.writer.append(run_id, events, token=token, expected_seq=expected_seq)
         for event in stored:
             self.report(event)
@@ -64,7 +64,7 @@ class ReportingWriter:
 
 @dataclass(frozen=True, slots=True)
 class FreshExecutors:
-    """Executors that see the files of the workspace as they stand when a run is taken."""
+    """Executors that see the workspace files as they are when a worker takes the run."""
 
     executors_of: Callable[[WorkspaceFiles], ExecutorFactory]
     current: Callable[[], WorkspaceFiles]
@@ -76,22 +76,22 @@ class FreshExecutors:
 
 @dataclass(frozen=True, slots=True)
 class RunStarter:
-    """Asks for runs, and drives them."""
+    """Requests runs and drives them."""
 
     files: WorkspaceFiles
     environment: RunEnvironment
     state: State
     role: str = Role.ADMIN.label
-    """The role in which captures are asked for; the user of an embedded environment may do everything."""
+    """The role that requests captures; the user of an embedded environment may do everything."""
     requested_by: str | None = None
-    """Who asks, where it is not the user of this process."""
+    """Who requests the run, if not the user of this process."""
     current: Callable[[], WorkspaceFiles] | None = None
-    """Gives the files as they stand, for a worker that outlives edits of them."""
+    """Returns the current files, for a worker that runs while they are edited."""
 
     def submit(
         self, project: str, period: str, request_id: str | None = None, captures: Sequence[CaptureWish] = ()
     ) -> RunRecord:
-        """Ask for a run of a project for a period. The same request id gives the same run."""
+        """Request a run of a project for a period. The same request id returns the same run."""
         period_of(self.files.loaded.workspace, period)
         choice = plan_to_run(self.files, self.state, project)
         return self.submit_plan(choice.plan, period, version=choice.version, request_id=request_id, captures=captures)
@@ -105,9 +105,9 @@ class RunStarter:
         request_id: str | None = None,
         captures: Sequence[CaptureWish] = (),
     ) -> RunRecord:
-        """Ask for a run of a plan, as a version of its project or else as a draft.
+        """Request a run of a plan, as a version of its project or as a draft.
 
-        Without a request id nobody asks a second time, so a project and period that are taken are refused at once.
+        A request without an id cannot be retried, so it is refused immediately if the project and period are busy.
         """
         period_of(self.files.loaded.workspace, period)
         parameters = capture_parameters(plan, captures, self.environment, self.role)
@@ -133,14 +133,14 @@ class RunStarter:
         return submission.run
 
     def drive(self, run_id: str, stop: threading.Event) -> RunStatus | None:
-        """Drive a run to its end in this thread, or until told to stop; None where a worker has it."""
+        """Drive a run in this thread until it ends or `stop` is set. Returns None if a worker has the run."""
         self.prepare()
         return self.worker().run_one(run_id, stop)
 
     def prepare(self) -> None:
-        """Start Spark, which can take longer than a lease lasts, before a run is taken.
+        """Start Spark before taking a run, because that can take longer than a lease.
 
-        If it does not start, the run that is taken next says so in its history.
+        If Spark does not start, the next run that is taken records the reason in its events.
         """
         with suppress(ClewError):
             self.session()
@@ -155,11 +155,11 @@ class RunStarter:
                 status=status,
             )
             for run in self.state.stores.catalog.runs(which, limit=1):
-                hint = f"run {run.run_id[:8]} is {status}; wait for it, cancel it, or let `clew worker` carry it on"
+                hint = f"run {run.run_id[:8]} is {status}; wait for it, cancel it, or let `clew worker` continue it"
                 raise UserError(PERIOD_BUSY.anywhere(project=project, period=period, hint=hint))
 
     def worker(self, on_event: Callable[[StoredEvent], None] | None = None) -> Worker:
-        """A worker for the environment, in this process. It tells `on_event` what it writes, from its own threads."""
+        """A worker for the environment, in this process. It passes its events to `on_event`, from its threads."""
         stores = self.state.stores
         if on_event is not None:
             stores = replace(stores, writer=ReportingWriter(stores.writer, on_event))
@@ -200,12 +200,12 @@ class RunStarter:
         return Projector(stores.reader, stores.writer, stores.snapshots, limits=self.environment.store_limits())
 
     def session(self) -> SparkSession:
-        """The Spark session of this process, started by whoever asks first."""
+        """The Spark session of this process, started on first use."""
         return session_of(self.environment, self.files.loaded.workspace.datasources)
 
 
 def starter_of(at: OpenedEnvironment) -> RunStarter:
-    """Asks for runs in the name of the principal, and drives them. UserError Forbidden for those of other tenants."""
+    """Requests and drives runs for the principal. Raises UserError Forbidden for other tenants."""
     return RunStarter(
         at.files,
         at.environment,
@@ -217,7 +217,7 @@ def starter_of(at: OpenedEnvironment) -> RunStarter:
 
 
 def _require_same_request(request: RunRequest, run: RunRecord) -> None:
-    """UserError RequestIdTaken where the run that a request id stands for is of another project or period."""
+    """Raise UserError RequestIdTaken if the run with this request id is for another project or period."""
     known = run.request
     if (known.project_id, known.period) != (request.project_id, request.period):
         raise UserError(
@@ -232,10 +232,10 @@ _POLL_S = 0.1
 
 @dataclass(slots=True)
 class Drive:
-    """What became of an attempt to drive a run."""
+    """The outcome of an attempt to drive a run."""
 
     status: RunStatus | None = None
-    """None where another worker has the run."""
+    """None if another worker has the run."""
     was_interrupted: bool = False
     error: BaseException | None = None
     over: threading.Event = field(default_factory=threading.Event)
@@ -247,10 +247,10 @@ def drive_in_foreground(
     watch: Callable[[StoredEvent], None],
     on_interrupt: Callable[[], None] = lambda: None,
 ) -> Drive:
-    """Drive a run to its end and show each of its events to `watch`, in this thread.
+    """Drive a run to its end and pass each event to `watch`, in this thread.
 
-    The first KeyboardInterrupt sends CANCEL and waits for the run to end in order; a second one is raised, and leaves
-    the run as it is: another worker carries it on once its lease has run out.
+    The first KeyboardInterrupt sends CANCEL and waits for the run to end cleanly; a second one is raised and leaves the
+    run as it is: another worker continues it after its lease expires.
     """
     drive = Drive()
     seen = starter.state.stores.catalog.run(run_id).last_seq
@@ -264,7 +264,7 @@ def drive_in_foreground(
                 watch(event)
             if is_over:
                 break
-            # Not Thread.join: interrupted, it takes the thread for ended on some versions of Python.
+            # Not Thread.join: if interrupted, some versions of Python consider the thread finished.
             drive.over.wait(_POLL_S)
         except KeyboardInterrupt:
             if drive.was_interrupted:
@@ -280,7 +280,7 @@ def drive_in_foreground(
 def _drive(starter: RunStarter, run_id: str, drive: Drive) -> None:
     try:
         drive.status = starter.drive(run_id, threading.Event())
-    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+    except BaseException as error:  # noqa: BLE001 - re-raised in the waiting thread
         drive.error = error
     finally:
         drive.over.set()

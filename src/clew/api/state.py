@@ -1,4 +1,4 @@
-"""The state store of an environment, opened."""
+"""The open state store of an environment."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,15 +37,15 @@ class State:
 
 
 def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
-    """The queue that takes requests for runs of an environment."""
+    """The queue for run requests of an environment."""
     return RunQueue(state.stores.intake, lambda _environment: environment.queue_policy())
 
 
 @contextmanager
 def open_state(environment: RunEnvironment) -> Iterator[State]:
-    """Open the state store, upgrading its schema where it is older, and close it at the end.
+    """Open the state store, upgrade its schema if necessary, and close it at the end.
 
-    Until then no log of Clew's shows a secret that was looked up for it.
+    While it is open, Clew's logs do not show the secrets that were resolved for it.
     """
     secrets = environment.secrets()
     options = StoreOptions(

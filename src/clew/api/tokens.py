@@ -1,4 +1,4 @@
-"""Tokens of an environment, made, listed and revoked; and the browser sessions that people begin with them."""
+"""Creates, lists and revokes the tokens of an environment, and manages the browser sessions that use them."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from clew.runs.signals import actor_name
 def create_token(
     state: State, environment: RunEnvironment, *, name: str, role: AccessRole, tenant: str | None, days: int
 ) -> MintedToken:
-    """Make a token for a tenant, that of the environment where none is given. Its text cannot be read again."""
+    """Create a token for a tenant (by default that of the environment). Its text cannot be read again."""
     minted = mint(
         name=name,
         role=role,
@@ -38,7 +38,7 @@ class Tokens:
         self._access = access
 
     def all(self) -> tuple[ApiToken, ...]:
-        """All tokens, the newest first, also those that are expired or revoked."""
+        """All tokens, newest first, including expired and revoked ones."""
         with self._access.opened() as at:
             return at.state.tokens.tokens()
 
@@ -48,17 +48,17 @@ class Tokens:
             return at.state.tokens.token(token_id)
 
     def verified(self, text: str, now: datetime) -> ApiToken | None:
-        """The token that a text is, if it is one and still valid."""
+        """The token with this text, if it exists and is valid."""
         with self._access.opened() as at:
             return verified(text, at.state.tokens, now)
 
     def create(self, name: str, *, role: AccessRole, tenant: str | None = None, days: int = 90) -> MintedToken:
-        """Make a token for a tenant, that of the environment where none is given. Its text cannot be read again."""
+        """Create a token for a tenant (by default that of the environment). Its text cannot be read again."""
         with self._access.opened() as at:
             return create_token(at.state, at.environment, name=name, role=role, tenant=tenant, days=days)
 
     def revoke(self, token_id: str) -> ApiToken:
-        """Make a token invalid from now on, and end the sessions that it began. UserError NoSuchToken."""
+        """Revoke a token and end the sessions it started. Raises UserError NoSuchToken."""
         with self._access.opened() as at:
             revoked = at.state.tokens.revoke(token_id, utc_now())
         if revoked is None:
@@ -68,7 +68,7 @@ class Tokens:
     def begin_session(
         self, *, name: str, role: AccessRole, tenant: str, lifetime: timedelta, now: datetime, token: ApiToken | None
     ) -> str:
-        """Begin a session in a browser, which ends with the token that began it; the secret that identifies it."""
+        """Start a browser session, which ends with its token. Returns the secret that identifies it."""
         secret, expires = secrets.token_urlsafe(32), now + lifetime
         with self._access.opened() as at:
             at.state.browser_sessions.add(
@@ -86,7 +86,7 @@ class Tokens:
         return secret
 
     def session(self, secret: str, now: datetime) -> BrowserSession | None:
-        """The session of a secret; None where it is over, or the token that began it is not valid any more."""
+        """The session with this secret; None if it has ended or its token is no longer valid."""
         with self._access.opened() as at:
             session = at.state.browser_sessions.session(digest(secret))
             if session is None or session.expires_at <= now:
@@ -98,6 +98,6 @@ class Tokens:
             return session
 
     def end_session(self, secret: str) -> None:
-        """Forget a session."""
+        """End a session."""
         with self._access.opened() as at:
             at.state.browser_sessions.end(digest(secret))

@@ -1,6 +1,6 @@
-"""Trace ids that a process mints under a node id, which it holds for as long as it needs it.
+"""Trace ids that a process mints under a leased node id.
 
-For the rows of the runs that it drives; or for what it traces by itself, outside of runs.
+For the rows of runs that it drives, or for what it traces outside runs.
 """
 
 import logging
@@ -18,13 +18,13 @@ _log = logging.getLogger(__name__)
 
 
 class ProcessTraceIds:
-    """Takes a node id when the first ids are needed, keeps it alive, and gives it back at the end.
+    """Leases a node id when the first ids are needed, renews the lease, and releases it at the end.
 
-    The node id is the configured one, or any that is free where none is. A configured one is held like any other, so
-    that a second process with the same configuration is refused instead of minting the same ids. It takes no other one
-    then: who configures node ids may have given the others to programs that the store knows nothing of.
+    Uses the configured node id, or any free one if none is configured. A configured id is leased too, so that a second
+    process with the same configuration is refused instead of minting the same ids. It does not fall back to another id
+    then, because the other ids may be assigned to programs that the store does not know.
 
-    Nothing here fails a run: without ids its rows are untraced, and the log says so.
+    Nothing here makes a run fail: without ids, its rows are untraced, and the log says so.
     """
 
     def __init__(self, stores: TraceLinkStores, *, node_id: int | None = None) -> None:
@@ -34,12 +34,12 @@ class ProcessTraceIds:
         self._minting: LeasedTraceIds | None = None
 
     def reserve(self, count: int) -> TraceIdBlock | None:
-        """So many ids that nobody else has or will have; None where none can be had."""
+        """Reserve `count` unique ids; None if that is not possible."""
         with self._lock:
             try:
                 return self._reserved(count)
             except ClewError as error:
-                _log.warning("%d rows go without trace ids: %s", count, error)
+                _log.warning("%d rows have no trace ids: %s", count, error)
                 return None
 
     def _reserved(self, count: int) -> TraceIdBlock:
@@ -47,20 +47,20 @@ class ProcessTraceIds:
             try:
                 return self._minting.reserve_block(count)
             except ClewError as error:
-                _log.warning("taking a node id anew: %s", error)
+                _log.warning("leasing a new node id: %s", error)
         self._minting = LeasedTraceIds(self._stores.node_leases, policy=self._stores.lease_policy, node_id=self._node)
         return self._minting.reserve_block(count)
 
     def publish(self, blocks: Sequence[PublishedBlock]) -> None:
-        """Make known which rows have which ids."""
+        """Record which rows have which ids."""
         try:
             for block in blocks:
                 self._stores.blocks.record(block)
         except ClewError as error:
-            _log.warning("rows of run %s will not be found by their trace ids: %s", blocks[0].run_id, error)
+            _log.warning("rows of run %s cannot be found by their trace ids: %s", blocks[0].run_id, error)
 
     def run(self, done: threading.Event) -> None:
-        """Keep the node id until told that it is over, then give it back. For a thread of its own."""
+        """Keep the node id until `done` is set, then release it. Run this in a separate thread."""
         while not done.wait(self._stores.lease_policy.keepalive_every_ms / 1000):
             with self._lock, suppress(ClewError):
                 if self._minting is not None:
@@ -73,17 +73,17 @@ class ProcessTraceIds:
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """What a traced stage needs of a deployment."""
+    """What a traced stage needs from a deployment."""
 
     ids: LeasedTraceIds
-    """Mints trace ids; give it to a `TracedStream`."""
+    """Mints trace ids; pass it to a `TracedStream`."""
     writer: TraceWriter
-    """Takes batches of windows and artifacts."""
+    """Accepts batches of windows and artifacts."""
 
 
 @contextmanager
 def open_tracing(access: EnvironmentAccess, *, node_id: int | None = None) -> Iterator[Tracing]:
-    """Lease a node id, this one or any, keep it for as long as the caller works, and give it back."""
+    """Lease a node id (a given one or any), keep it while the caller works, and release it."""
     with access.opened() as at:
         stores = at.state.tracelink
         with LeasedTraceIds(stores.node_leases, policy=stores.lease_policy, node_id=node_id) as ids:
@@ -100,7 +100,7 @@ def open_tracing(access: EnvironmentAccess, *, node_id: int | None = None) -> It
 
 
 def _keep(ids: LeasedTraceIds, every_s: float, done: threading.Event) -> None:
-    """A keepalive that fails is made up for by the next one; if none gets through, minting stops by itself."""
+    """Keep the lease alive. The next keepalive makes up for a failed one; if all fail, minting stops by itself."""
     while not done.wait(every_s):
         with suppress(ClewError):
             ids.keepalive()

@@ -1,4 +1,4 @@
-"""The expansion of windows: links between rows that runs left to be worked out, written beside their traces."""
+"""Window expansion: computes the links that windows of runs represent, and writes them next to the traces."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ _MOST_RUNS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A step of a run whose links are there now."""
+    """A step of a run whose links now exist."""
 
     run_id: str
     operation_seq: int
     links: int
-    """How many were worked out; 0 where they had been before."""
+    """How many links were added; 0 if they already existed."""
 
 
 def expand_windows(at: OpenedEnvironment, run: str | None = None) -> Iterator[Expanded]:
-    """Work out the windows of a run, or of all runs that have ended. Starts Spark. Doing it again adds nothing.
+    """Expand the windows of a run, or of all runs that have ended. Starts Spark. Repeating it adds nothing.
 
-    UserError RunNotFound where there is no such run. Among all runs, one whose files are gone is passed over.
+    Raises UserError RunNotFound if there is no such run. With all runs, skips those whose files are gone.
     """
     environment, reader = at.environment, at.runs
     executors = SparkExecutors(

@@ -1,4 +1,4 @@
-"""Processes that stay until they are stopped: a worker that drives runs, and a collector of what programs send."""
+"""Long-running processes: a worker that drives runs, and a collector for what programs send."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -23,20 +23,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class WorkerListener:
-    """Whom a worker tells what it does, from its threads."""
+    """Callbacks of a worker, called from its threads."""
 
     event: Callable[[StoredEvent], None] = lambda _event: None
-    """What it writes."""
+    """Called with each event that it writes."""
     capture: Callable[[CaptureRecord], None] = lambda _record: None
-    """What it has done after runs."""
+    """Called with each capture or postlude job that is done."""
 
 
 def run_worker(at: OpenedEnvironment, stop: threading.Event, listener: WorkerListener) -> None:
-    """Take runs from the queue and drive them, and do what comes after runs, until told to stop.
+    """Drive runs from the queue, and do their captures and postlude jobs, until `stop` is set.
 
-    The present step comes to its end then, and the run is given back.
+    Then finish the current step and return the run to the queue.
     """
-    # A server answers its first request before it loads the libraries of Spark.
+    # Imported here so that a server answers its first request before the Spark libraries load.
     from clew.api.starting import starter_of  # noqa: PLC0415
     from clew.captures.worker import after_runs  # noqa: PLC0415
 
@@ -48,14 +48,14 @@ def run_worker(at: OpenedEnvironment, stop: threading.Event, listener: WorkerLis
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a collector listens, and what it makes of what it hears."""
+    """Where a collector listens, and how it handles messages."""
 
     address: tuple[str, int]
     settings: CollectorSettings
 
 
 def listening(bind: str, *, allow_remote: bool, batch_ms: int, stages: Sequence[str]) -> Listening:
-    """The settings of a collector from words of the command line. UserError where they make no sense."""
+    """The settings of a collector from command-line values. Raises UserError if they are invalid."""
     address = bind_address(bind, allow_remote=allow_remote)
     return Listening(address, CollectorSettings(batch_ms=batch_ms, stages=stages_of(stages)))
 
@@ -63,7 +63,7 @@ def listening(bind: str, *, allow_remote: bool, batch_ms: int, stages: Sequence[
 def run_collector(
     at: OpenedEnvironment, where: Listening, stop: threading.Event, on_listening: Callable[[tuple[str, int]], None]
 ) -> CollectorCounts:
-    """Write what programs send to the state store until told to stop. `on_listening` is given the actual address."""
+    """Write what programs send to the state store until `stop` is set. Calls `on_listening` with the actual address."""
     with Collector(where.address, at.state.tracelink.writer, where.settings) as collector:
         on_listening(collector.address)
         return collector.run(stop)

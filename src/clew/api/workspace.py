@@ -1,9 +1,9 @@
-"""The workspace: what `clew.open` gives, and the one door to everything that can be done with it.
+"""The workspace: what `clew.open` returns, and the one entry point to everything that Clew can do with it.
 
-Commands, the server and programs call its methods and those of the runs and captures that it gives.
+Commands, the server and programs call its methods and those of the runs and captures that it returns.
 """
 
-# ruff: noqa: PLC0415 - runs need databases and Spark, which a check should not wait for
+# ruff: noqa: PLC0415 - runs need databases and Spark, which a check should not load
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 def open_workspace(path: str | Path = ".", environment: str | None = None) -> "Workspace":
     """The workspace that a folder belongs to: the nearest clew.yaml, in the folder itself or above it.
 
-    Files are read when something is asked for, not before.
+    Files are read on first use.
     """
     return Workspace(find_workspace(Path(path).absolute()), environment)
 
 
 class Workspace:
-    """A workspace in one of its environments, with its files as they stand when it is first asked for something.
+    """A workspace in one of its environments, with its files as they are on first use.
 
-    Each question opens the state store and closes it again. Entered with `with`, the workspace opens it once and keeps
-    it open until the end, together with the traces and plans that were asked for last.
+    Each call opens the state store and closes it again. In a `with` statement, the workspace opens it once and keeps it
+    open until the end, together with the most recently used traces and plans.
     """
 
     def __init__(self, root: Path, environment: str | None = None) -> None:
@@ -76,18 +76,18 @@ class Workspace:
         return EnvironmentAccess(self._source)
 
     def following_files(self) -> "Workspace":
-        """The workspace for a process that stays: files that are edited are read again, at most a second later.
+        """The workspace for a long-running process: edited files are read again within a second.
 
-        It stays in its environment, whatever clew.yaml calls the default by then.
+        It keeps its environment, even if the default in clew.yaml changes.
         """
         other = Workspace(self.root)
         other._source = LiveFiles(self.root, self.environment_name)
         return other
 
     def acting_as(self, principal: "Principal") -> "Workspace":
-        """The same workspace, and the same open state store, in the name of another person or program.
+        """The same workspace, and the same open state store, for another person or program.
 
-        Runs of other tenants do not exist for them; what belongs to the workspace is refused to other tenants.
+        They cannot see runs of other tenants; what belongs to the workspace is refused to other tenants.
         """
         other = Workspace(self.root)
         other._source, other._principal = self._source, principal
@@ -96,10 +96,10 @@ class Workspace:
 
     @property
     def principal(self) -> "Principal":
-        """In whose name the workspace is used; the user of this process where nothing else was said."""
+        """Who uses the workspace; by default the user of this process."""
         return self._access.principal
 
-    # Its files
+    # Files
 
     @property
     def root(self) -> Path:
@@ -108,55 +108,55 @@ class Workspace:
 
     @property
     def files(self) -> WorkspaceFiles:
-        """The files with all that they define. UserError Forbidden where the workspace belongs to another tenant."""
+        """The files with their definitions. Raises UserError Forbidden if the workspace belongs to another tenant."""
         if self._principal is not None:
             self._access.require_own_tenant()
         return self._source.current()
 
     @property
     def loaded(self) -> LoadedWorkspace:
-        """The definitions of all files, with what is wrong with them."""
+        """The definitions of all files, with their errors."""
         return self.files.loaded
 
     @property
     def name(self) -> str:
-        """The name that clew.yaml gives."""
+        """The name in clew.yaml."""
         return self._source.current().name
 
     @property
     def environment_name(self) -> str:
-        """The environment that was asked for, or the default one of the workspace."""
+        """The requested environment, or the default of the workspace."""
         return self._source.current().environment_name
 
     @property
     def is_default_environment(self) -> bool:
-        """Whether this is the environment that commands take where none is named."""
+        """Whether this is the default environment."""
         files = self._source.current()
         return files.environment_name == files.loaded.workspace.settings.usual_environment
 
     @property
     def environment(self) -> Environment:
-        """The settings of the environment. UserError where clew.yaml has none of this name."""
+        """The settings of the environment. Raises UserError if clew.yaml does not define it."""
         return self._source.current().environment
 
     @property
     def run_environment(self) -> "RunEnvironment":
-        """The environment as runs take it: paths, addresses, policies."""
+        """The environment as runs use it: paths, addresses, policies."""
         return self._source.current().run_environment
 
     @property
     def tenant(self) -> str:
-        """Who the workspace belongs to."""
+        """The tenant that owns the workspace."""
         return self._access.environment.settings.tenant
 
     def require_environment(self) -> None:
-        """UserError where an environment was asked for that does not exist. The default one is a matter of checking."""
+        """Raise UserError if the requested environment does not exist. A missing default is left to the check."""
         self._source.current().require_environment()
 
     def check(self, project: str | None = None) -> Check:
-        """Everything that is wrong with the workspace, or with what has a say in one project.
+        """All errors in the workspace, or in what concerns one project.
 
-        Where the environment has a state store, projects are compared with the versions of datasets in it.
+        If the environment has a state store, projects are compared with the versions of datasets in it.
         """
         return self.files.check(project)
 
@@ -165,23 +165,23 @@ class Workspace:
         return self.files.conflicts(plan)
 
     def plan(self, project: "str | ProjectBuilder") -> Plan:
-        """The plan of a project by id or name, or of one written in Python. UserError with all that is wrong."""
+        """The plan of a project by id or name, or of one written in Python. Raises UserError with all errors."""
         return self.files.plan(project) if isinstance(project, str) else self.files.plan_of(project.build())
 
     def source_of(self, file: str) -> str | None:
-        """The text of a file of the workspace, for excerpts in messages."""
+        """The text of a workspace file, for excerpts in messages."""
         return self.files.source_of(file)
 
     @property
     def projects(self) -> "Projects":
-        """Its projects, with which version of each runs."""
+        """Its projects, with the version of each that runs."""
         from clew.api.projects import Projects
 
         return Projects(self._access)
 
     @property
     def datasets(self) -> "Datasets":
-        """Its datasets, declared by files or registered by runs."""
+        """The datasets that files declare or runs registered."""
         from clew.api.datasets import Datasets
 
         return Datasets(self._access)
@@ -196,9 +196,9 @@ class Workspace:
         request_id: str | None = None,
         captures: Captures = (),
     ) -> "Run":
-        """Ask for a run of a project for a period, and leave it to `Run.drive` or a worker.
+        """Request a run of a project for a period, and leave it to `Run.drive` or a worker.
 
-        The same request id gives the same run. A project written in Python runs as a draft, into the sandbox.
+        The same request id returns the same run. A project written in Python runs as a draft, in the sandbox.
         """
         from clew.api.run import Run
         from clew.api.starting import starter_of
@@ -220,10 +220,10 @@ class Workspace:
         request_id: str | None = None,
         captures: Captures = (),
     ) -> "Run":
-        """Run a project for a period and wait for it. A project written in Python runs as a draft, into the sandbox.
+        """Run a project for a period and wait for it. A project written in Python runs as a draft, in the sandbox.
 
-        `captures` are breakpoints at which rows are kept: "NAME", "NAME=MODE", or mappings with the keys of a file of
-        captures. A run that fails is returned too, with its error. Ctrl-C cancels it in order.
+        `captures` lists breakpoints where rows are captured: "NAME", "NAME=MODE", or mappings with the keys of a
+        captures file. A failed run is returned too, with its error. Ctrl-C cancels it cleanly.
         """
         with self:
             run = self.submit(project, period, request_id=request_id, captures=captures)
@@ -233,7 +233,7 @@ class Workspace:
             return run.refreshed()
 
     def dry_run(self, project: str, period: str, *, captures: Captures = ()) -> "DryRun":
-        """Do what a run does before its first step, and keep nothing. UserError for whatever would stop it there."""
+        """Do what a run does before its first step, and keep nothing. Raises UserError if the run would fail there."""
         from clew.api.dry_run import dry_run
 
         return dry_run(self.files, project, period, capture_wishes(captures))
@@ -241,13 +241,13 @@ class Workspace:
     def runs(
         self, *, project: str | None = None, period: str | None = None, status: str | None = None, limit: int = 50
     ) -> "list[Run]":
-        """Runs of the environment, newest first, with all that is known of them."""
+        """Runs of the environment, newest first, with everything known about them."""
         with self:
             found = self.find_runs(project=project, period=period, status=status, limit=limit)
             return [run.refreshed() for run in found]
 
     def get_run(self, run_id: str) -> "Run":
-        """A run by its id, or the beginning of it, with all that is known of it. UserError RunNotFound."""
+        """A run by its id or first characters, with everything known about it. Raises UserError RunNotFound."""
         from clew.api.run import Run
 
         with self._access.opened() as at:
@@ -263,9 +263,9 @@ class Workspace:
         limit: int = 50,
         before: str | None = None,
     ) -> "list[Run]":
-        """Runs of the environment, newest first, whose details are read when they are needed.
+        """Runs of the environment, newest first, whose details are read on first use.
 
-        `before` is the run that ended the page before.
+        `before` is the last run of the previous page.
         """
         from clew.api.run import Run
         from clew.events.snapshot import RunStatus
@@ -282,9 +282,9 @@ class Workspace:
             return [Run(record, self._access) for record in at.runs.runs(which, limit, behind)]
 
     def find_run(self, run_id: str) -> "Run":
-        """A run by its id, or the beginning of it, whose details are read when they are needed. UserError RunNotFound.
+        """A run by its id or first characters, whose details are read on first use. Raises UserError RunNotFound.
 
-        Several short questions to it are quicker where the workspace is kept open.
+        Several short calls are faster if the workspace is kept open.
         """
         from clew.api.run import Run
 
@@ -292,7 +292,7 @@ class Workspace:
             return Run(at.runs.find(run_id), self._access)
 
     def kept_plan(self, digest: str) -> Plan | None:
-        """A plan that a run of this environment has executed, by its digest; None where there is none."""
+        """A plan that a run of this environment executed, by its digest; None if there is none."""
         from clew.storage.plans import is_kept
 
         with self._access.opened() as at:
@@ -308,7 +308,7 @@ class Workspace:
         status: str | None = None,
         limit: int = 50,
     ) -> "list[Capture]":
-        """Captures of the environment, newest first, or those of one run or one request for a run."""
+        """Captures of the environment, newest first, optionally of one run or one request."""
         from clew.api.capture import capture_reader
         from clew.captures.queue import CaptureStatus
 
@@ -319,7 +319,7 @@ class Workspace:
             return reader.listed(run_id=run_id, request_id=request_id, status=wanted, limit=limit)
 
     def capture(self, capture_id: str) -> "Capture":
-        """A capture by its id. UserError CaptureNotFound where there is none."""
+        """A capture by its id. Raises UserError CaptureNotFound if there is none."""
         from clew.api.capture import capture_reader
 
         with self._access.opened() as at:
@@ -330,9 +330,9 @@ class Workspace:
     def lineage(
         self, trace_id: int, direction: str = "up", *, depth: int | None = None, limit: int | None = None
     ) -> "Lineage":
-        """Where a trace came from, or with "down" where it went, over at most `depth` links and to `limit` traces.
+        """Where a trace came from, or with "down" where it went, at most `depth` links away and `limit` traces.
 
-        UserError TraceNotFound where nothing is known of the trace.
+        Raises UserError TraceNotFound if the trace is unknown.
         """
         from clew.api.questions import followed_lineage
         from clew.tracelink import Direction
@@ -348,14 +348,14 @@ class Workspace:
             )
 
     def expand_lineage(self, *, since: "datetime | None" = None) -> "Expansion":
-        """Write the links that windows in the state store stand for, all or those of traces minted since a moment."""
+        """Write the links that windows in the state store represent, all or those of traces minted since a moment."""
         with self._access.opened() as at:
             return at.state.tracelink.expander.expand(since_ms=int(since.timestamp() * 1000) if since else 0)
 
     def expand_windows(self, run: str | None = None) -> "list[Expanded]":
-        """Work out the windows that a run left, or all runs that have ended, on Spark. Doing it again adds nothing.
+        """Expand the windows of a run, or of all runs that have ended, on Spark. Repeating it adds nothing.
 
-        Among all runs, one whose files are gone is passed over.
+        With all runs, skips those whose files are gone.
         """
         from clew.api.window_expansion import expand_windows
 
@@ -363,12 +363,12 @@ class Workspace:
             return list(expand_windows(at, run))
 
     def tracing(self, *, node_id: int | None = None) -> "AbstractContextManager[Tracing]":
-        """Take part in tracing from this process: trace ids under a leased node id, and a place for what it tells."""
+        """Trace from this process: trace ids under a leased node id, and a receiver for windows and artifacts."""
         from clew.api.trace_ids import open_tracing
 
         return open_tracing(self._access, node_id=node_id)
 
-    # Keeping the environment in order
+    # Maintenance
 
     def gc(
         self,
@@ -378,12 +378,12 @@ class Workspace:
         keep_lineage_days: int | None = None,
         dry_run: bool = False,
     ) -> "Garbage":
-        """Remove old runs, versions of datasets that are not needed any more, and what dead workers have left.
+        """Delete old runs, versions of datasets that are no longer needed, and files left by dead workers.
 
-        Runs are kept that ended no more than `keep_days` ago, and the newest `keep_runs` of each project. Where neither
-        is given the rules of the environment hold. Whatever is still needed stays. Frames, links and windows that
-        programs have sent are kept for `keep_lineage_days`, or as the environment says. With `dry_run` nothing is
-        removed.
+        Keeps runs that ended no more than `keep_days` ago, and the newest `keep_runs` of each project. If neither is
+        given, the rules of the environment apply. Whatever is still needed is kept. Frames, links and windows that
+        programs sent are kept for `keep_lineage_days`, by default as set in the environment. With `dry_run`, nothing
+        is deleted.
         """
         from clew.api.operations import collect_garbage
 
@@ -393,27 +393,27 @@ class Workspace:
             )
 
     def removals(self) -> "list[RemovalRecord]":
-        """What was removed before, newest first."""
+        """Past deletions, newest first."""
         from clew.api.operations import past_removals
 
         return past_removals(self._access.environment)
 
     @property
     def tokens(self) -> "Tokens":
-        """Tokens for the server, and the sessions that begin with them."""
+        """Tokens for the server, and the browser sessions that use them."""
         from clew.api.tokens import Tokens
 
         return Tokens(self._access)
 
     @property
     def operations(self) -> "Operations":
-        """How busy the environment is, what event buses did not take, and who has read what."""
+        """The load of the environment, its dead letters, and its access records."""
         from clew.api.operations import Operations
 
         return Operations(self._access)
 
     def work(self, stop: "threading.Event", listener: "WorkerListener | None" = None) -> None:
-        """Take runs from the queue and drive them, and do what comes after runs, until `stop` is set. Starts Spark."""
+        """Drive runs from the queue, and do their captures and jobs, until `stop` is set. Starts Spark."""
         from clew.api.working import WorkerListener, run_worker
 
         with self._access.opened() as at:
@@ -422,7 +422,7 @@ class Workspace:
     def collect(
         self, where: "Listening", stop: "threading.Event", on_listening: "Callable[[tuple[str, int]], None]"
     ) -> "CollectorCounts":
-        """Write the frames and links that programs send to the state store, until `stop` is set."""
+        """Receive frames and links from programs and write them to the state store until `stop` is set."""
         from clew.api.working import run_collector
 
         with self._access.opened() as at:
@@ -431,7 +431,7 @@ class Workspace:
     # Scenarios
 
     def test(self, *paths: str | Path) -> "TestReport":
-        """Run scenarios: those of these files and folders, all of the workspace where none are given."""
+        """Run the scenarios of these files and folders, by default all of the workspace."""
         from clew.engine.session import session_of
         from clew.scenarios.testing import ScenarioTests
 
@@ -440,9 +440,9 @@ class Workspace:
         return ScenarioTests(self.loaded, files, lambda: session_of(environment)).run()
 
     def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
-        """The scenarios of these files and folders, all of the workspace where none are given, ready to be run.
+        """The scenarios of these files and folders (by default all of the workspace), ready to run.
 
-        Spark is started as suits a process that ends with them.
+        Spark starts with settings for a short-lived process.
         """
         from clew.engine.session import brief_session_of
         from clew.scenarios.testing import ScenarioTests

@@ -1,9 +1,9 @@
-"""The files of a workspace in one of its environments: what they define, whether it holds, and the plans it gives.
+"""The files of a workspace in one of its environments: their definitions, checks and plans.
 
-For a process that stays, the files as they stand now: read again when they have changed.
+A long-running process reads files again when they have changed.
 """
 
-# ruff: noqa: PLC0415 - a check should not wait for what runs and samples need
+# ruff: noqa: PLC0415 - a check should not load what runs and samples need
 
 import threading
 import time
@@ -47,33 +47,33 @@ Fingerprint = frozenset[tuple[str, int, int]]
 
 
 class WorkspaceFiles:
-    """The files as they stood when they were first asked for something; later edits are not seen."""
+    """The files as they were on first use; later edits are not seen."""
 
     def __init__(self, root: Path, environment: str | None = None) -> None:
         self.root = root
         self.asked_environment = environment
-        """The environment that was asked for by name, where one was."""
+        """The name of the requested environment, if any."""
         self._plans: dict[str, Plan] = {}
-        """Of projects that were asked for: as the files do not change, neither do these."""
+        """The plans of projects requested so far; they cannot change, because the files do not."""
 
     @cached_property
     def loaded(self) -> LoadedWorkspace:
-        """The definitions of all files, with what is wrong with them."""
+        """The definitions of all files, with their errors."""
         return load_workspace(self.root)
 
     @property
     def name(self) -> str:
-        """The name that clew.yaml gives."""
+        """The name in clew.yaml."""
         return self.loaded.workspace.settings.name
 
     @property
     def environment_name(self) -> str:
-        """The environment that was asked for, or the default one of the workspace."""
+        """The requested environment, or the default of the workspace."""
         return self.asked_environment or self.loaded.workspace.settings.usual_environment
 
     @property
     def environment(self) -> Environment:
-        """The settings of the environment. UserError where clew.yaml has none of this name."""
+        """The settings of the environment. Raises UserError if clew.yaml does not define it."""
         known = self.loaded.workspace.settings.environments
         if self.environment_name not in known:
             hint = did_you_mean(self.environment_name, known) or f"the environments are {', '.join(known)}"
@@ -81,21 +81,21 @@ class WorkspaceFiles:
         return known[self.environment_name]
 
     def require_environment(self) -> None:
-        """UserError where an environment was asked for that does not exist. The default one is a matter of checking."""
+        """Raise UserError if the requested environment does not exist. A missing default is left to the check."""
         if self.asked_environment is not None:
             _ = self.environment
 
     @property
     def run_environment(self) -> "RunEnvironment":
-        """The environment as runs take it: paths, addresses, policies."""
+        """The environment as runs use it: paths, addresses, policies."""
         from clew.runs.environment import RunEnvironment
 
         return RunEnvironment(self.environment_name, self.environment, self.root)
 
     def check(self, project: str | None = None) -> Check:
-        """Everything that is wrong with the workspace, or with what has a say in one project.
+        """All errors in the workspace, or in what concerns one project.
 
-        Where the environment has a state store, projects are compared with the versions of datasets in it.
+        If the environment has a state store, projects are compared with the versions of datasets in it.
         """
         if project is None:
             return check_workspace(self.loaded, self._compare)
@@ -112,37 +112,37 @@ class WorkspaceFiles:
         return StatePlace(self.environment_name, self.environment, self.root)
 
     def project(self, name: str) -> Project:
-        """A project by id or name. UserError where there is none, or with what keeps its file from being read."""
+        """A project by id or name. Raises UserError if there is none, or with the errors in its file."""
         found = find_project(self.loaded, name)
         if found is None:
             raise UserError(*self.check(name).diagnostics)
         return found
 
     def plan(self, project: str) -> Plan:
-        """The plan of a project by id or name. UserError with everything that keeps it from having one."""
+        """The plan of a project by id or name. Raises UserError with everything that prevents it."""
         if project not in self._plans:
             self._plans[project] = plan_project(self.loaded, project)
         return self._plans[project]
 
     def plan_of(self, project: Project) -> Plan:
-        """The plan of a project that is in no file. UserError with everything that keeps it from having one."""
+        """The plan of a project without a file. Raises UserError with everything that prevents it."""
         return plan_definition(self.loaded, project)
 
     def source_of(self, file: str) -> str | None:
-        """The text of a file of the workspace, for excerpts in messages."""
+        """The text of a workspace file, for excerpts in messages."""
         return self.loaded.source_of(file)
 
     def current(self) -> "WorkspaceFiles":
-        """These files: they stay as they were read."""
+        """These files; they never change."""
         return self
 
     def look_now(self) -> "WorkspaceFiles":
-        """These files: they stay as they were read."""
+        """These files; they never change."""
         return self
 
 
 class FilesSource(Protocol):
-    """Gives the files of a workspace: always the same, or as they stand."""
+    """Provides the files of a workspace: a fixed state, or the current one."""
 
     @property
     def root(self) -> Path:
@@ -150,16 +150,16 @@ class FilesSource(Protocol):
         ...
 
     def current(self) -> WorkspaceFiles:
-        """The files now. What was given out before stays as it was."""
+        """The current files. Earlier results do not change."""
         ...
 
     def look_now(self) -> WorkspaceFiles:
-        """The files at this very moment, for what freezes them."""
+        """The files at this moment, for code that freezes them."""
         ...
 
 
 class LiveFiles:
-    """Gives the files of a workspace as they stood at most a second ago. May be used by several threads."""
+    """Provides the files of a workspace, at most a second old. Thread-safe."""
 
     def __init__(
         self, root: Path, environment: str | None = None, *, monotonic: Callable[[], float] = time.monotonic
@@ -173,13 +173,13 @@ class LiveFiles:
         self._opened = WorkspaceFiles(root, environment)
 
     def current(self) -> WorkspaceFiles:
-        """The files now. What was given out before stays as it was."""
+        """The current files. Earlier results do not change."""
         with self._lock:
             is_due = self._monotonic() - self._looked >= _LOOK_EVERY_S
         return self.look_now() if is_due else self._opened
 
     def look_now(self) -> WorkspaceFiles:
-        """The files as they stand at this moment."""
+        """The files at this moment."""
         with self._lock:
             self._looked = self._monotonic()
             found = _fingerprint(self.root)
@@ -190,7 +190,7 @@ class LiveFiles:
 
 
 def _fingerprint(root: Path) -> Fingerprint:
-    """What changes when a file is written: the names, times and sizes of all definitions."""
+    """A fingerprint that changes when a file is written: the names, times and sizes of all definitions."""
     folders = [root / kind.folder for kind in FILE_KINDS.values() if kind.folder]
     files = [root / WORKSPACE_FILE, *(path for folder in folders if folder.is_dir() for path in folder.iterdir())]
     found = set[tuple[str, int, int]]()
@@ -204,18 +204,18 @@ def _fingerprint(root: Path) -> Fingerprint:
 
 
 def write_sample_workspace(folder: Path) -> tuple[Path, ...]:
-    """Write a sample workspace into an empty folder, or one to be made; the files that were written."""
+    """Write a sample workspace into an empty or new folder. Returns the files written."""
     from clew.sample import write_sample
 
     return write_sample(folder)
 
 
 Captures = CaptureData | Sequence[CaptureData] | Sequence[CaptureWish]
-"""Breakpoints at which a run keeps rows: "NAME", "NAME=MODE", or mappings with the keys of a file of captures."""
+"""Breakpoints where a run captures rows: "NAME", "NAME=MODE", or mappings with the keys of a captures file."""
 
 
 def capture_wishes(captures: Captures) -> tuple[CaptureWish, ...]:
-    """Captures as programs ask for them. UserError with everything that is wrong with them."""
+    """Captures as programs request them. Raises UserError with all errors."""
     if not isinstance(captures, str | Mapping):
         read = tuple(each for each in captures if isinstance(each, CaptureWish))
         if len(read) == len(captures):
@@ -226,9 +226,9 @@ def capture_wishes(captures: Captures) -> tuple[CaptureWish, ...]:
 def read_capture_wishes(
     words: Sequence[str], file: Path | None, root: Path, on_source: Callable[[str, str], None]
 ) -> tuple[CaptureWish, ...]:
-    """Captures that a file lists, and those that words of the command line name.
+    """The captures from a file and from the command line.
 
-    `on_source` is given the name and text of the file before anything can be wrong with it, for excerpts in messages.
+    `on_source` gets the name and text of the file before it is parsed, for excerpts in messages.
     """
     listed: Sequence[CaptureWish] = ()
     if file is not None:

@@ -74,7 +74,7 @@ def _show(capture: "Capture", html: Path | None, session: Session) -> None:
     from clew.cli.views.page import show
 
     if not capture.record.status.is_over or capture.record.outcome.manifest is None:
-        _tell_where_it_stands(capture, session)
+        _print_status(capture, session)
         return
     manifest, statistics = capture.manifest, capture.statistics()
     if html is not None:
@@ -87,7 +87,7 @@ def _show(capture: "Capture", html: Path | None, session: Session) -> None:
         say(f"written to {html}")
 
 
-def _tell_where_it_stands(capture: "Capture", session: Session) -> None:
+def _print_status(capture: "Capture", session: Session) -> None:
     from clew.cli.views.captures import what
 
     if session.wants_json:
