@@ -180,5 +180,5 @@ def test_a_mistake_names_the_project_and_offers_a_near_name(workspace: clew.Work
 
 
 def test_a_label_needs_an_operation_before_it() -> None:
-    with pytest.raises(ValueError, match="no operation yet"):
+    with pytest.raises(ValueError, match="add an operation first"):
         clew.project("x", input="accounts").assign("nothing")

@@ -114,7 +114,7 @@ def test_a_port_that_is_taken_is_named(ledger: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--url", "clew.example.com"], "does not begin with http:// or https://"),
+        (["--url", "clew.example.com"], "does not start with http:// or https://"),
         (["--certificate", "nowhere.pem"], "no file nowhere.pem"),
         (["--certificate-key", "clew.yaml"], "--certificate-key needs --certificate"),
     ],
