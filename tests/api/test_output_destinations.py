@@ -58,7 +58,7 @@ def test_a_folder_with_files_that_no_output_wrote_is_not_replaced(place: Place, 
     with pytest.raises(UserError) as refused:
         place("closed")
     assert refused.value.code == "OutputConflict"
-    assert "would take away notes/signed.pdf, which no output has written" in str(refused.value)
+    assert "would delete notes/signed.pdf, which no output wrote" in str(refused.value)
     assert refused.value.diagnostics[0].span is not None
 
 

@@ -135,7 +135,7 @@ def test_a_failure_in_json_has_code_place_and_step(clew: Clew, sample: Path, eng
 
 
 def test_a_failure_keeps_the_remedy_that_was_found_for_it(clew: Clew, sample: Path, engine: FakeEngine) -> None:
-    hint = "312 rows would be doubled; make the data of fx-rates unique"
+    hint = "312 rows would be duplicated; make the data of fx-rates unique"
     engine.failing["10"] = UserError(JOIN_NOT_UNIQUE.anywhere(problem="2 rows of fx match", hint=hint))
     failed = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json
     assert failed["error"]["hint"] == hint

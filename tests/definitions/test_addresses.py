@@ -28,7 +28,7 @@ def test_a_state_store_is_in_sqlite_or_postgresql(workspace_of: WorkspaceOf, add
 
 @pytest.mark.parametrize("address", ["postgresql://u:hunter2@h/db", "postgresql://h/db?user=u&password=hunter2"])
 def test_no_password_stands_in_the_address_of_a_state_store(workspace_of: WorkspaceOf, address: str) -> None:
-    assert messages(workspace_of, settings(address)) == ["a password stands in the address of the state store"]
+    assert messages(workspace_of, settings(address)) == ["the address of the state store contains a password"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_no_password_stands_in_the_address_of_a_state_store(workspace_of: Worksp
     ],
 )
 def test_no_password_stands_in_the_address_of_a_datasource(workspace_of: WorkspaceOf, address: str) -> None:
-    assert messages(workspace_of, database(address)) == ["a password stands in the address of the database"]
+    assert messages(workspace_of, database(address)) == ["the address of the database contains a password"]
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,10 @@ periods:
         ("DuplicateId", 'the period "2026-01" is already defined in calendars/c.yaml:3:11', 7),
         (
             "InvalidValue",
-            '"d" (2028-01-01 to 2028-01-31) does not lie within its parent "2026" (2026-01-01 to 2026-12-31)',
+            '"d" (2028-01-01 to 2028-01-31) is not within its parent "2026" (2026-01-01 to 2026-12-31)',
             8,
         ),
-        ("InvalidValue", 'the parent "2026-02" lies on the level month, which is not above year', 9),
+        ("InvalidValue", 'the parent "2026-02" has the level month, which is not above year', 9),
         ("InvalidValue", '"e" overlaps "2026", which ends on 2026-12-31', 9),
         ("InvalidValue", '"f" overlaps "d", which ends on 2028-01-31', 10),
         ("InvalidValue", 'the period "g" ends on 2028-05-02, before it starts on 2028-05-31', 11),
@@ -97,7 +97,7 @@ periods:
 @pytest.mark.parametrize(
     ("generate", "message"),
     [
-        ("{first_year: 2027, last_year: 2026}", "the last year, 2026, lies before the first, 2027"),
+        ("{first_year: 2027, last_year: 2026}", "the last year, 2026, is before the first, 2027"),
         ("{first_year: 1, last_year: 9999}", "a calendar may generate 200 years, not 9999"),
         ("{first_year: 0, last_year: 2026}", "expected a whole number from 1 to 9999, found the number 0"),
         ("{first_year: 2026}", 'the key "last_year" is missing in a generator of periods'),
@@ -111,5 +111,5 @@ def test_years_are_generated_within_reason(workspace_of: WorkspaceOf, generate: 
 def test_only_known_levels_can_be_generated(workspace_of: WorkspaceOf) -> None:
     content = "id: c\nlevels: [week]\ngenerate: {first_year: 2026, last_year: 2026}\n"
     [(_, message, line)] = problems(workspace_of, content)
-    assert message == "periods can be generated for the levels year, quarter, month only; there is none of them"
+    assert message == "periods can be generated for the levels year, quarter, month only; the calendar has none of them"
     assert line == 3

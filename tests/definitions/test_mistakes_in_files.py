@@ -178,7 +178,7 @@ def test_the_mode_of_an_output_stands_in_one_place(workspace_of: WorkspaceOf) ->
         "      destination: {location: {path: out}, mode: append}\n"
     )
     assert problems(workspace_of, "projects/p.yaml", content) == [
-        ("InvalidValue", "the mode stands in the destination and beside it", 8, 7)
+        ("InvalidValue", "the mode is set both in the destination and beside it", 8, 7)
     ]
 
 
@@ -314,7 +314,7 @@ def test_rows_of_a_scenario_stand_in_one_place_and_hold_single_values(workspace_
     wrong = "  - {id: a}\n  - {id: b, rows: [], file: x.csv}\n"
     assert [found[1:3] for found in problems(workspace_of, "scenarios/s.yaml", content + wrong)] == [
         ('the key "rows" is missing in a dataset of a scenario', 7),
-        ("the rows stand here and in a file", 8),
+        ("the rows are given both here and in a file", 8),
     ]
     wrong = "  - {id: a, rows: [1, {x: [1]}, {x: 2026-13-01, y: 2}]}\n"
     assert [found[1:3] for found in problems(workspace_of, "scenarios/s.yaml", content + wrong)] == [

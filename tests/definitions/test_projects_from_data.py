@@ -68,7 +68,7 @@ def test_what_is_wrong_between_values_is_raised_too() -> None:
     output = {"seq": 1, "name": "o", "type": "output", "arguments": {"destination": destination, "mode": "append"}}
     with pytest.raises(UserError) as caught:
         project_from_data(project(output), "notebook")
-    assert caught.value.diagnostic.message == "the mode stands in the destination and beside it"
+    assert caught.value.diagnostic.message == "the mode is set both in the destination and beside it"
 
 
 @pytest.mark.parametrize("value", [object(), b"bytes", Decimal("NaN"), {1, 2}])

@@ -359,7 +359,7 @@ def test_a_join_that_matches_twice_names_the_row_and_both_matches(
     assert told.code == "JoinNotUnique"
     for part in ('step 10 "step 10"', "2 rows of", "(name one) and (name two)"):
         assert part in told.message
-    assert told.hint.startswith("1 row would be doubled")
+    assert told.hint.startswith("1 row would be duplicated")
 
 
 def test_a_second_join_that_matches_twice_through_the_first_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -192,6 +192,6 @@ def test_a_format_without_its_connector_is_told_by_name(publish: Callable[..., i
 
 
 def test_a_format_that_cannot_tell_a_retry_is_not_added_to(publish: Callable[..., int], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="in the format iceberg a retry could double its rows") as refused:
+    with pytest.raises(UserError, match="in the format iceberg a retry could duplicate its rows") as refused:
         publish("o", output_step("iceberg", "append"))
     assert refused.value.code == "OutputConflict"

@@ -90,6 +90,8 @@ def test_a_month_of_a_registered_quarter_is_refused_before_its_rows_are_there_tw
     before = shop.published()
     code, message, hint = failure(shop.run("close", "2026-01"))
     assert code == "RegistrationConflict"
-    assert message.endswith("has the rows of 2026-Q1, and 2026-01 is part of it: its rows would be there twice")
+    assert message.endswith(
+        "has the rows of 2026-Q1, and 2026-01 is part of it: its rows would be in the dataset twice"
+    )
     assert hint.startswith("run the project for 2026-Q1 again")
     assert shop.published() == before

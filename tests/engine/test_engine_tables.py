@@ -186,6 +186,6 @@ def test_other_databases_are_overwritten_through_jdbc_and_not_added_to(shop: Sho
     refused = shop.run("q")
     assert told(refused) == ("FAILED", "OutputConflict")
     assert refused.failure is not None
-    assert "through JDBC a retry could double its rows" in refused.failure.message
+    assert "through JDBC a retry could duplicate its rows" in refused.failure.message
     rows = spark.read.format("jdbc").options(url=options["url"], driver=options["driver"], dbtable="report").load()
     assert sorted((row["id"], row["goal"]) for row in rows.collect()) == [(1, 1), (2, 3)]

@@ -120,7 +120,7 @@ def test_a_file_that_vanishes_while_it_is_read_is_named(bench: Bench, monkeypatc
 
     monkeypatch.setattr(pq, "read_schema", read_and_remove)
     message = bench.problem(OF, path_source("a.parquet", "parquet"), code="SourceUnavailable")
-    assert "a.parquet has vanished" in message
+    assert "a.parquet no longer exists" in message
 
 
 def test_an_empty_file_has_no_rows(bench: Bench) -> None:

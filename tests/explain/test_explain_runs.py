@@ -44,7 +44,7 @@ def a_run(ran: Ran, run_id: str) -> Run:
 def test_a_row_of_another_period_is_found_in_what_another_run_has_loaded(ran: Ran, answer: Callable[..., Any]) -> None:
     text = answer("explain", ran.january, "--why-not", "id = 203")
     assert "no row with id = 203 was loaded from orders for period 2026-01" in text
-    assert 'it has read orders.csv, by the rule "a"' in text
+    assert 'the run read orders.csv, by the rule "a"' in text
     assert f"there is 203 of period 2026-02, orders v1, orders.csv line 4, loaded by run {ran.february[:8]}" in text
 
 
@@ -113,7 +113,7 @@ def test_a_row_that_a_step_made_is_looked_for_too(ran: Ran, answer: Callable[...
     assert isinstance(total.verdict, LeftOut)
     assert total.created_by is not None
     assert total.created_by.seq == 10
-    assert 'EUR: made in step 10 "Totals", left out by its selector' in answer(
+    assert 'EUR: created in step 10 "Totals", left out by its selector' in answer(
         "explain", ran.report, "--why-not", 'currency = "EUR" AND total > 0', "--output", "30"
     )
 
@@ -131,7 +131,7 @@ def test_a_row_that_is_made_after_an_output_says_so(ran: Ran, answer: Callable[.
     found = a_run(ran, view.record.run_id).why_not("n > 0")
     assert {type(row.verdict) for row in found.rows} == {MadeLater}
     text = answer("explain", view.record.run_id, "--why-not", "n > 0")
-    assert 'made in step 20 "Totals", which is after the output' in text
+    assert 'created in step 20 "Totals", which is after the output' in text
 
 
 # Parents

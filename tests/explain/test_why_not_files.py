@@ -72,7 +72,7 @@ def test_a_row_of_another_period_in_the_file_that_the_run_has_read(ran: Ran, fil
 
 def test_a_row_that_came_into_the_file_after_the_run(ran: Ran, files: Callable[..., Shop]) -> None:
     files([rule("a", "{table}.csv")], orders__csv="id,currency,amount,_period\n907,EUR,1.00,2026-01\n")
-    reason = "the file has it now; it was not like this when the run read it"
+    reason = "the file has it now, but did not have it when the run read it"
     assert place(the_one(never_loaded(ran, "id = 907"))) == ("2026-01", "orders.csv", 2, reason)
 
 
@@ -106,7 +106,7 @@ def test_a_row_in_a_file_of_a_rule_that_did_not_count_says_why_it_did_not(ran: R
         2,
         'the rule "the new place" did not apply: its condition period.start_date >= DATE("2026-06-01") is FALSE',
     )
-    reason = 'the rule "spare" comes behind "a", which applied'
+    reason = 'the rule "spare" comes after "a", which applied'
     assert place(the_one(never_loaded(ran, "id = 908"))) == ("2026-01", "spare.jsonl", 1, reason)
 
 
@@ -129,7 +129,7 @@ def test_a_look_is_bounded_and_says_so(ran: Ran, files: Callable[..., Shop], mon
     monkeypatch.setattr(unread_files, "_MOST_BYTES", 50)
     assert never_loaded(ran, "id = 1000").not_looked_into == 11
     found = clew.open(ran.shop.root).get_run(ran.january).why_not("id = 1000")
-    assert "11 more files that it may be in are too many or too large to look into" in as_text(found)
+    assert "11 more files may contain it, but are too many or too large to search" in as_text(found)
 
 
 def test_a_dataset_that_is_registered_has_no_files_to_look_into(ran: Ran) -> None:

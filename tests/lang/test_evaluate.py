@@ -126,8 +126,8 @@ def test_today_is_what_the_caller_says_or_the_date_in_utc() -> None:
     [
         ("a +", {"a": 1}, "SyntaxError", "the expression ends too early"),
         ("b", {"a": 1}, "UnknownColumn", 'no column "b"'),
-        ("a + 1", {"a": "x"}, "TypeMismatch", "expected a number, this is text"),
-        ("SUM(a)", {"a": 1}, "AggregateNotAllowed", "cannot stand in this expression"),
+        ("a + 1", {"a": "x"}, "TypeMismatch", "expected a number, this is a string"),
+        ("SUM(a)", {"a": 1}, "AggregateNotAllowed", "is not allowed in this expression"),
         ("a + 1", {"a": 2**63 - 1}, "ValueOutOfRange", "does not fit integer"),
         ("a", {"a": 2**63}, "ValueOutOfRange", "does not fit integer"),
         ("ABS(a)", {"a": -(2**63)}, "ValueOutOfRange", "does not fit integer"),

@@ -119,7 +119,7 @@ def _refusal(text: str) -> tuple[str, str, Span]:
 def test_deep_nesting_is_refused_where_it_gets_too_deep(opening: str) -> None:
     code, message, span = _refusal(opening * 10_000)
     assert code == "SyntaxError"
-    assert message == f"more than {MAX_NESTING} levels within each other"
+    assert message == f"nested more than {MAX_NESTING} levels deep"
     assert span.column == len(opening) * MAX_NESTING + 1
 
 
@@ -136,7 +136,7 @@ def test_rows_of_operators_within_each_other_are_refused_when_the_tree_gets_too_
     for _ in range(50):
         text = f"({text}{' + 1' * 50})"
     code, message, _ = _refusal(text)
-    assert (code, message) == ("SyntaxError", f"more than {MAX_DEPTH} levels within each other")
+    assert (code, message) == ("SyntaxError", f"nested more than {MAX_DEPTH} levels deep")
 
 
 def test_a_tree_that_selectors_made_too_deep_is_refused_by_the_checker() -> None:
@@ -145,7 +145,7 @@ def test_a_tree_that_selectors_made_too_deep_is_refused_by_the_checker() -> None
     for _ in range(20):
         outer = Call("NEGATE", (outer,), inner.region, inner.head)
     checked = check(outer, SCOPE, Scalar("here"))
-    assert [d.message for d in checked.diagnostics] == [f"more than {MAX_DEPTH} levels within each other"]
+    assert [d.message for d in checked.diagnostics] == [f"nested more than {MAX_DEPTH} levels deep"]
 
 
 def test_long_chains_of_and_and_or_stay_flat() -> None:
@@ -205,10 +205,10 @@ def test_a_name_as_long_as_an_expression_is_shortened_in_the_message() -> None:
     [
         ("", "SyntaxError", "the expression is empty", 1, 1),
         ("  \n ", "SyntaxError", "the expression is empty", 1, 1),
-        ('a = "open', "SyntaxError", "this text has no closing quote", 5, 1),
-        ('a = "open""', "SyntaxError", "this text has no closing quote", 5, 1),
+        ('a = "open', "SyntaxError", "this string has no closing quote", 5, 1),
+        ('a = "open""', "SyntaxError", "this string has no closing quote", 5, 1),
         ("`open", "SyntaxError", "this name has no closing backquote", 1, 1),
-        ("a = 'x'", "SyntaxError", "texts stand in double quotes", 5, 1),
+        ("a = 'x'", "SyntaxError", "strings are written in double quotes", 5, 1),
         ("a != 1", "SyntaxError", "there is no operator !=", 3, 2),
         ("a == 1", "SyntaxError", "equality is written with one =", 4, 1),
         ("a && b", "SyntaxError", "there is no operator &&", 3, 2),
@@ -218,22 +218,22 @@ def test_a_name_as_long_as_an_expression_is_shortened_in_the_message() -> None:
         ("IF(a, 1, 2", "SyntaxError", "this parenthesis is not closed", 3, 1),
         ("a + 1)", "SyntaxError", "this parenthesis closes nothing", 6, 1),
         ("a +   ", "SyntaxError", "the expression ends too early", 4, 1),
-        ("a b", "SyntaxError", "b cannot stand here", 3, 1),
+        ("a b", "SyntaxError", "b is not allowed here", 3, 1),
         ("a < b < c", "SyntaxError", "comparisons cannot follow each other", 7, 1),
-        ("a IS NULL + 1", "SyntaxError", "+ cannot stand here", 11, 1),
-        ("a = NOT b", "SyntaxError", "NOT cannot stand here", 5, 3),
-        ("a IN 1", "SyntaxError", "the values after IN stand in parentheses", 6, 1),
+        ("a IS NULL + 1", "SyntaxError", "+ is not allowed here", 11, 1),
+        ("a = NOT b", "SyntaxError", "NOT is not allowed here", 5, 3),
+        ("a IN 1", "SyntaxError", "the values after IN must be in parentheses", 6, 1),
         ("a IN ()", "SyntaxError", "IN needs at least one value", 3, 2),
-        ("a IS 1", "SyntaxError", "after IS only NULL or NOT NULL can stand", 6, 1),
+        ("a IS 1", "SyntaxError", "IS must be followed by NULL or NOT NULL", 6, 1),
         ("t.1", "SyntaxError", "a column name must follow the point", 3, 1),
         ("1e5", "SyntaxError", '"1e" is neither a number nor a name', 1, 2),
         ("2nd", "SyntaxError", '"2n" is neither a number nor a name', 1, 2),
         ("{{NAME", "SyntaxError", "a selector reference is written {{NAME}}", 1, 2),
-        ("a = \u200b1", "SyntaxError", "the character U+200B cannot stand here", 5, 1),
-        ("a = 1\x00", "SyntaxError", "the character U+0000 cannot stand in an expression", 6, 1),
-        ('"\ud83d"', "SyntaxError", "the character U+D83D cannot stand in an expression", 2, 1),
-        ("a = and", "SyntaxError", "and cannot stand here", 5, 3),
-        ("NOT(a, b)", "SyntaxError", ", cannot stand here", 6, 1),
+        ("a = \u200b1", "SyntaxError", "the character U+200B is not allowed here", 5, 1),
+        ("a = 1\x00", "SyntaxError", "the character U+0000 is not allowed in an expression", 6, 1),
+        ('"\ud83d"', "SyntaxError", "the character U+D83D is not allowed in an expression", 2, 1),
+        ("a = and", "SyntaxError", "and is not allowed here", 5, 3),
+        ("NOT(a, b)", "SyntaxError", ", is not allowed here", 6, 1),
         ("9" * 39, "ValueOutOfRange", "this number has more than 38 digits", 1, 39),
         ("0." + "0" * 39, "ValueOutOfRange", "this number has more than 38 digits", 1, 41),
     ],

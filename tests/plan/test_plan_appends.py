@@ -86,7 +86,7 @@ def test_an_aggregated_append_follows_the_same_rule(check: Check, aggregation: s
 def test_a_source_selector_sees_the_source_only(check: Check) -> None:
     found = check(appending("targets", "source_selector: targets.amount > «orders».amount"))
     found.reports("UnknownTable")
-    assert found.hints == ["only the rows of the source can be seen here"]
+    assert found.hints == ["only the rows of the source are visible here"]
 
 
 def test_bitemporal_rows_come_in_without_the_columns_that_say_when_they_count(check: Check) -> None:

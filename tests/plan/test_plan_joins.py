@@ -77,7 +77,7 @@ def test_an_alias_is_unknown_in_every_other_operation(check: Check) -> None:
         - {seq: 3, name: after, type: update, arguments: {assignments: [{column: y, expression: «c».tier}]}}
     """)
     found.reports("UnknownTable", "UnknownTable")
-    assert set(found.hints) == {'it is a join alias of step 2 "look up" and can be seen there only'}
+    assert set(found.hints) == {'it is a join alias of step 2 "look up" and is visible only there'}
 
 
 def test_the_columns_of_a_join_do_not_stay(check: Check) -> None:

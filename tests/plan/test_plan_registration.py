@@ -101,7 +101,7 @@ def test_projects_that_wait_for_each_other_are_reported_once(check: Check) -> No
     }
     found = check("", files=files)
     found.reports("RegistrationConflict")
-    assert found.diagnostics[0].message == 'the dataset "of-a" comes from a circle of projects: a -> c -> b -> a'
+    assert found.diagnostics[0].message == 'the dataset "of-a" comes from a cycle of projects: a -> c -> b -> a'
     assert list(found.plans) == ["p"]
 
 

@@ -57,14 +57,14 @@ FILE_IN_JSON: dict[str, object] = json.loads(json.dumps(part_to_json(PART)))["fi
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        ({"kind": "other"}, "'other' is none of input, created, changes"),
+        ({"kind": "other"}, "'other' is not one of input, created, changes"),
         ({"files": "a"}, "expected a list, found 'a'"),
         ({"files": [{}]}, "it has no 'ordinal'"),
         ({"seq": "3"}, "expected a number, found '3'"),
         ({"seq": True}, "expected a number, found True"),
         ({"columns": [["a"]]}, "not enough values"),
-        ({"steps": [{"seq": 1, "kind": "append", "columns": []}]}, "'append' is none of update, delete"),
-        ({"details": {"x": []}}, "expected a text or a number"),
+        ({"steps": [{"seq": 1, "kind": "append", "columns": []}]}, "'append' is not one of update, delete"),
+        ({"details": {"x": []}}, "expected a string or a number"),
         ({"extra": 1}, "Part has no extra"),
         ({"files": [FILE_IN_JSON | {"ids": "x"}]}, "expected IdBlock, found 'x'"),
     ],

@@ -20,9 +20,9 @@ class Period(Located):
     """A stretch of time that a run can be for. Both dates belong to it."""
 
     identifier: str = key(NAME, 'What the period is called, such as "2026-01".')
-    level: str = key(NAME, "The level of the calendar that the period lies on.")
+    level: str = key(NAME, "The calendar level of the period.")
     parent: str | None = key(
-        NAME, "The identifier of the period one level up that this one is a part of.", default=None
+        NAME, "The identifier of the parent, the period of a coarser level that this one is part of.", default=None
     )
     start_date: date = key(DAY, "The first day.")
     end_date: date = key(DAY, "The last day.")
@@ -31,7 +31,7 @@ class Period(Located):
         """The period does not end before it starts."""
         if self.end_date < self.start_date:
             problem = f'the period "{self.identifier}" ends on {self.end_date}, before it starts on {self.start_date}'
-            yield INVALID_VALUE.at(self.place("end_date"), problem=problem, hint="exchange the two dates")
+            yield INVALID_VALUE.at(self.place("end_date"), problem=problem, hint="swap the two dates")
 
 
 @record("a generator of periods")
@@ -44,8 +44,8 @@ class Generate(Located):
     def check(self) -> Iterator[Diagnostic]:
         """The years are in order and not too many."""
         if self.last_year < self.first_year:
-            problem = f"the last year, {self.last_year}, lies before the first, {self.first_year}"
-            yield INVALID_VALUE.at(self.place("last_year"), problem=problem, hint="exchange the two years")
+            problem = f"the last year, {self.last_year}, is before the first, {self.first_year}"
+            yield INVALID_VALUE.at(self.place("last_year"), problem=problem, hint="swap the two years")
         elif self.last_year - self.first_year >= _MOST_YEARS:
             problem = f"a calendar may generate {_MOST_YEARS} years, not {self.last_year - self.first_year + 1}"
             yield INVALID_VALUE.at(self.place("last_year"), problem=problem, hint="choose fewer years")
@@ -56,7 +56,7 @@ class Calendar(Definition):
     """The periods that runs can be for, on levels such as year, quarter and month."""
 
     id: str = key(SLUG, "The id, unique among calendars.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the calendar is for.", default="")
     levels: tuple[str, ...] = key(
         ListOf(NAME, "levels", at_least=1), "The levels, coarse to fine.", default=GENERATED_LEVELS
@@ -64,7 +64,7 @@ class Calendar(Definition):
     periods: tuple[Period, ...] = key(ListOf(Record(Period), "periods"), "Periods written out.", default=())
     generate: Generate | None = key(
         Record(Generate),
-        'Makes the years "2026", quarters "2026-Q1" and months "2026-01" of whole years.',
+        'Creates the years "2026", quarters "2026-Q1" and months "2026-01" of whole years.',
         default=None,
     )
 
@@ -181,7 +181,9 @@ def _problems_of_levels(calendar: Calendar) -> Iterator[Diagnostic]:
             hint = did_you_mean(period.level, calendar.levels) or "correct the level, or add it to `levels`"
             yield INVALID_VALUE.at(period.place("level"), problem=problem, hint=hint)
     if calendar.generate is not None and not set(calendar.levels) & set(GENERATED_LEVELS):
-        problem = f"periods can be generated for the levels {', '.join(GENERATED_LEVELS)} only; there is none of them"
+        problem = (
+            f"periods can be generated for the levels {', '.join(GENERATED_LEVELS)} only; the calendar has none of them"
+        )
         yield INVALID_VALUE.at(calendar.place_of_key("generate"), problem=problem, hint="write the periods out")
 
 
@@ -210,13 +212,11 @@ def _problems_of_parents(calendar: Calendar, periods: tuple[Period, ...]) -> Ite
 def _misfits(calendar: Calendar, period: Period, parent: Period) -> Iterator[Diagnostic]:
     levels = calendar.levels
     if period.level in levels and parent.level in levels and levels.index(parent.level) >= levels.index(period.level):
-        problem = (
-            f'the parent "{parent.identifier}" lies on the level {parent.level}, which is not above {period.level}'
-        )
+        problem = f'the parent "{parent.identifier}" has the level {parent.level}, which is not above {period.level}'
         yield INVALID_VALUE.at(period.place("parent"), problem=problem, hint="name a period of a coarser level")
     elif not (parent.start_date <= period.start_date and period.end_date <= parent.end_date):
         problem = (
-            f'"{period.identifier}" ({period.start_date} to {period.end_date}) does not lie within its parent '
+            f'"{period.identifier}" ({period.start_date} to {period.end_date}) is not within its parent '
             f'"{parent.identifier}" ({parent.start_date} to {parent.end_date})'
         )
         yield INVALID_VALUE.at(period.place("parent"), problem=problem, hint="correct the dates or the parent")

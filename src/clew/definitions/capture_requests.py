@@ -78,17 +78,19 @@ class WishedSample(Located):
 class CaptureWish(Located):
     """A breakpoint, and what to keep of the rows there."""
 
-    breakpoint: str = key(NAME, "The full name of a breakpoint, or its label where only one has it; * for all.")
+    breakpoint: str = key(NAME, "The full name of a breakpoint, or its label if that is unique; * for all.")
     mode: CaptureMode | None = key(
-        Choice(CaptureMode), "What to keep; as much as the environment usually allows where left out.", default=None
+        Choice(CaptureMode), "What to keep; by default as much as the environment allows by default.", default=None
     )
     limits: WishedLimits = key(Record(WishedLimits), "How large it may be.", default_factory=WishedLimits)
     sample: WishedSample = key(Record(WishedSample), "How many rows a sample has.", default_factory=WishedSample)
     include_columns: tuple[str, ...] = key(_Columns(), "ALL, or names and patterns of columns.", default=("*",))
     exclude_columns: tuple[str, ...] = key(_Columns(), "Names and patterns of columns to leave out.", default=())
     mask: Mapping[str, Mask] = key(MapOf(MASK, "masks by column"), "Columns to mask.", default_factory=dict)
-    ttl_days: int | None = key(Whole(1), "Days until it is removed; as the environment says if left out.", default=None)
-    store: str | None = key(NAME, "A capture_store of the environment; its own storage if left out.", default=None)
+    ttl_days: int | None = key(Whole(1), "Days until it is deleted; by default as the environment says.", default=None)
+    store: str | None = key(
+        NAME, "A capture_store of the environment; by default the environment's own storage.", default=None
+    )
 
     def to_data(self) -> dict[str, object]:
         """What `capture_wishes_of_data` reads as the same wish, in values that JSON has."""

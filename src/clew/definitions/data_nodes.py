@@ -53,7 +53,7 @@ def _scalar(data: object, source: SourceText) -> tuple[str, str]:
         case Decimal() if data.is_finite():
             return str(data), _PLAIN
         case _:
-            problem = f"a {type(data).__name__} cannot stand in a definition"
+            problem = f"a {type(data).__name__} is not allowed in a definition"
             raise UserError(INVALID_VALUE.at(source.span(0, 0), problem=problem))
 
 

@@ -141,16 +141,14 @@ class Dataset(Definition):
     """A logical table: its columns, how its rows belong to periods, and what tells them apart."""
 
     id: str = key(SLUG, "The id, unique among datasets.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the dataset holds.", default="")
     version: int = key(Whole(1), "The version of the definition.", default=1)
     status: Status = key(Choice(Status), "Only an active dataset can be used.", default=Status.ACTIVE)
     resolver_id: str | None = key(
-        NAME, "The resolver that says where the data lives; the default resolver where left out.", default=None
+        NAME, "The resolver that says where the data is; by default the default resolver.", default=None
     )
-    natural_key: tuple[str, ...] = key(
-        ListOf(NAME, "columns"), "The columns that together tell one row from another.", default=()
-    )
+    natural_key: tuple[str, ...] = key(ListOf(NAME, "columns"), "The columns that together identify a row.", default=())
     may_be_empty: bool = key(
         FLAG, "Whether a run that has the dataset as its input may find no rows for its period.", default=False
     )
@@ -180,7 +178,7 @@ class DatasetRef(Located):
     """A dataset by its id or name."""
 
     dataset_id: str = key(NAME, "The id or name of the dataset.")
-    dataset_version: int | None = key(Whole(1), "The version; the latest active one where left out.", default=None)
+    dataset_version: int | None = key(Whole(1), "The version; by default the latest active one.", default=None)
 
 
 class _ByName(Shape[DatasetRef]):

@@ -32,7 +32,7 @@ _PASSWORDS = (
 
 _STATE_STORES = re.compile(r"sqlite:///.|postgresql(\+psycopg)?://", re.IGNORECASE)
 
-NOT_HERE = "take it out, and say where it is found: secret://env/NAME"
+NOT_HERE = "remove it, and name a secret instead: secret://env/NAME"
 
 
 def has_password(address: str) -> bool:
@@ -54,7 +54,7 @@ class FilesOptions(Located):
 
 @record("the options of a database datasource")
 class DatabaseOptions(Located):
-    """How the database is reached."""
+    """How to reach the database."""
 
     url: str = key(NAME, "The address: jdbc:postgresql://host/database or postgresql://host/database.")
     driver: str | None = key(NAME, "The class of the JDBC driver.", default=None)
@@ -64,7 +64,7 @@ class DatabaseOptions(Located):
     def check(self) -> Iterator[Diagnostic]:
         """Definitions are kept in version control, and passwords are not."""
         if has_password(self.url):
-            problem = "a password stands in the address of the database"
+            problem = "the address of the database contains a password"
             hint = f"{NOT_HERE}, as credential_ref of the datasource"
             yield INVALID_VALUE.at(self.place("url"), problem=problem, hint=hint)
 
@@ -74,10 +74,10 @@ class FilesDatasource(Definition):
     """Files below a folder."""
 
     id: str = key(SLUG, "The id, unique among datasources.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the datasource is.", default="")
     type: Literal["files"] = key(ConstantShape("files"), "The kind of datasource.")
-    credential_ref: str | None = key(SECRET, "The secret that opens it.", default=None)
+    credential_ref: str | None = key(SECRET, "The secret with its credentials.", default=None)
     options: FilesOptions = key(Record(FilesOptions), "Where the files are.")
 
 
@@ -86,11 +86,11 @@ class DatabaseDatasource(Definition):
     """Tables of a database."""
 
     id: str = key(SLUG, "The id, unique among datasources.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the datasource is.", default="")
     type: Literal["database"] = key(ConstantShape("database"), "The kind of datasource.")
-    credential_ref: str | None = key(SECRET, "The secret that opens it.", default=None)
-    options: DatabaseOptions = key(Record(DatabaseOptions), "How the database is reached.")
+    credential_ref: str | None = key(SECRET, "The secret with its credentials.", default=None)
+    options: DatabaseOptions = key(Record(DatabaseOptions), "How to reach the database.")
 
 
 Datasource: TypeAlias = FilesDatasource | DatabaseDatasource

@@ -79,7 +79,7 @@ class DescribeTaskDefinition(Located):
     """Counts, extremes and means of columns."""
 
     name: ClassVar[str] = "describe"
-    columns: tuple[str, ...] = key(ListOf(NAME, "columns"), "The columns; all where left out.", default=())
+    columns: tuple[str, ...] = key(ListOf(NAME, "columns"), "The columns; by default all.", default=())
 
 
 @record("a histogram task")
@@ -116,7 +116,7 @@ class EmitTrainingLogTaskDefinition(Located):
     name: ClassVar[str] = "emit_training_log"
     sink: str = key(NAME, "The id of a sink of the environment.")
     ttl_days: int | None = key(
-        Whole(1), "Days until what was sent is removed; as long as the sink allows where left out.", default=None
+        Whole(1), "Days until what was sent is deleted; by default as long as the sink allows.", default=None
     )
 
 
@@ -127,7 +127,7 @@ class EmitCaptureStoreTaskDefinition(Located):
     name: ClassVar[str] = "emit_capture_store"
     store: str = key(NAME, "The id of a sink of the environment.")
     ttl_days: int | None = key(
-        Whole(1), "Days until the capture is removed; as long as the sink allows where left out.", default=None
+        Whole(1), "Days until the capture is deleted; by default as long as the sink allows.", default=None
     )
 
 
@@ -219,12 +219,12 @@ class Job(Located):
 
     name: str | None = key(NAME, "What the job is called.", default=None)
     when: ExpressionText | None = key(
-        EXPRESSION, "When the job is done: an expression over facts of the run. Always where left out.", default=None
+        EXPRESSION, "When the job runs: an expression over facts of the run. By default it always runs.", default=None
     )
     budget: BudgetDefinition = key(
         Record(BudgetDefinition), "How much the job may use.", default_factory=BudgetDefinition
     )
-    tasks: tuple[Task, ...] = key(ListOf(TASK, "tasks", at_least=1), "The tasks, in their order.")
+    tasks: tuple[Task, ...] = key(ListOf(TASK, "tasks", at_least=1), "The tasks, in order.")
 
 
 class _AfterRequestShape(Shape[tuple[Job, ...]]):

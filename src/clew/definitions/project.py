@@ -32,7 +32,7 @@ class Project(Definition):
     """An ordered list of operations on one input dataset."""
 
     id: str = key(SLUG, "The id, unique among projects.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the project is for.", default="")
     version: int = key(Whole(1), "The version of the definition.", default=1)
     status: Status = key(Choice(Status), "A draft writes to the sandbox only.", default=Status.DRAFT)
@@ -68,7 +68,7 @@ class Fragment(Definition):
     """A named list of operations that projects and other fragments use."""
 
     id: str = key(SLUG, "The id, unique among fragments.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the fragment is for.", default="")
     selectors: Mapping[str, ExpressionText] = key(
         MapOf(EXPRESSION, "expressions"),

@@ -40,7 +40,7 @@ from clew.diagnostics.codes.workspace import (
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
 _LOCAL_STATE = ".clew"
 
-NO_URL = "outputs go to folders of this machine, or to such as are mounted there"
+NO_URL = "outputs go to folders on this machine, local or mounted"
 
 
 def problems_of_output_place(
@@ -235,7 +235,7 @@ def _inactive_resolver(workspace: WorkspaceDefinitions, name: str | None, place:
 def _inactive_default(resolvers: Iterable[Resolver]) -> Iterator[Diagnostic]:
     for resolver in resolvers:
         if resolver.is_default and resolver.status is not Status.ACTIVE:
-            hint = "a default has to be active: set `status: active`, or take `is_default` away"
+            hint = "a default has to be active: set `status: active`, or remove `is_default`"
             yield RESOLVER_INACTIVE.at(
                 resolver.place("status"), name=resolver.id, status=resolver.status.value, hint=hint
             )

@@ -33,9 +33,9 @@ ANY_LEVEL = "any"
 
 @record("a path strategy")
 class PathStrategy(Located):
-    """The data lies in files."""
+    """The data is in files."""
 
-    type: Literal["path"] = key(ConstantShape("path"), "The data lies in files.")
+    type: Literal["path"] = key(ConstantShape("path"), "The data is in files.")
     datasource_id: str = key(NAME, "The files datasource.")
     path: str = key(
         TEMPLATE,
@@ -43,7 +43,7 @@ class PathStrategy(Located):
     )
     format: str | None = key(
         NAME,
-        "csv, jsonl, parquet, or any other format of Spark; by the suffix of the path where left out.",
+        "csv, jsonl, parquet, or any other Spark format; by default derived from the suffix of the path.",
         default=None,
     )
     options: Mapping[str, Scalar] = key(
@@ -60,9 +60,9 @@ class PathStrategy(Located):
 
 @record("a table strategy")
 class TableStrategy(Located):
-    """The data lies in a table of a database."""
+    """The data is in a table of a database."""
 
-    type: Literal["table"] = key(ConstantShape("table"), "The data lies in a table of a database.")
+    type: Literal["table"] = key(ConstantShape("table"), "The data is in a table of a database.")
     datasource_id: str = key(NAME, "The database datasource.")
     table: str = key(TEMPLATE, "The table, with placeholders such as {period} and {table}.")
 
@@ -82,11 +82,11 @@ class Rule(Located):
     when: ExpressionText | None = key(
         EXPRESSION,
         "When the rule applies: an expression over period.identifier, period.level, period.start_date, "
-        "period.end_date, dataset.id, dataset.name and table.name. Always where left out.",
+        "period.end_date, dataset.id, dataset.name and table.name. By default it always applies.",
         default=None,
     )
     data_level: str = key(NAME, "The calendar level of the data, or any.", default=ANY_LEVEL)
-    strategy: Strategy = key(STRATEGY, "Where the data lies.")
+    strategy: Strategy = key(STRATEGY, "Where the data is.")
 
 
 @record("a resolver")
@@ -94,9 +94,9 @@ class Resolver(Definition):
     """Rules that say where the data of a table lies for a period."""
 
     id: str = key(SLUG, "The id, unique among resolvers.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the resolver is for.", default="")
     version: int = key(Whole(1), "The version of the definition.", default=1)
     status: Status = key(Choice(Status), "Only an active resolver is used.", default=Status.ACTIVE)
-    is_default: bool = key(FLAG, "Whether datasets without a resolver use this one.", default=False)
+    is_default: bool = key(FLAG, "Whether datasets that name no resolver use this one.", default=False)
     rules: tuple[Rule, ...] = key(ListOf(Record(Rule), "rules", at_least=1), "The rules, tried in this order.")

@@ -56,22 +56,22 @@ class ScenarioDataset(Located):
     """The rows of a dataset, which is one of the workspace or defined here."""
 
     id: str = key(SLUG, "The id of the dataset.")
-    name: str = key(NAME, "The name; the id where left out.", same_as="id")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
     main_table: TableDefinition | None = key(
-        Record(TableDefinition), "The table; that of the workspace's dataset where left out.", default=None
+        Record(TableDefinition), "The table; by default that of the workspace's dataset.", default=None
     )
-    natural_key: tuple[str, ...] = key(
-        ListOf(NAME, "columns"), "The columns that together tell one row from another.", default=()
-    )
+    natural_key: tuple[str, ...] = key(ListOf(NAME, "columns"), "The columns that together identify a row.", default=())
     rows: tuple[Row, ...] | None = key(_ROWS, "The rows.", default=None)
     file: str | None = key(
-        PATH, "A CSV or Parquet file with the rows, from the scenario or the workspace on.", default=None
+        PATH,
+        "A CSV or Parquet file with the rows; the path is relative to the scenario or the workspace.",
+        default=None,
     )
 
     def check(self) -> Iterator[Diagnostic]:
         """Rows come from one place, and the natural key exists."""
         if self.rows is not None and self.file is not None:
-            problem = "the rows stand here and in a file"
+            problem = "the rows are given both here and in a file"
             yield INVALID_VALUE.at(self.place_of_key("file"), problem=problem, hint="remove `rows` or `file`")
         if self.rows is None and self.file is None:
             hint = "write the rows, `rows: []` for none, or name a `file`"
@@ -105,7 +105,7 @@ class ExpectedTrace(Located):
 
     operation_seq: int = key(Whole(0), "The seq of the operation; 0 for loading.")
     change_type: ExpectedChange = key(Choice(ExpectedChange), "What happened to the row.")
-    row_match: Row = key(_ROW, "Values that the row has to have.", default_factory=dict)
+    row_match: Row = key(_ROW, "Values that the row must have.", default_factory=dict)
     expected_diff: Mapping[str, ExpectedDiff] = key(
         MapOf(Record(ExpectedDiff), "changes by column"), "The changes of its values.", default_factory=dict
     )
@@ -131,9 +131,9 @@ class Scenario(Definition):
     name: str = key(NAME, "The name, unique among scenarios.")
     description: str = key(TEXT, "What the scenario shows.", default="")
     periods: tuple[Period, ...] = key(
-        ListOf(Record(Period), "periods"), "The periods; those of the workspace where left out.", default=()
+        ListOf(Record(Period), "periods"), "The periods; by default those of the workspace.", default=()
     )
-    period: str = key(NAME, "The period that the project is run for.")
+    period: str = key(NAME, "The period that the project runs for.")
     datasets: tuple[ScenarioDataset, ...] = key(
         ListOf(Record(ScenarioDataset), "datasets"), "The datasets with their rows.", default=()
     )
@@ -142,18 +142,18 @@ class Scenario(Definition):
         "The project: its id, the path of its file, or the project itself.",
     )
     expected_output: ExpectedOutput | None = key(
-        Record(ExpectedOutput), "What the only output has to be.", default=None
+        Record(ExpectedOutput), "The rows expected in the only output.", default=None
     )
     expected_outputs: Mapping[str, ExpectedOutput] | None = key(
         MapOf(Record(ExpectedOutput), "expected outputs by seq or name of the operation", at_least=1),
-        "What each output has to be, by the seq or name of its operation.",
+        "The rows expected in each output, by the seq or name of its operation.",
         default=None,
     )
     expected_trace: tuple[ExpectedTrace, ...] = key(
-        ListOf(Record(ExpectedTrace), "expected trace records"), "Changes that the trace has to have.", default=()
+        ListOf(Record(ExpectedTrace), "expected trace records"), "Changes that the trace must contain.", default=()
     )
     expected_error: ExpectedError | None = key(
-        Record(ExpectedError), "The error that has to come instead of outputs.", default=None
+        Record(ExpectedError), "The error that is expected instead of outputs.", default=None
     )
 
     def check(self) -> Iterator[Diagnostic]:

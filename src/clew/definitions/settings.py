@@ -103,9 +103,9 @@ class QueueSettings(Located):
     """How many runs go on at once, and what happens to one too many."""
 
     policy: OverloadPolicy = key(
-        Choice(OverloadPolicy), "What happens to a run that finds no free place.", default=OverloadPolicy.QUEUE
+        Choice(OverloadPolicy), "What happens to a run when all places are taken.", default=OverloadPolicy.QUEUE
     )
-    max_running: int = key(Whole(1), "How many runs may go on at once.", default=4)
+    max_running: int = key(Whole(1), "How many runs may execute at once.", default=4)
     retry_after_seconds: int = key(Whole(0), "After how many seconds a rejected caller should retry.", default=30)
     delay_seconds: int = key(Whole(0), "How long a delayed run waits.", default=60)
 
@@ -124,13 +124,17 @@ class StoreLimitSettings(Located):
     """Bounds on the history of runs."""
 
     write_latency_budget_ms: int = key(
-        Whole(1), "Time for a write: beyond it the start of a step waits and its outcome fails it.", default=3000
+        Whole(1),
+        "Timeout of a write. When it passes, a step waits to start, and a step whose outcome cannot be written fails.",
+        default=3000,
     )
     continue_steps: int = key(Whole(1), "Steps after which the history of a run starts a new segment.", default=50)
     history_bytes: int = key(
         Whole(1), "Bytes after which the history of a run starts a new segment.", default=1_048_576
     )
-    tamper_evidence: bool = key(FLAG, "Whether events are chained by hashes, so that a change shows.", default=False)
+    tamper_evidence: bool = key(
+        FLAG, "Whether events are chained by hashes, so that changes are detected.", default=False
+    )
 
 
 def _hashed() -> Mask:
@@ -143,21 +147,23 @@ class CaptureSettings(Located):
 
     modes: tuple[CaptureMode, ...] | None = key(
         ListOf(Choice(CaptureMode), "capture modes"),
-        "The modes that may be asked for; all in dev, all but the full ones in prod where left out.",
+        "The modes that may be requested; by default all in dev, and all but the full ones in prod.",
         default=None,
     )
-    ttl_days: int = key(Whole(1), "Days until a capture is removed.", default=7)
+    ttl_days: int = key(Whole(1), "Days until a capture is deleted.", default=7)
     max_bytes: int = key(Whole(1), "The largest capture.", default=100_000_000)
     max_rows: int = key(Whole(1), "The most rows of a capture.", default=1_000_000)
     max_columns: int = key(Whole(1), "The most columns of a capture.", default=2000)
-    max_inflight_bytes: int = key(Whole(1), "Bytes of all captures being written at once.", default=1_000_000_000)
-    max_inflight_jobs: int = key(Whole(1), "Captures and jobs going on at once.", default=8)
+    max_inflight_bytes: int = key(
+        Whole(1), "The most bytes of all captures that are being written at once.", default=1_000_000_000
+    )
+    max_inflight_jobs: int = key(Whole(1), "How many captures and jobs may run at once.", default=8)
     personal_columns: PersonalColumns = key(
         Choice(PersonalColumns), "What happens to columns marked personal.", default=PersonalColumns.EXCLUDE
     )
-    mask: Mask = key(MASK, "How personal columns are masked, where they are.", default_factory=_hashed)
+    mask: Mask = key(MASK, "How personal columns are masked, if they are.", default_factory=_hashed)
     include_roles: tuple[str, ...] = key(
-        ListOf(NAME, "roles"), "The roles that may ask for personal columns as they are.", default=()
+        ListOf(NAME, "roles"), "The roles that may request personal columns unmasked.", default=()
     )
 
 
@@ -167,13 +173,13 @@ class TraceLinkSettings(Located):
 
     links_up_to_rows: int = key(
         Whole(0),
-        "Rows up to which a step that sums up writes the links of its summaries; above, they are derived when asked.",
+        "Up to this many rows, a step writes the links of its summary rows; beyond, links are derived on demand.",
         default=100_000,
     )
     node_id: int | None = key(
         Whole(0, LARGEST_NODE_ID),
-        "The node id under which a process mints the trace ids of runs, one process at a time; any free one is leased "
-        "where left out.",
+        "The node id under which a process mints the trace ids of runs, one process at a time; by default any "
+        "free one is leased.",
         default=None,
     )
 
@@ -193,9 +199,9 @@ class RetentionSettings(Located):
 class Sink(Located):
     """A place that postlude jobs of this environment may emit to."""
 
-    type: SinkType = key(Choice(SinkType), "What kind of emission it takes.")
+    type: SinkType = key(Choice(SinkType), "The kind of emission that it accepts.")
     path: str = key(PATH, "The folder it writes to.")
-    max_ttl_days: int = key(Whole(1), "The longest time a job may ask to keep what it emits.", default=30)
+    max_ttl_days: int = key(Whole(1), "The longest time for which a job may keep what it emits.", default=30)
 
 
 @record("an event bus")
@@ -213,10 +219,10 @@ class BusSettings(Located):
     )
     namespace: str | None = key(
         NAME,
-        "The namespace of jobs and datasets in OpenLineage events; clew://TENANT/ENVIRONMENT where left out.",
+        "The namespace of jobs and datasets in OpenLineage events; by default clew://TENANT/ENVIRONMENT.",
         default=None,
     )
-    events: tuple[str, ...] = key(ListOf(NAME, "event names"), "The events to send; all where left out.", default=())
+    events: tuple[str, ...] = key(ListOf(NAME, "event names"), "The events to send; by default all.", default=())
 
     def check(self) -> Iterator[Diagnostic]:
         """A webhook needs an address, a file a path, OpenLineage one of them."""
@@ -226,7 +232,7 @@ class BusSettings(Located):
             yield MISSING_KEY.at(self.span, key=needed, where=f" in an event bus of type {self.type}")
         if self.url is not None and not re.match(r"https?://[^/\s]", self.url):
             problem = f'"{self.url}" is not an http address'
-            yield INVALID_VALUE.at(self.place("url"), problem=problem, hint="it begins with http:// or https://")
+            yield INVALID_VALUE.at(self.place("url"), problem=problem, hint="it must start with http:// or https://")
 
 
 @record("an environment")
@@ -236,7 +242,7 @@ class Environment(Located):
     mode: EnvironmentMode = key(
         Choice(EnvironmentMode), "dev is convenient, prod is careful.", default=EnvironmentMode.DEV
     )
-    tenant: str = key(SLUG, "Who the runs belong to.", default="default")
+    tenant: str = key(SLUG, "The tenant that the runs belong to.", default="default")
     state_store: str = key(
         NAME,
         "Where events and states of runs are kept: sqlite:///path or postgresql://host/database.",
@@ -246,15 +252,15 @@ class Environment(Located):
         SECRET, "The secret with the password of the state store.", default=None
     )
     storage_root: str = key(
-        PATH, "Where managed data lives: registered datasets, traces, captures.", default=".clew/storage"
+        PATH, "Where managed data is kept: registered datasets, traces, captures.", default=".clew/storage"
     )
     sandbox_root: str = key(PATH, "Where draft projects write.", default=".clew/sandbox")
     spark: SparkSettings = key(Record(SparkSettings), "How Spark is started.", default_factory=SparkSettings)
     approval: Approval = key(Choice(Approval), "Whether runs wait for an approval.", default=Approval.NONE)
-    queue: QueueSettings = key(Record(QueueSettings), "How many runs go on at once.", default_factory=QueueSettings)
-    retry: RetrySettings = key(
-        Record(RetrySettings), "How failing steps are tried again.", default_factory=RetrySettings
+    queue: QueueSettings = key(
+        Record(QueueSettings), "How many runs may execute at once.", default_factory=QueueSettings
     )
+    retry: RetrySettings = key(Record(RetrySettings), "How failed steps are retried.", default_factory=RetrySettings)
     store_limits: StoreLimitSettings = key(
         Record(StoreLimitSettings), "Bounds on the history of runs.", default_factory=StoreLimitSettings
     )
@@ -280,7 +286,7 @@ class Environment(Located):
             yield INVALID_VALUE.at(place, problem="this is not a valid state store address", hint=hint)
         elif has_password(self.state_store):
             hint = f"{NOT_HERE}, as state_store_credential_ref"
-            yield INVALID_VALUE.at(place, problem="a password stands in the address of the state store", hint=hint)
+            yield INVALID_VALUE.at(place, problem="the address of the state store contains a password", hint=hint)
 
     @property
     def capture_modes(self) -> tuple[CaptureMode, ...]:
@@ -303,11 +309,11 @@ class Settings(Definition):
     name: str = key(NAME, "The name of the workspace.")
     description: str = key(TEXT, "What the workspace is for.", default="")
     default_environment: str | None = key(
-        NAME, "The environment that commands take where none is named; the first where left out.", default=None
+        NAME, "The environment that commands use if none is named; by default the first.", default=None
     )
     environments: Mapping[str, Environment] = key(
         MapOf(Record(Environment), "environments by name", at_least=1),
-        "The environments by name; one named dev with all defaults where left out.",
+        "The environments by name; by default one named dev with all defaults.",
         default_factory=_plain_environments,
     )
 

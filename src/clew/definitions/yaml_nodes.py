@@ -54,7 +54,7 @@ _WORDINGS: Mapping[str, tuple[str, str]] = {
     "expected node content": ("a value is expected here", "put text that starts with a special character in quotes"),
     "the node content": ("a value is expected here", "put text that starts with a special character in quotes"),
     "alphabetic or numeric": ('a value cannot start with "*" or "&"', "put the value in quotes"),
-    "comment or": ("text cannot stand behind | or >", "start the text in the next line"),
+    "comment or": ("text cannot follow | or >", "start the text in the next line"),
     "undefined tag handle": ("tags are not allowed", "remove it; quotes make a value text"),
     "expected <document start>": ("the document has ended before this line", "remove the line ... above"),
     "incompatible YAML document": ("this version of YAML cannot be read", "remove the %YAML line"),
@@ -287,7 +287,7 @@ class _Builder:
             self._refuse(event, f'there is no anchor "&{anchor}" above', "define it before it is used")
         node = self._anchors[anchor]
         if node is None:
-            self._refuse(event, f'"*{anchor}" stands inside the value that it repeats', "write the value out")
+            self._refuse(event, f'"*{anchor}" is inside the value that it repeats', "write the value out")
         self._count_aliased(event, node, len(self._open))
         return node
 

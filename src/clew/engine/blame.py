@@ -106,7 +106,7 @@ def _named(step: Step | None) -> str:
     return f'step {step.seq} "{step.name}"' if step else "loading"
 
 
-_HIDDEN = "a value does not fit, which is not shown since it comes of a personal column"
+_HIDDEN = "a value does not fit, which is not shown because it comes from a personal column"
 
 
 def culprit(working: Working, step: Step, plan: Plan, storage: Storage, expressing: Expressing) -> UserError | None:

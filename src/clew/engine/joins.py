@@ -139,7 +139,7 @@ def _require_single_matches(matched: DataFrame, step: ChangingStep, join: Join, 
         f"for example {_told_apart(doubled, join)}"
     )
     told = "1 row" if affected == 1 else f"{affected} rows"
-    hint = f"{told} would be doubled; make the join condition or the data of {join.dataset.name} unique"
+    hint = f"{told} would be duplicated; make the join condition or the data of {join.dataset.name} unique"
     raise UserError(JOIN_NOT_UNIQUE.at(step.place, problem=problem, hint=hint, seq=step.seq, row_id=row_id))
 
 

@@ -77,7 +77,7 @@ def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
     if len(found.rows) == 1:
         return found.rows[0].row_id
     if not found.rows:
-        hint = "`clew trace RUN --where` shows which rows a condition finds"
+        hint = "`clew trace RUN --where` shows which rows a condition matches"
         raise UserError(ROW_NOT_FOUND.anywhere(problem=f"no row matches {where}", hint=hint))
     examples = ", ".join(trace.name(row.row_id, row.state) or row.row_id for row in found.rows)
     count = f"more than {len(found.rows)}" if found.has_more else len(found.rows)
@@ -107,7 +107,7 @@ class _Explainer:
         entries = self._entries(row_id, at)
         columns = [name for name, _ in self.trace.run.columns(at)]
         if column == "_row_id":
-            cause: Cause = Unset("it is made from the run and the place of the row")
+            cause: Cause = Unset("it is derived from the run and the position of the row")
             return self._explanation(row_id, column, row_id, at, entries, cause)
         if column not in columns:
             hint = did_you_mean(column, columns)

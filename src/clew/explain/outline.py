@@ -232,7 +232,7 @@ def _never_loaded(where: NeverLoaded) -> Iterable[Item]:
     """Where the run looked, by which rule, and where there is such a row."""
     if where.read is not None:
         used = next((each.rule for each in where.rules if each.reason is None), None)
-        yield Item(f"it has read {where.read}" + (f', by the rule "{used}"' if used is not None else ""))
+        yield Item(f"the run read {where.read}" + (f', by the rule "{used}"' if used is not None else ""))
     for each in where.rules:
         if each.reason is not None:
             yield Item(f'the rule "{each.rule}" did not apply: {each.reason}')
@@ -243,7 +243,7 @@ def _never_loaded(where: NeverLoaded) -> Iterable[Item]:
         reason = f": {found.reason}" if found.reason else ""
         yield Item(f"there is {found.label or 'one'} {period}{source}{run}{reason}")
     if where.not_looked_into:
-        yield Item(f"{where.not_looked_into:,} more files that it may be in are too many or too large to look into")
+        yield Item(f"{where.not_looked_into:,} more files may contain it, but are too many or too large to search")
 
 
 def never_loaded_lines(where: NeverLoaded) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
     places = _places([each.source for each in rows if each.source])
     loaded = f"loaded from {' and '.join(places)}" if places else "loaded"
     if rows[0].created_by is not None:
-        loaded = f"made in {_step(rows[0].created_by)}" + (f" from {' and '.join(places)}" if places else "")
+        loaded = f"created in {_step(rows[0].created_by)}" + (f" from {' and '.join(places)}" if places else "")
     verdict = rows[0].verdict
     match verdict:
         case Deleted():

@@ -75,7 +75,7 @@ def rows_of_file(path: Path, source: ResolvedSource, use: DatasetUse) -> Iterato
                     yield SourceRow(first + offset, given)
                 first += batch.num_rows
         case _:
-            raise ValueError(f"{source.format} cannot be looked into")
+            raise ValueError(f"{source.format} cannot be searched")
 
 
 def _csv_rows(path: Path, options: Mapping[str, str], columns: list[str]) -> Iterator[SourceRow]:
@@ -251,6 +251,6 @@ class UnreadFiles:
                 begin, end = (cells.get(name) for name in (PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN))
                 until = f" until {to_text(end)}" if end is not None else ""
                 since = f" from {to_text(begin)}" if begin is not None else ""
-                return f"it counts{since}{until}, and the run is for {first_day}"
+                return f"it is valid{since}{until}, and the run is for {first_day}"
             return f"the run takes the rows of {self.period.identifier} from this file"
-        return "the file has it now; it was not like this when the run read it"
+        return "the file has it now, but did not have it when the run read it"

@@ -55,7 +55,7 @@ def remove_run(
     freed = root.size(folder)
     state.stores.intake.delete(run_id, deleted_by=actor_name(), reason=reason)
     drop_waiting(environment, state, run_id)
-    removed = Removable(RUN, run_id, reason or "asked for", freed)
+    removed = Removable(RUN, run_id, reason or "requested", freed)
     Journal(root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
     root.remove(folder)
     return Removal(run_id, freed)

@@ -169,7 +169,7 @@ def needs_of(
     for dataset in {version.dataset for version in versions}:
         newest = max(version.version for version in versions if version.dataset == dataset)
         needed[dataset, newest] = "it is the newest version"
-    needed |= {key: "a project asks for this version" for key in pinned if key in found and key not in needed}
+    needed |= {key: "a project pins this version" for key in pinned if key in found and key not in needed}
     runs = dict[str, str]()
     waiting = list(kept)
     while True:

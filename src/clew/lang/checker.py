@@ -101,8 +101,8 @@ class _Checker:
             case Reference():
                 return self._reference(node)
             case SelectorReference():
-                hint = "named selectors can be used in selectors and source_selectors"
-                problem = "a selector reference cannot stand here"
+                hint = "named selectors can be used only in selectors and source_selectors"
+                problem = "a selector reference is not allowed here"
                 self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint=hint))
                 return None
             case Call():
@@ -115,7 +115,7 @@ class _Checker:
 
     def _too_deep(self, node: Node) -> Expression | None:
         """Selectors within selectors can be deeper than what was written in any of them."""
-        problem = f"more than {MAX_DEPTH} levels within each other"
+        problem = f"nested more than {MAX_DEPTH} levels deep"
         self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint="move parts into separate columns"))
         return None
 

@@ -68,7 +68,7 @@ def converter(source: Type, target: Type) -> Callable[[Value], Value]:
         case Kind.STRING:
             return to_text
         case Kind.BOOLEAN | Kind.NULL:
-            raise ValueError(f"nothing converts from {source} to {target}")
+            raise ValueError(f"there is no conversion from {source} to {target}")
 
 
 def to_integer(value: Value) -> int:

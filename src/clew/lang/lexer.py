@@ -55,14 +55,14 @@ _NEVER = re.compile("[\x00\ud800-\udfff]")
 """Characters that no database, file or Java string keeps as they are: NUL and the halves of surrogate pairs."""
 
 _COMMON_MISTAKES = (
-    ('"', "this text has no closing quote", 'close it with ", and write "" for a quote inside'),
+    ('"', "this string has no closing quote", 'close it with ", and write "" for a quote inside'),
     ("`", "this name has no closing backquote", "close it with `"),
-    ("'", "texts stand in double quotes", "write \"text\" instead of 'text'"),
+    ("'", "strings are written in double quotes", "write \"text\" instead of 'text'"),
     ("!=", "there is no operator !=", "write <> for not equal"),
     ("{{", "a selector reference is written {{NAME}}", "close it with }}"),
     ("&&", "there is no operator &&", "write AND"),
-    ("||", "there is no operator ||", "write OR, or CONCAT for texts"),
-    ("&", "there is no operator &", "write CONCAT(a, b) to join texts"),
+    ("||", "there is no operator ||", "write OR, or CONCAT for strings"),
+    ("&", "there is no operator &", "write CONCAT(a, b) to join strings"),
     (";", "arguments are separated by commas", "write , instead of ;"),
     ("^", "there is no operator ^", "write the multiplication out"),
     ("%", "there is no operator %", "write MOD(a, b), or divide by 100"),
@@ -91,7 +91,7 @@ def _refuse_unreadable(text: Text) -> None:
         raise UserError(SYNTAX_ERROR.at(text.span(0, 1), problem=problem, hint=hint))
     never = _NEVER.search(text.value)
     if never is not None:
-        problem = f"the character {_shown(never[0])} cannot stand in an expression"
+        problem = f"the character {_shown(never[0])} is not allowed in an expression"
         raise UserError(SYNTAX_ERROR.at(text.span(never.start(), never.end()), problem=problem))
 
 
@@ -130,9 +130,9 @@ def _refuse_letter_after_number(text: Text, start: int, end: int) -> None:
     following = text.value[end : end + 1]
     if following.isalnum() or following == "_":
         problem = f'"{text.value[start : end + 1]}" is neither a number nor a name'
-        hint = "a name starts with a letter; other names stand in backquotes"
+        hint = "a name starts with a letter; put other names in backquotes"
         if following in "eE":
-            hint = "write the number out, exponents are not known; a name that starts with a digit stands in backquotes"
+            hint = "write the number without an exponent; put a name that starts with a digit in backquotes"
         raise UserError(SYNTAX_ERROR.at(text.span(start, end + 1), problem=problem, hint=hint))
 
 
@@ -147,7 +147,9 @@ def _not_a_token(text: Text, position: int) -> UserError:
     character = source[position]
     remedy = "put the name in backquotes" if _continues_a_word(source, position) else None
     span = text.span(position, position + 1)
-    return UserError(SYNTAX_ERROR.at(span, problem=f"the character {_shown(character)} cannot stand here", hint=remedy))
+    return UserError(
+        SYNTAX_ERROR.at(span, problem=f"the character {_shown(character)} is not allowed here", hint=remedy)
+    )
 
 
 def _continues_a_word(source: str, position: int) -> bool:

@@ -55,7 +55,7 @@ class _Parser:
         """Long rows of operators within each other are deep although no single row is."""
         culprit = first_too_deep(node)
         if culprit is not None:
-            problem = f"more than {MAX_DEPTH} levels within each other"
+            problem = f"nested more than {MAX_DEPTH} levels deep"
             hint = "move parts into separate columns"
             raise UserError(SYNTAX_ERROR.at(culprit.region.span, problem=problem, hint=hint))
 
@@ -92,7 +92,7 @@ class _Parser:
         if self._nesting > MAX_NESTING:
             raise self._error(
                 start,
-                f"more than {MAX_NESTING} levels within each other",
+                f"nested more than {MAX_NESTING} levels deep",
                 "move parts into named selectors or separate columns",
             )
         node = self._operators_after(self._prefix(loosest), start, loosest)
@@ -168,7 +168,7 @@ class _Parser:
         if negated:
             self._advance()
         if not self._at_keyword("NULL"):
-            raise self._error(self._here, "after IS only NULL or NOT NULL can stand", "use = to compare with a value")
+            raise self._error(self._here, "IS must be followed by NULL or NOT NULL", "use = to compare with a value")
         self._advance()
         node = Call("ISNULL", (left,), self._region(start), self._of(operator))
         return Call("NOT", (node,), self._region(start), self._of(operator)) if negated else node
@@ -179,7 +179,7 @@ class _Parser:
         token = self._here
         if self._at_keyword("NOT"):
             if loosest > _NOT:
-                raise self._error(token, "NOT cannot stand here", "put NOT and what follows it in parentheses")
+                raise self._error(token, "NOT is not allowed here", "put NOT and what follows it in parentheses")
             self._advance()
             operand = self._expression(_NOT)
             return Call("NOT", (operand,), self._region(token), self._of(token))
@@ -258,7 +258,7 @@ class _Parser:
     def _arguments(self, what: str) -> tuple[Node, ...]:
         opening = self._here
         if not self._at_symbol("("):
-            raise self._error(opening, f"{what} stand in parentheses", "add (")
+            raise self._error(opening, f"{what} must be in parentheses", "add (")
         self._advance()
         arguments = list[Node]()
         if not self._at_symbol(")"):
@@ -292,7 +292,7 @@ class _Parser:
             return self._error(token, "this parenthesis closes nothing, or a value is missing before it", hint or "")
         shown = self._text.value[token.start : token.end]
         return self._error(
-            token, f"{_shortened(shown)} cannot stand here", hint or "an operator or a comma may be missing before it"
+            token, f"{_shortened(shown)} is not allowed here", hint or "an operator or a comma may be missing before it"
         )
 
     def _error(self, token: Token, problem: str, hint: str) -> UserError:

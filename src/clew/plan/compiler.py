@@ -286,5 +286,5 @@ def _joined_elsewhere(placed: Sequence[PlacedOperation], alias: str) -> str | No
     """A hint for an alias that another operation defines."""
     for each in placed:
         if alias in each.operation.aliases:
-            return f'it is a join alias of step {each.seq} "{each.operation.name}" and can be seen there only'
+            return f'it is a join alias of step {each.seq} "{each.operation.name}" and is visible only there'
     return None

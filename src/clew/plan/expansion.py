@@ -132,10 +132,10 @@ class _Expander:
             circle = " -> ".join((*within[within.index(fragment.id) :], fragment.id))
             self.problems.report(FRAGMENT_CYCLE.at(span, path=circle))
         elif len(within) >= _DEEPEST:
-            problem = f"fragments use each other more than {_DEEPEST} levels deep"
+            problem = f"fragments are nested more than {_DEEPEST} levels deep"
             self.problems.report(INVALID_VALUE.at(span, problem=problem, hint="use them side by side"))
         elif self.entry_count > _MOST_ENTRIES:
-            problem = f"the fragments come to more than {_MOST_ENTRIES:,} operations"
+            problem = f"the fragments expand to more than {_MOST_ENTRIES:,} operations"
             self.problems.report(INVALID_VALUE.at(span, problem=problem, hint="use fewer fragments within fragments"))
         else:
             return fragment

@@ -78,7 +78,7 @@ class Expressions:
             return None
         if target is None:
             if expression.type == NULL and not _reads_unknown_type(expression):
-                hint = "give it a type, for example with TO_STRING(NULL) or TO_DECIMAL(NULL, 18, 2)"
+                hint = "give it a type, for example TO_STRING(NULL) or TO_DECIMAL(NULL, 18, 2)"
                 problem = "a new column cannot be only NULL: its type is not known"
                 self._problems.report(TYPE_MISMATCH.at(node.region.span, problem=problem, hint=hint))
                 return None

@@ -208,7 +208,7 @@ class _JobBuilder:
             self._problems.report(SINK_NOT_ALLOWED.at(span, sink=sink, where=where, hint=hint))
             return False
         if ttl_days is not None and ttl_days > longest:
-            problem = f'the sink "{sink}" keeps things for {longest} days at most, not {ttl_days}'
+            problem = f'the sink "{sink}" keeps data for at most {longest} days, not {ttl_days}'
             self._problems.report(INVALID_VALUE.at(task.place("ttl_days"), problem=problem, hint="ask for less"))
             return False
         return True
@@ -223,6 +223,6 @@ class _JobBuilder:
                 isinstance(task, written.EmitTrainingLogTaskDefinition | written.EmitCaptureStoreTaskDefinition)
                 and not serialised
             ):
-                problem = f"{task.name} has nothing to send: no serialize_rowset stands before it"
+                problem = f"{task.name} has nothing to send: no serialize_rowset comes before it"
                 hint = "add `- serialize_rowset: {format: parquet, mode: view}` before it"
                 self._problems.report(INVALID_VALUE.at(task.span, problem=problem, hint=hint))

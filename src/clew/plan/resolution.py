@@ -81,7 +81,7 @@ def rules_passed_over(
         expanded = _expand(rule.data_level, period, periods)
         if isinstance(expanded, str):
             continue
-        reason = f"did not apply: {found}" if isinstance(found, str) else f'comes behind "{used}", which applied'
+        reason = f"did not apply: {found}" if isinstance(found, str) else f'comes after "{used}", which applied'
         yield _merged(_source(rule, use, each, is_tied=True) for each in expanded), f'the rule "{rule.name}" {reason}'
 
 

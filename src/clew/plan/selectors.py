@@ -112,7 +112,7 @@ class Selectors:
         expanded = self.expanded(name)
         if expanded is not None and self._is_too_large(expanded):
             problem = f"the selector {name} becomes too large when its own selectors are put in place"
-            self._problems.report(SYNTAX_ERROR.at(span, problem=problem, hint="let it use fewer others"))
+            self._problems.report(SYNTAX_ERROR.at(span, problem=problem, hint="use fewer selectors in it"))
             return None
         return expanded
 

@@ -44,7 +44,7 @@ def whereabouts(use: DatasetUse) -> str:
     """Who says where the data of a dataset lies, and why that one."""
     match use.resolver_source:
         case "project override":
-            return f"resolver {use.resolver_id}, by the project's own choice"
+            return f"resolver {use.resolver_id}, chosen by the project"
         case "dataset":
             return f"resolver {use.resolver_id}, which the dataset names"
         case "default":

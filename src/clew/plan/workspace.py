@@ -333,7 +333,7 @@ class WorkspaceCompiler:
         if first.project.file in waiting:
             begin = waiting.index(first.project.file)
             circle = " -> ".join([*(each.id for each in self._under_way[begin:]), first.project.id])
-            problem = f'the dataset "{name}" comes from a circle of projects: {circle}'
+            problem = f'the dataset "{name}" comes from a cycle of projects: {circle}'
             return REGISTRATION_CONFLICT.at(first.span, problem=problem, hint="define it under datasets/")
         plan = self.project(first.project).plan
         return UNKNOWABLE if plan is None else registered_use(plan, name)

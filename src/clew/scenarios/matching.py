@@ -218,7 +218,7 @@ def _compare(expected: ExpectedTrace, changes: list[_Change]) -> list[Mismatch]:
     rows = [change for change in changes if change.is_of(expected.row_match)]
     if not rows:
         touched = f"it touched {len(changes)} others" if changes else "it touched none"
-        message = f"no row was {expected.change_type} that has these values; {touched}"
+        message = f"no row with these values was {expected.change_type}; {touched}"
         return [Mismatch("trace", where, expected=expected.row_match, message=message)]
     kinds = {change.change_type for change in rows}
     same_kind = [change for change in rows if change.change_type == expected.change_type]

@@ -66,7 +66,7 @@ def committed_part(root: StorageRoot, artifact: ArtifactRef) -> Part:
     except OSError as error:
         raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=_missing(error))) from error
     except ValueError as error:
-        raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=f"it is no JSON: {error}")) from error
+        raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=f"it is not JSON: {error}")) from error
     return part_from_json(data, key)
 
 

@@ -296,7 +296,7 @@ def _written_once(path: Path, data: bytes, mode: int) -> bool:
 
 def _require_same(path: Path, data: bytes) -> None:
     if path.read_bytes() != data:
-        raise FileExistsError(errno.EEXIST, f"{path.name} is there with other content", str(path))
+        raise FileExistsError(errno.EEXIST, f"{path.name} exists with other content", str(path))
 
 
 def _written_beside(path: Path, data: bytes, mode: int) -> Path:

@@ -223,7 +223,7 @@ def _details(data: object) -> dict[str, str | int | None] | None:
         raise TypeError(f"expected details, found {_shown(data)}")
     for value in data.values():
         if value is not None and not isinstance(value, str | int):
-            raise TypeError(f"expected a text or a number, found {_shown(value)}")
+            raise TypeError(f"expected a string or a number, found {_shown(value)}")
     return data
 
 
@@ -238,7 +238,7 @@ def _record(data: object, declared: type[Part | PartFile | TracedStep | IdBlock]
 
 def _one_of(data: object, allowed: tuple[str, ...]) -> str:
     if not isinstance(data, str) or data not in allowed:
-        raise ValueError(f"{_shown(data)} is none of {', '.join(allowed)}")
+        raise ValueError(f"{_shown(data)} is not one of {', '.join(allowed)}")
     return data
 
 
@@ -250,7 +250,7 @@ def _list(data: object) -> list[object]:
 
 def _text(data: object) -> str:
     if not isinstance(data, str):
-        raise TypeError(f"expected a text, found {_shown(data)}")
+        raise TypeError(f"expected a string, found {_shown(data)}")
     return data
 
 

@@ -176,7 +176,7 @@ class RunTrace:
         """Rows by their values after a step, sorted: `limit` of them behind the first `offset`."""
         seq = self.run.checked_step(at)
         if limit < 1 or offset < 0:
-            raise UserError(INVALID_PAGE.anywhere(problem=f"a page cannot have {limit} rows behind {offset}"))
+            raise UserError(INVALID_PAGE.anywhere(problem=f"a page cannot have {limit} rows after {offset}"))
         columns = self.run.columns(seq)
         names = [name for name, _ in columns]
         if order.column not in names:

@@ -52,7 +52,7 @@ class FragmentUse(Located):
 
     fragment: str = key(NAME, "The id of the fragment.")
     alias: str | None = key(
-        TEXT, "The name in the breakpoints of the fragment; one by its place where left out.", named="as", default=None
+        TEXT, "The name in the fragment's breakpoints; by default derived from its position.", named="as", default=None
     )
 
 
@@ -62,7 +62,7 @@ class Use(Located):
 
     seq: int | None = key(
         Whole(1, MOST_SEQ),
-        "The seq of the first operation of the fragment; behind the entry before where left out.",
+        "The seq of the fragment's first operation; by default it follows the previous entry.",
         default=None,
     )
     use: FragmentUse = key(Record(FragmentUse), "The fragment.")

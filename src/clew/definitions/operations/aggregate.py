@@ -20,7 +20,7 @@ class AggregateArguments(Located):
     """How rows are summed up."""
 
     group_by: tuple[ExpressionText, ...] = key(
-        ListOf(EXPRESSION, "columns"), "The columns to group by; one group of all rows where empty."
+        ListOf(EXPRESSION, "columns"), "The columns to group by; if empty, all rows form one group."
     )
     aggregations: tuple[Aggregation, ...] = key(
         ListOf(Record(Aggregation), "aggregations", at_least=1), "What is calculated for each group."
@@ -31,8 +31,8 @@ class AggregateArguments(Located):
 class Aggregate(OperationBase):
     """Sums the selected rows up and appends the summary rows."""
 
-    type: Literal["aggregate"] = key(ConstantShape("aggregate"), "Sums rows up and appends the summary rows.")
-    arguments: AggregateArguments = key(Record(AggregateArguments), "How to sum up.")
+    type: Literal["aggregate"] = key(ConstantShape("aggregate"), "Aggregates rows and appends the summary rows.")
+    arguments: AggregateArguments = key(Record(AggregateArguments), "How to aggregate.")
 
     @property
     def columns_set(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ class AppendAggregation(Located):
     """How the rows of the source are summed up before they are appended."""
 
     group_by: tuple[ExpressionText, ...] = key(
-        ListOf(EXPRESSION, "columns"), "The columns of the source to group by; one group of all rows where empty."
+        ListOf(EXPRESSION, "columns"), "The columns of the source to group by; if empty, all rows form one group."
     )
     aggregations: tuple[Aggregation, ...] = key(
         ListOf(Record(Aggregation), "aggregations", at_least=1), "What is calculated for each group."
@@ -26,9 +26,9 @@ class AppendArguments(Located):
     """Which rows are appended."""
 
     source: DatasetRef = key(Record(DatasetRef), "The dataset whose rows are appended.")
-    source_selector: ExpressionText | None = key(EXPRESSION, "Which of its rows; all where left out.", default=None)
+    source_selector: ExpressionText | None = key(EXPRESSION, "Which of its rows; by default all.", default=None)
     aggregation: AppendAggregation | None = key(
-        Record(AppendAggregation), "Sums the rows up before they are appended.", default=None
+        Record(AppendAggregation), "Aggregates the rows before they are appended.", default=None
     )
 
 

@@ -14,17 +14,17 @@ class OperationBase(Located):
     """What all operations have. The answers below are those of an operation that names nothing."""
 
     id: str | None = key(NAME, "The id.", default=None)
-    seq: int = key(Whole(1, MOST_SEQ), "The position: operations are done in the order of their seq. Gaps are allowed.")
-    name: str = key(NAME, "What the operation does, for people.")
+    seq: int = key(Whole(1, MOST_SEQ), "The position: operations run in the order of their seq. Gaps are allowed.")
+    name: str = key(NAME, "What the operation does, in words.")
     description: str = key(TEXT, "Why it does so.", default="")
     selector: ExpressionText | None = key(
         EXPRESSION,
-        "Which rows it acts on; all that are not deleted where left out. {{NAME}} is a named selector.",
+        "Which rows it acts on; by default all that are not deleted. {{NAME}} is a named selector.",
         default=None,
     )
     assign: str | None = key(TEXT, "A label that makes the point after this operation a breakpoint.", default=None)
     after_request: tuple[Job, ...] = key(
-        AFTER_REQUEST, "Jobs on the rows at this point, done after the run.", default=()
+        AFTER_REQUEST, "Jobs on the rows at this point, which run after the run ends.", default=()
     )
 
     @property

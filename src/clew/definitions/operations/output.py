@@ -51,12 +51,10 @@ class TableDestination(Located):
 
     datasource_id: str = key(NAME, "The datasource.")
     table: str = key(TEMPLATE, "The table, with placeholders such as {period}.")
-    format: str | None = key(
-        NAME, "The format of Spark to write with, where it is not the database's own.", default=None
-    )
+    format: str | None = key(NAME, "The Spark format to write with, instead of the database's own.", default=None)
     options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
     )
 
     @property
@@ -73,12 +71,12 @@ class PathDestination(Located):
     path: str = key(TEMPLATE, "The path below the root of the datasource, with placeholders such as {period}.")
     format: str | None = key(
         NAME,
-        "csv, jsonl, parquet, or any other format of Spark; by the suffix of the path where left out.",
+        "csv, jsonl, parquet, or any other Spark format; by default derived from the suffix of the path.",
         default=None,
     )
     options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
     )
 
     @property
@@ -99,7 +97,7 @@ class Location(Located):
     path: str = key(TEMPLATE, "The path below the workspace, with placeholders such as {period}.")
     format: str | None = key(
         NAME,
-        "csv, jsonl, parquet, or any other format of Spark; by the suffix of the path where left out.",
+        "csv, jsonl, parquet, or any other Spark format; by default derived from the suffix of the path.",
         default=None,
     )
     options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
@@ -116,7 +114,7 @@ class LocationDestination(Located):
 
     location: Location = key(Record(Location), "Where the files are written.")
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
     )
 
     @property
@@ -139,14 +137,14 @@ class OutputArguments(Located):
 
     destination: Destination = key(DESTINATION, "Where to write: a table or path of a datasource, or a location.")
     columns: tuple[str, ...] | None = key(
-        ListOf(NAME, "columns", at_least=1), "The columns to write; all where left out.", default=None
+        ListOf(NAME, "columns", at_least=1), "The columns to write; by default all.", default=None
     )
     include_deleted: bool = key(FLAG, "Whether deleted rows are written too.", default=False)
     register_as_dataset: str | None = key(
         NAME, "The name of the dataset that the output becomes a version of.", default=None
     )
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or to add to it; overwrite where left out.", default=None
+        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
     )
 
     @property
@@ -157,7 +155,7 @@ class OutputArguments(Located):
     def check(self) -> Iterator[Diagnostic]:
         """The mode stands in one place."""
         if self.mode is not None and self.destination.mode is not None:
-            problem = "the mode stands in the destination and beside it"
+            problem = "the mode is set both in the destination and beside it"
             yield INVALID_VALUE.at(self.place_of_key("mode"), problem=problem, hint="remove one of the two")
 
 

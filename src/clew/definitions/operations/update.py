@@ -14,7 +14,7 @@ class RuntimeJoin(Located):
 
     alias: str = key(NAME, "The name that expressions put before its columns.")
     dataset_id: str = key(NAME, "The id or name of the dataset.")
-    dataset_version: int | None = key(Whole(1), "The version; the latest active one where left out.", default=None)
+    dataset_version: int | None = key(Whole(1), "The version; by default the latest active one.", default=None)
     on: ExpressionText = key(EXPRESSION, "When a row of the dataset matches a row of the working dataset.")
 
     @property

@@ -47,7 +47,7 @@ def unknown_placeholders(template: str) -> Iterator[tuple[int, int, str, str]]:
     for match in _BRACES.finditer(template):
         name = match[1]
         if name is None:
-            yield match.start(), match.end(), f'"{match[0]}" has no counterpart', f"the placeholders are {known}"
+            yield match.start(), match.end(), f'"{match[0]}" has no matching brace', f"the placeholders are {known}"
         elif name not in PLACEHOLDERS:
             hint = did_you_mean(name, PLACEHOLDERS) or "correct the name"
             yield match.start(), match.end(), f"no placeholder {{{name}}}; the placeholders are {known}", hint

@@ -28,7 +28,7 @@ from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 _HINT = "correct the line; a field with a line break inside needs the option `multiline: true`"
 _HINTS = {
-    NOT_UTF8: "save the file as UTF-8; for csv, the option `encoding` of the rule names another",
+    NOT_UTF8: "save the file as UTF-8; for csv, set the option `encoding` of the rule to use another",
     NO_JSON_OBJECT: "write one JSON object on each line",
 }
 """What to do about a line, by what is wrong with it."""

@@ -147,7 +147,7 @@ def _fields_of(spark: SparkSession, file: SourceFile) -> Fields:
     try:
         arrow = pq.read_schema(Path(file.path))
     except FileNotFoundError:
-        raise unavailable(f"{file.shown} has vanished") from None
+        raise unavailable(f"{file.shown} no longer exists") from None
     except (pa.ArrowException, OSError):
         raise unavailable(
             f"{file.shown} is not a Parquet file, or is cut short", "write the file again, as a whole"

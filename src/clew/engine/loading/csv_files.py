@@ -49,7 +49,7 @@ class CsvOptions:
         try:
             encoding = codecs.lookup(given.get("encoding", "UTF-8")).name
         except LookupError:
-            problem = f'the rule "{source.rule}" asks for the encoding "{given["encoding"]}", which nobody knows'
+            problem = f'the rule "{source.rule}" names the encoding "{given["encoding"]}", which is unknown'
             raise unavailable(problem, "write for example UTF-8, ISO-8859-1 or windows-1252") from None
         return cls(
             has_header=given.get("header", "true").lower() == "true",

@@ -91,7 +91,7 @@ def _nothing_to_load(request: PinRequest, found: Sequence[FoundFile], rows_read:
     if rows_read:
         others = "the row there is" if rows_read == 1 else f"the {rows_read:,} rows there are"
         problem = f"{problem}; {others} not of this period"
-    hint = f'put the data of "{period}" there; `may_be_empty: true` in the dataset lets runs go on without rows'
+    hint = f'put the data of "{period}" there; `may_be_empty: true` in the dataset lets runs continue without rows'
     return unavailable(problem, hint)
 
 
@@ -123,7 +123,7 @@ def _written(
         finally:
             drafted.draft.discard()
     names = ", ".join(source.location for source in request.sources)
-    raise unavailable(f"{names} changed while it was being read", "run again when nobody writes to it")
+    raise unavailable(f"{names} changed while it was being read", "run again when no other process writes to it")
 
 
 def _require_good(
@@ -282,7 +282,7 @@ def _explained(error: Exception, request: PinRequest) -> UserError | None:
     file = _FILE_IN_MESSAGE.search(text)
     name = unquote(file[0].rstrip(".")) if file else "a file"
     gone = "FILE_NOT_EXIST" in text or "FileNotFoundException" in text or "PATH_NOT_FOUND" in text
-    return unavailable(f"{name} {'has vanished' if gone else 'cannot be read: it is damaged or cut short'}")
+    return unavailable(f"{name} {'no longer exists' if gone else 'cannot be read: it is damaged or cut short'}")
 
 
 def pin_managed(

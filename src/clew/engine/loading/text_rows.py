@@ -69,7 +69,7 @@ def _names_by_position(use: DatasetUse, heading: Heading, origin: Origin) -> tup
     if len(heading.fields) == len(without_period) and origin.period is not None:
         return without_period
     problem = f'{origin.shown} has {len(heading.fields)} fields, the dataset "{use.name}" has {len(names)} columns'
-    raise mismatch(problem, "without a header, fields stand in the order of the dataset's columns")
+    raise mismatch(problem, "without a header, fields must be in the order of the dataset's columns")
 
 
 def _csv_group(

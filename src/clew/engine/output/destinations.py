@@ -52,7 +52,7 @@ class Destinations:
         name = step.destination.datasource_id
         datasource = self.workspace.datasource(name) if name is not None else None
         if not isinstance(datasource, DatabaseDatasource):
-            kind = "has files" if isinstance(datasource, FilesDatasource) else "is not there"
+            kind = "has files" if isinstance(datasource, FilesDatasource) else "does not exist"
             problem = f'the datasource "{name}" {kind}, and the output has a table'
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
         options, reference = datasource.options, datasource.credential_ref
@@ -72,8 +72,8 @@ class Destinations:
         else:
             datasource = self.workspace.datasource(step.destination.datasource_id)
             if not isinstance(datasource, FilesDatasource):
-                kind = "a database" if isinstance(datasource, DatabaseDatasource) else "not there"
-                problem = f'the datasource "{step.destination.datasource_id}" is {kind}, and the output has a path'
+                kind = "is a database" if isinstance(datasource, DatabaseDatasource) else "does not exist"
+                problem = f'the datasource "{step.destination.datasource_id}" {kind}, and the output has a path'
                 raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
             if is_url(datasource.options.root):
                 problem = f'an output cannot go to the URL "{datasource.options.root}"'
@@ -92,7 +92,7 @@ class Destinations:
         if over is None and step.mode == "overwrite" and step.destination.format in _REPLACED:
             over = next(_strangers(path), None)
         if over is not None:
-            problem = f"an output to {self._shown(path)} would take away {over}, which no output has written"
+            problem = f"an output to {self._shown(path)} would delete {over}, which no output wrote"
             hint = "choose a folder that nothing else is in, or move the file elsewhere"
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
 

@@ -28,7 +28,7 @@ from clew.storage.local import remove_superseded, replace_file
 
 DELTA = "delta"
 _KNOWN = ("csv", "jsonl", "json", "orc", "parquet")
-_NEEDS_JARS = "formats of others need their jars under `spark.jars` in clew.yaml, and often settings in its config"
+_NEEDS_JARS = "third-party formats need their jars under `spark.jars` in clew.yaml, and often settings in its config"
 _BUILT_FOR_ANOTHER = (
     "AbstractMethodError",
     "IncompatibleClassChangeError",
@@ -47,7 +47,7 @@ def write_through(
     overwritten only, which a retry repeats from the start.
     """
     if step.mode == "append" and format_ != DELTA:
-        problem = f"cannot add to {shown}: in the format {format_} a retry could double its rows"
+        problem = f"cannot append to {shown}: in the format {format_} a retry could duplicate its rows"
         raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
     once = {"txnAppId": owner, "txnVersion": "1"} if step.mode == "append" else {}
 
@@ -193,9 +193,9 @@ def _require_room(destination: OutputFolder, spark_format: str) -> None:
         raise destination.conflict(f"cannot write {destination.shown}: it is a file, and the output is a folder")
     adds = destination.is_one_file and destination.step.mode == "append"
     if adds and spark_format not in _TEXTS.values() and AppendedFiles(path, destination.owner).has_others():
-        hint = "write to a folder, which takes further files"
+        hint = "write to a folder, to which files can be added"
         name = spark_format.capitalize()
-        raise destination.conflict(f"cannot add to {destination.shown}: a {name} file cannot grow", hint)
+        raise destination.conflict(f"cannot append to {destination.shown}: a {name} file cannot be extended", hint)
 
 
 @contextmanager

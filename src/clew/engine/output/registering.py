@@ -63,7 +63,7 @@ class StorageRegistrar:
         if taken is None or step.mode == "append":
             return
         problem = f'version {versions[0].version} of the dataset "{dataset}" has the rows of {taken.period}'
-        problem = f"{problem}, and {self.period} is part of it: its rows would be there twice"
+        problem = f"{problem}, and {self.period} is part of it: its rows would be in the dataset twice"
         hint = f"run the project for {taken.period} again, or register the output under another name"
         raise UserError(REGISTRATION_CONFLICT.at(step.place, problem=problem, hint=hint))
 

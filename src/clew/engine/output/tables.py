@@ -76,7 +76,7 @@ class TableOutputs:
         url = target.address.url
         is_foreign = url.startswith(_JDBC) and not url.startswith(_JDBC_POSTGRESQL)
         if is_foreign and step.mode == "append":
-            problem = f"cannot add to the table {target.shown}: through JDBC a retry could double its rows"
+            problem = f"cannot append to the table {target.shown}: through JDBC a retry could duplicate its rows"
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
         draft = self.root.draft(output_folder(self.run_id, step.seq))
         try:

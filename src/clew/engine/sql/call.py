@@ -38,7 +38,7 @@ Entries = Mapping[str, SqlOf]
 
 
 def whole_constant(expression: Expression) -> int | None:
-    """The value of a whole number that is written out, else None."""
+    """The value of a literal whole number, else None."""
     match expression:
         case Constant(int(value)):
             return value

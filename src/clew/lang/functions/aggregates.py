@@ -20,7 +20,7 @@ from clew.lang.types import BOOLEAN, DOUBLE, INTEGER, Kind, as_decimal, mean_of_
 
 _NUMBER = (Parameter("number", "a number"),)
 _VALUE = (Parameter("value", "any type"),)
-_ORDERED = (Parameter("value", "numbers, texts or dates"),)
+_ORDERED = (Parameter("value", "numbers, strings or dates"),)
 _ROWS = tuple({"x": value} for value in (3, 1, None, 1))
 
 
@@ -49,7 +49,7 @@ def _infer_count(arguments: Sequence[Argument]) -> Signature:
 
 def _infer_extreme(arguments: Sequence[Argument]) -> Signature:
     type_ = arguments[0].type
-    require(arguments[0], 0, type_ != BOOLEAN, "numbers, texts or dates")
+    require(arguments[0], 0, type_ != BOOLEAN, "numbers, strings or dates")
     return Signature((type_,), type_)
 
 
@@ -99,9 +99,9 @@ AGGREGATES = (
         "SUM",
         Family.AGGREGATE,
         _NUMBER,
-        "a number; for decimals with 10 more digits before the point",
+        "a number; for decimals, with 10 more digits before the decimal point",
         NullRule.SKIPS,
-        "The sum of the values; NULL where there are none.",
+        "The sum of the values; NULL if there are none.",
         (Example("SUM(x)", "5", _ROWS),),
         _infer_sum,
         _sum,
@@ -112,7 +112,7 @@ AGGREGATES = (
         _VALUE,
         "integer",
         NullRule.SKIPS,
-        "How many rows have a value.",
+        "The number of rows with a value.",
         (Example("COUNT(x)", "3", _ROWS),),
         _infer_count,
         lambda values, _signature: len(values),
@@ -123,7 +123,7 @@ AGGREGATES = (
         (),
         "integer",
         NullRule.HANDLES,
-        "How many rows there are.",
+        "The number of rows.",
         (Example("COUNT_ALL()", "4", _ROWS),),
         _infer_count,
         lambda values, _signature: len(values),
@@ -134,7 +134,7 @@ AGGREGATES = (
         _VALUE,
         "integer",
         NullRule.SKIPS,
-        "How many different values there are.",
+        "The number of distinct values.",
         (Example("COUNT_DISTINCT(x)", "2", _ROWS),),
         _infer_count,
         _count_distinct,
@@ -143,9 +143,9 @@ AGGREGATES = (
         "AVG",
         Family.AGGREGATE,
         _NUMBER,
-        "a number; for exact numbers with 4 more digits behind the point",
+        "a number; for exact numbers, with 4 more digits after the decimal point",
         NullRule.SKIPS,
-        "The mean of the values, rounded half-up; NULL where there are none.",
+        "The mean of the values, rounded half-up; NULL if there are none.",
         (Example("AVG(x)", "1.6667", _ROWS),),
         _infer_average,
         _average,
@@ -156,7 +156,7 @@ AGGREGATES = (
         _ORDERED,
         "the type of the values",
         NullRule.SKIPS,
-        "The smallest value over the rows; NULL where there are none.",
+        "The smallest value over the rows; NULL if there are none.",
         (Example("MIN_AGG(x)", "1", _ROWS),),
         _infer_extreme,
         _extreme(min),
@@ -167,7 +167,7 @@ AGGREGATES = (
         _ORDERED,
         "the type of the values",
         NullRule.SKIPS,
-        "The largest value over the rows; NULL where there are none.",
+        "The largest value over the rows; NULL if there are none.",
         (Example("MAX_AGG(x)", "3", _ROWS),),
         _infer_extreme,
         _extreme(max),

@@ -33,13 +33,13 @@ def _infer_to_string(arguments: Sequence[Argument]) -> Signature:
 
 
 def _infer_to_integer(arguments: Sequence[Argument]) -> Signature:
-    require(arguments[0], 0, _reads_as_number(arguments[0].type), "a text or a number")
+    require(arguments[0], 0, _reads_as_number(arguments[0].type), "a string or a number")
     return Signature((arguments[0].type,), INTEGER)
 
 
 def _infer_to_decimal(arguments: Sequence[Argument]) -> Signature:
     source = arguments[0].type
-    require(arguments[0], 0, _reads_as_number(source), "a text or a number")
+    require(arguments[0], 0, _reads_as_number(source), "a string or a number")
     parameters = (source, INTEGER, INTEGER)[: len(arguments)]
     if len(arguments) == 1:
         return Signature(parameters, _natural_decimal(source))
@@ -63,7 +63,7 @@ def _natural_decimal(source: Type) -> Type:
 def _constant(argument: Argument, index: int) -> int:
     if argument.type.kind is Kind.INTEGER and isinstance(argument.constant, int):
         return argument.constant
-    problem = "precision and scale must be whole numbers that are written out"
+    problem = "precision and scale must be literal whole numbers"
     raise SignatureProblem(problem, index, "write for example TO_DECIMAL(x, 18, 2)")
 
 
@@ -74,7 +74,7 @@ def _reads_as_number(type_: Type) -> bool:
 def _infer_to_date(arguments: Sequence[Argument]) -> Signature:
     source = arguments[0].type
     fits = source.kind in {Kind.STRING, Kind.DATE, Kind.TIMESTAMP, Kind.NULL}
-    require(arguments[0], 0, fits, "a text, a date or a timestamp")
+    require(arguments[0], 0, fits, "a string, a date or a timestamp")
     return Signature((source,), DATE)
 
 
@@ -89,7 +89,7 @@ CONVERSIONS = (
         (Parameter("value", "any type"),),
         "string",
         NullRule.PROPAGATES,
-        "The text of a value: decimals with all digits of their scale, dates as YYYY-MM-DD.",
+        "A value as a string: decimals with all digits of their scale, dates as YYYY-MM-DD.",
         (Example("TO_STRING(12.50)", '"12.50"'), Example('TO_STRING(DATE("2026-01-31"))', '"2026-01-31"')),
         _infer_to_string,
         lambda _signature: to_text,
@@ -100,7 +100,7 @@ CONVERSIONS = (
         (Parameter("value", "string, number or boolean"),),
         "integer",
         NullRule.PROPAGATES,
-        "A whole number; numbers are rounded half-up, text that is not a whole number is an error.",
+        "A whole number. Numbers are rounded half-up; a string that is not a whole number is an error.",
         (Example('TO_INTEGER(" 42 ")', "42"), Example("TO_INTEGER(2.5)", "3")),
         _infer_to_integer,
         lambda _signature: to_integer,
@@ -110,12 +110,12 @@ CONVERSIONS = (
         Family.CONVERSION,
         (
             Parameter("value", "string, number or boolean"),
-            Parameter("precision", "a whole number that is written out", optional=True),
-            Parameter("scale", "a whole number that is written out", optional=True),
+            Parameter("precision", "a literal whole number", optional=True),
+            Parameter("scale", "a literal whole number", optional=True),
         ),
         "decimal",
         NullRule.PROPAGATES,
-        "An exact number, rounded half-up to the scale; text that is not a number is an error. "
+        "An exact number, rounded half-up to the scale; a string that is not a number is an error. "
         "Without precision a text becomes decimal(38,18), and a number keeps its digits.",
         (Example('TO_DECIMAL("12.345", 18, 2)', "12.35"), Example("TO_DECIMAL(7)", "7")),
         _infer_to_decimal,
@@ -127,7 +127,7 @@ CONVERSIONS = (
         (Parameter("value", "string YYYY-MM-DD, date or timestamp"),),
         "date",
         NullRule.PROPAGATES,
-        "A day; text that is not a date is an error.",
+        "A day; a string that is not a date is an error.",
         (Example('TO_DATE("2026-01-31")', "2026-01-31"),),
         _infer_to_date,
         lambda _signature: to_date,

@@ -28,7 +28,7 @@ def _infer_date(arguments: Sequence[Argument]) -> Signature:
         return fixed(STRING, returns=DATE)(arguments)
     if len(arguments) == 3:
         return fixed(INTEGER, INTEGER, INTEGER, returns=DATE)(arguments)
-    raise SignatureProblem("DATE takes a text, or a year, a month and a day", hint='write DATE("2026-01-31")')
+    raise SignatureProblem("DATE takes a string, or a year, a month and a day", hint='write DATE("2026-01-31")')
 
 
 def _infer_part(arguments: Sequence[Argument]) -> Signature:
@@ -59,14 +59,14 @@ def _date_of_parts(year: int, month: int, day: int) -> date:
         return date(year, month, day)
     except (ValueError, OverflowError):
         problem = f"there is no day {day} of month {month} in the year {year}"
-        raise out_of_range(problem, "months go from 1 to 12, years from 1 to 9999") from None
+        raise out_of_range(problem, "months are 1 to 12, years 1 to 9999") from None
 
 
 def _date_add(day: Value, days: int) -> date:
     try:
         return to_date(day) + timedelta(days=days)
     except OverflowError:
-        raise out_of_range(f"{days} days from {day} lie outside the years 1 to 9999") from None
+        raise out_of_range(f"{days} days from {day} is outside the years 1 to 9999") from None
 
 
 DATES: tuple[Function | RunFunction, ...] = (
@@ -80,7 +80,7 @@ DATES: tuple[Function | RunFunction, ...] = (
         ),
         "date",
         NullRule.PROPAGATES,
-        "A day, from its text or from year, month and day.",
+        "A day, from a string or from year, month and day.",
         (Example('DATE("2026-01-31")', "2026-01-31"), Example("DATE(2026, 1, 31)", "2026-01-31")),
         _infer_date,
         _date,
@@ -91,7 +91,7 @@ DATES: tuple[Function | RunFunction, ...] = (
         (),
         "date",
         NullRule.HANDLES,
-        "The date on which the run started; the same for every row and on every repetition of the run.",
+        "The date on which the run started; the same for every row and every retry of the run.",
         (),
         lambda _arguments: Signature((), DATE),
         lambda today: today,
@@ -120,7 +120,7 @@ DATES: tuple[Function | RunFunction, ...] = (
         (Parameter("end", "date or timestamp"), Parameter("start", "date or timestamp")),
         "integer",
         NullRule.PROPAGATES,
-        "How many days lie between start and end; negative where end comes first.",
+        "The number of days from start to end; negative if end comes first.",
         (Example('DATEDIFF(DATE("2026-03-01"), DATE("2026-02-01"))', "28"),),
         _infer_difference,
         lambda _signature: lambda end, start: (to_date(end) - to_date(start)).days,
@@ -131,7 +131,7 @@ DATES: tuple[Function | RunFunction, ...] = (
         (Parameter("date", "date or timestamp"), Parameter("days", "integer")),
         "date",
         NullRule.PROPAGATES,
-        "The date so many days later, or earlier where negative.",
+        "The date that many days later, or earlier if negative.",
         (Example('DATEADD(DATE("2024-02-28"), 1)', "2024-02-29"),),
         _infer_addition,
         lambda _signature: _date_add,

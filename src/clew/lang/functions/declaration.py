@@ -14,7 +14,7 @@ class NullRule(StrEnum):
     """What a function does with NULL."""
 
     PROPAGATES = "NULL if any argument is NULL"
-    HANDLES = "decides for itself"
+    HANDLES = "depends on the function"
     SKIPS = "rows in which the argument is NULL are left out"
 
 

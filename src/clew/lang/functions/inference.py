@@ -52,7 +52,9 @@ def same_type(arguments: Sequence[Argument], first: int = 0) -> Type:
         counts_as = decimal_type_of(argument) if exact and argument.type.kind is Kind.INTEGER else argument.type
         common = common_type(result, counts_as)
         if common is None:
-            raise SignatureProblem(f"{_in_words(argument.type)} where the ones before are {_in_words(result)}", index)
+            raise SignatureProblem(
+                f"expected {_in_words(result)} like the values before, this is {_in_words(argument.type)}", index
+            )
         result = common
     return result
 
@@ -107,7 +109,7 @@ def decimal_type_of(argument: Argument) -> Type:
 def _in_words(type_: Type) -> str:
     match type_.kind:
         case Kind.STRING:
-            return "text"
+            return "a string"
         case Kind.INTEGER:
             return "an integer"
         case Kind.NULL:
@@ -124,7 +126,7 @@ def _comparison_hint(left: Argument, right: Argument) -> str | None:
         return "write the number without quotes"
     if other.type.is_numeric:
         quoted = "write the number in quotes, or " if other.is_constant else ""
-        return f"{quoted}convert the text with TO_DECIMAL or TO_INTEGER"
+        return f"{quoted}convert the string with TO_DECIMAL or TO_INTEGER"
     if other.type.kind in {Kind.DATE, Kind.TIMESTAMP}:
-        return 'write DATE("YYYY-MM-DD")' if text.is_constant else "convert the text with TO_DATE"
+        return 'write DATE("YYYY-MM-DD")' if text.is_constant else "convert the string with TO_DATE"
     return None

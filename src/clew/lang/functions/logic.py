@@ -91,7 +91,7 @@ LOGIC = (
         (Parameter("condition", "boolean"), Parameter("then", "any type"), Parameter("otherwise", "the same type")),
         "the type of both values",
         NullRule.HANDLES,
-        "One value where the condition is TRUE, the other where it is FALSE or NULL.",
+        "One value if the condition is TRUE, the other if it is FALSE or NULL.",
         (Example('IF(2 > 1, "yes", "no")', '"yes"'), Example("IF(NULL, 1, 2)", "2")),
         _infer_if,
         _if,

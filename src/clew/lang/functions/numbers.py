@@ -21,7 +21,7 @@ from clew.lang.types import BOOLEAN, INTEGER, MAX_PRECISION, Kind, bounded, deci
 
 _MOST_DIGITS = 38
 _NUMBER = (Parameter("number", "a number"),)
-_VALUES = (Parameter("value", "numbers, texts or dates, all the same", repeats=True),)
+_VALUES = (Parameter("value", "numbers, strings or dates, all the same", repeats=True),)
 
 
 def _infer_same(arguments: Sequence[Argument]) -> Signature:
@@ -51,15 +51,15 @@ def _infer_round(arguments: Sequence[Argument]) -> Signature:
 
 def _constant_digits(argument: Argument) -> int:
     if argument.type.kind is not Kind.INTEGER or not isinstance(argument.constant, int):
-        raise SignatureProblem("the number of digits must be a whole number that is written out", 1, "for example 2")
+        raise SignatureProblem("the number of digits must be a literal whole number", 1, "for example 2")
     if abs(argument.constant) > _MOST_DIGITS:
-        raise SignatureProblem(f"the number of digits must lie between -{_MOST_DIGITS} and {_MOST_DIGITS}", 1, "")
+        raise SignatureProblem(f"the number of digits must be between -{_MOST_DIGITS} and {_MOST_DIGITS}", 1, "")
     return argument.constant
 
 
 def _infer_extreme(arguments: Sequence[Argument]) -> Signature:
     result = same_type(arguments)
-    require(arguments[0], 0, result != BOOLEAN, "numbers, texts or dates")
+    require(arguments[0], 0, result != BOOLEAN, "numbers, strings or dates")
     return Signature((result,) * len(arguments), result)
 
 
@@ -132,10 +132,10 @@ NUMBERS = (
     Function(
         "ROUND",
         Family.NUMBER,
-        (*_NUMBER, Parameter("digits", "a whole number that is written out; 0 if left out", optional=True)),
+        (*_NUMBER, Parameter("digits", "a literal whole number; 0 by default", optional=True)),
         "a number",
         NullRule.PROPAGATES,
-        "The number rounded to digits behind the point, or before it where negative. Halves go away from zero.",
+        "The number rounded to digits after the decimal point, or before it if negative. Halves round away from zero.",
         (Example("ROUND(2.345, 2)", "2.35"), Example("ROUND(-2.5)", "-3"), Example("ROUND(1250, -2)", "1300")),
         _infer_round,
         _round,
@@ -146,7 +146,7 @@ NUMBERS = (
         _NUMBER,
         "a whole number",
         NullRule.PROPAGATES,
-        "The largest whole number that is not above the number.",
+        "The largest whole number that is not greater than the number.",
         (Example("FLOOR(-1.5)", "-2"),),
         _infer_whole,
         _whole("ROUND_FLOOR"),
@@ -157,7 +157,7 @@ NUMBERS = (
         _NUMBER,
         "a whole number",
         NullRule.PROPAGATES,
-        "The smallest whole number that is not below the number.",
+        "The smallest whole number that is not less than the number.",
         (Example("CEIL(1.01)", "2"),),
         _infer_whole,
         _whole("ROUND_CEILING"),
@@ -168,7 +168,7 @@ NUMBERS = (
         (Parameter("number", "a number"), Parameter("divisor", "a number")),
         "a number",
         NullRule.PROPAGATES,
-        "What is left after dividing, with the sign of the divisor; NULL where the divisor is zero.",
+        "The remainder of the division, with the sign of the divisor; NULL if the divisor is zero.",
         (Example("MOD(7, 3)", "1"), Example("MOD(-7, 3)", "2"), Example("MOD(5, 0)", "NULL")),
         arithmetic(remainder_of_decimals, exact_integers=True),
         _mod,

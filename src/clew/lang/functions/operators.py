@@ -112,7 +112,7 @@ OPERATORS = (
     ),
     _operator(
         "/",
-        "The quotient, never cut to a whole number; NULL where b is zero.",
+        "The quotient, never truncated to a whole number; NULL if b is zero.",
         arithmetic(quotient_of_decimals, exact_integers=False),
         _divide,
         ("7 / 2", "3.500000"),
@@ -120,7 +120,7 @@ OPERATORS = (
     ),
     _operator(
         "NEGATE",
-        "The number with the other sign.",
+        "The number with its sign changed.",
         _infer_negate,
         _negate,
         ("-(3)", "-3"),
@@ -141,7 +141,7 @@ OPERATORS = (
             ("<>", "Whether a differs from b.", operator.ne, (('"a" <> "A"', "TRUE"),)),
             (
                 "<",
-                "Whether a comes before b; texts are ordered by code point.",
+                "Whether a comes before b; strings are ordered by code point.",
                 operator.lt,
                 (('"Z" < "a"', "TRUE"),),
             ),

@@ -143,8 +143,8 @@ def plan_append(context: Context, operation: "Append") -> PlannedOperation[Appen
     """The step of an append."""
     arguments = operation.arguments
     if operation.selector is not None:
-        problem = "append takes no selector: it changes no row that exists"
-        hint = "use source_selector, under arguments, to choose the rows that come in"
+        problem = "append takes no selector: it does not change existing rows"
+        hint = "use source_selector, under arguments, to choose the rows to append"
         context.problems.report(INVALID_VALUE.at(operation.place_of_key("selector"), problem=problem, hint=hint))
     source = context.catalogue.use(arguments.source, context.problems)
     table = dataset_table(source, source.table) if source else Table("", {}, is_opaque=True)
@@ -186,7 +186,7 @@ def plan_append(context: Context, operation: "Append") -> PlannedOperation[Appen
 
 
 def _only_the_source(context: Context, table: str) -> str | None:
-    return "only the rows of the source can be seen here" if table == context.state.table else None
+    return "only the rows of the source are visible here" if table == context.state.table else None
 
 
 def _raw(context: Context, operation: "Append", table: Table) -> dict[str, PlannedExpression | None]:
