@@ -1,9 +1,15 @@
 """Where captures and emissions lie."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 from clew.captures.manifests import Places
+from clew.captures.policy import Limits
+from clew.captures.queue import CaptureRecord
+from clew.captures.removal import clear_attempts
+from clew.captures.requests import CaptureRequest
+from clew.definitions import CaptureMode
 from clew.runs.environment import RunEnvironment
 from tests.captures.capture_plans import environment_of
 
@@ -16,21 +22,57 @@ def places(root: Path) -> Places:
 
 def test_captures_lie_in_the_storage_or_in_a_store_of_the_environment(tmp_path: Path) -> None:
     here = places(tmp_path)
-    assert here.captures(None) == tmp_path / ".clew" / "storage" / "captures"
-    assert here.captures("shelf", project_version="3") == tmp_path / "out" / "shelf"
+    assert here.captures(None).address == str(tmp_path / ".clew" / "storage" / "captures")
+    assert here.captures("shelf", project_version="3").address == str(tmp_path / "out" / "shelf")
 
 
 def test_what_a_draft_sends_stays_in_the_sandbox(tmp_path: Path) -> None:
     here = places(tmp_path)
     assert here.sink("shelf", "draft") == tmp_path / ".clew" / "sandbox" / "sinks" / "shelf"
-    assert here.captures("shelf", project_version="draft").is_relative_to(tmp_path / ".clew" / "sandbox")
+    sandbox = tmp_path / ".clew" / "sandbox"
+    assert Path(here.captures("shelf", project_version="draft").address).is_relative_to(sandbox)
 
 
 def test_a_path_is_told_from_the_workspace_on_and_found_again(tmp_path: Path) -> None:
     here = places(tmp_path)
-    folder = here.captures(None) / "cap_1" / "1"
-    assert here.shown(folder) == ".clew/storage/captures/cap_1/1"
-    assert here.path(here.shown(folder)) == folder
+    folder = here.captures(None).below("cap_1/1")
+    path = Path(folder.address)
+    assert here.shown(folder) == here.shown(path) == ".clew/storage/captures/cap_1/1"
+    assert here.path(here.shown(folder)) == path
+
+
+def test_attempts_of_one_capture_take_nothing_from_each_other(tmp_path: Path) -> None:
+    here = places(tmp_path)
+    request = CaptureRequest(
+        breakpoint="p.b",
+        seq=1,
+        mode=CaptureMode.STATS,
+        limits=Limits(1, 1, 1),
+        sample_rows=1,
+        columns=(),
+        ttl_days=1,
+    )
+    record = CaptureRecord(
+        kind="capture", slot="0", tenant_id="t", run_id="r", request_id="q", breakpoint="p.b", seq=1, request=request
+    )
+    store = here.captures(None)
+    overtaken, owner = (store.draft(f"{record.capture_id}/{attempt}") for attempt in (1, 2))
+    for draft in (overtaken, owner):
+        Path(draft.new_file("rows")).write_bytes(b"rows")
+    overtaken.publish("manifest.json", b"{}")
+    assert len(owner.files("rows")) == 1
+
+    clear_attempts(here, replace(record, attempts=1), lambda name: name == "1")
+    assert len(owner.files("rows")) == 1
+    owner.publish("manifest.json", b"{}")
+    clear_attempts(here, replace(record, attempts=1), lambda name: name == "1")
+    assert list(store.folders(record.capture_id)) == ["2"]
+
+    store.draft(f"{record.capture_id}/3").new_file("rows")
+    clear_attempts(here, replace(record, attempts=2), lambda name: name != "2")
+    assert list(store.folders(record.capture_id)) == ["2"]
+    clear_attempts(here, replace(record, attempts=2), lambda _name: True)
+    assert list(store.folders("")) == []
 
 
 def test_the_salt_of_masks_is_made_once_and_for_nobody_else_to_read(tmp_path: Path) -> None:

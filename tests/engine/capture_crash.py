@@ -20,6 +20,7 @@ from clew.captures.worker import CaptureWorker
 from clew.captures.writing import CaptureWriter
 from clew.definitions import CaptureMode
 from clew.runs.limits import LeasePolicy
+from clew.storage.root import StorageRoot
 from clew.store.captures import SqlCaptureStore
 
 LEASE = LeasePolicy(ttl_s=0.5)
@@ -33,7 +34,7 @@ def main(root: str) -> None:
     describe, finish = CaptureWriter._manifest, SqlCaptureStore.finish
     both_are_there = threading.Barrier(2, action=die)
 
-    def describing(writer: CaptureWriter, kept: Any, folder: Path, write_ms: int) -> Any:
+    def describing(writer: CaptureWriter, kept: Any, folder: StorageRoot, write_ms: int) -> Any:
         if writer.request.mode is CaptureMode.SAMPLE_VIEW:
             both_are_there.wait()
         return describe(writer, kept, folder, write_ms)

@@ -32,8 +32,10 @@ from clew.definitions import CaptureMode, capture_wishes_of_data
 from clew.diagnostics import ClewError
 from clew.runs.limits import LeasePolicy
 from clew.sample import write_sample
+from clew.storage.layout import target_of_staging
 from clew.storage.local import storage_at
 from clew.storage.parts import ORDINAL
+from clew.storage.root import Draft, StorageRoot
 from clew.trace.json_values import values_of
 from clew.trace.reader import RunTrace
 from clew.trace.run_trace import open_trace
@@ -273,10 +275,10 @@ def test_every_point_of_random_projects_is_what_the_trace_rebuilds(
         ended = EndedRun(spark, storage_at(ran.root), RUN_ID, plan, PERIOD, TODAY, trace.parts, frozenset())
         for step in plan.steps[::2]:
             names = [column.name for column in plan.columns_after(step.seq)] + ["_period", "_labels"]
-            written = write_rows(
-                raw_rows(ended.rows_at(step.seq), [KeptColumn(name) for name in names], ""), ran.root / "c"
-            )
-            table = pa.concat_tables([pq.read_table(ran.root / "c" / file.path) for file in written.files])
+            draft = ended.root.draft("c")
+            written = write_rows(raw_rows(ended.rows_at(step.seq), [KeptColumn(name) for name in names], ""), draft)
+            table = pa.concat_tables([pq.read_table(source) for source in written.sources])
+            draft.discard()
             found = trace.search(None, at=step.seq, limit=10_000)
             types = dict(found.columns)
             cells = {name: values_of(table[name], types[name]) for name in [*names, "_deleted"]}
@@ -407,8 +409,8 @@ operations:
 """
     root = write_people(tmp_path, project, people=2)
 
-    def slow(rows: Any, folder: Path) -> object:
-        return write_rows(rows.selectExpr("*", "java_method('java.lang.Thread', 'sleep', 3000L) AS waited"), folder)
+    def slow(rows: Any, draft: Draft) -> object:
+        return write_rows(rows.selectExpr("*", "java_method('java.lang.Thread', 'sleep', 3000L) AS waited"), draft)
 
     monkeypatch.setattr("clew.captures.job_rows.write_rows", slow)
     run = clew.open(root).run("greet", period="2026-01")
@@ -447,7 +449,8 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
         assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
         lost = [record for record in state.captures.of_run(run.run_id) if record.status.value == "running"]
         folders = [Path(environment.storage_root.address) / "captures" / record.capture_id for record in lost]
-        assert [[path.name for path in folder.iterdir()] for folder in folders] == [["1.staging"], ["1"]]
+        [unpublished], [published] = ([path.name for path in folder.iterdir()] for folder in folders)
+        assert (target_of_staging(unpublished), target_of_staging(published), published) == ("1", None, "1")
 
         while not all(record.status.is_over for record in state.captures.of_run(run.run_id)):
             worked_or_waited(worker)
@@ -518,7 +521,7 @@ def test_a_worker_that_was_overtaken_takes_nothing_from_the_capture_that_is_read
         quick = CaptureWorker(environment, state, starter.session)
         describe = CaptureWriter._manifest
 
-        def overtaken(writer: CaptureWriter, kept: Any, folder: Path, write_ms: int) -> Any:
+        def overtaken(writer: CaptureWriter, kept: Any, folder: StorageRoot, write_ms: int) -> Any:
             while writer.attempt == 1 and not state.captures.of_run(run.run_id)[0].status.is_over:
                 worked_or_waited(quick)
             return describe(writer, kept, folder, write_ms)

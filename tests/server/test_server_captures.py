@@ -39,7 +39,7 @@ def capture(
         breakpoint=point,
         seq=10,
     )
-    folder = places.captures(None) / new.capture_id
+    folder = Path(places.captures(None).below(new.capture_id).address)
     manifest = Manifest(
         capture_id=new.capture_id,
         run_id=served.run_id,

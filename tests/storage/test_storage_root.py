@@ -115,6 +115,15 @@ def test_removing_takes_a_file_or_all_below_a_folder_and_nothing_beside(root: St
     assert list(root.folders("")) == ["ab"]
 
 
+def test_a_folder_goes_with_the_last_thing_in_it_and_not_before(root: StorageRoot) -> None:
+    for key in ("cap/1/rows", "cap/2/rows"):
+        root.write(key, b"")
+    root.remove("cap/1")
+    assert list(root.folders("cap")) == ["2"]
+    root.remove("cap/2")
+    assert list(root.folders("")) == []
+
+
 # Drafts
 
 

@@ -2,8 +2,8 @@
 
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,8 +22,9 @@ from clew.events.codec import encode
 from clew.lang.types import STRING, Type
 from clew.plan.postlude import SerializeTask
 from clew.plan.steps import PlannedExpression
-from clew.storage.local import remove_path, sha256_of_file
+from clew.storage.local import sha256_of_file
 from clew.storage.parts import ORDINAL
+from clew.storage.root import Draft
 from clew.trace.sql import Sql, parquet, quoted, typed_column
 
 
@@ -62,12 +63,19 @@ class JobRows:
     """Of the columns that are left."""
     hidden: Mapping[str, Mask | None]
     """Columns that are not for everybody: how they are masked, None for not at all there."""
-    staging: Path
+    begin: Callable[[str], Draft]
+    """Begins a draft, by name, that is never published."""
     salt: str
     max_rows: int
     max_bytes: int
     _written: WrittenRows | None = None
     _folders: int = 0
+    _drafts: list[Draft] = field(default_factory=list)
+
+    def discard(self) -> None:
+        """Remove everything that was written."""
+        for draft in self._drafts:
+            draft.discard()
 
     def filter(self, condition: PlannedExpression) -> None:
         """Keep the rows for which a condition is true."""
@@ -106,8 +114,8 @@ class JobRows:
         """The rows as one file."""
         is_raw = task.mode == "raw"
         table = ask("SELECT * FROM (" + (self._raw() if is_raw else self._view()) + ") ORDER BY 1")
-        path = self.staging / f"payload-{self._folders}.{task.format}"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        name = f"payload-{self._folders}"
+        path = Path(self._draft(name).new_file(f"{name}.{task.format}"))
         if task.format == "parquet":
             pq.write_table(table, path, compression="zstd")
         else:
@@ -149,21 +157,20 @@ class JobRows:
         return f"SELECT {ORDINAL}{columns}, {DELETED} FROM " + self._files()
 
     def _files(self) -> Sql:
-        written = self._on_disk()
-        return parquet([self._folder / file.path for file in written.files])
+        return parquet(self._on_disk().sources)
 
-    @property
-    def _folder(self) -> Path:
-        return self.staging / f"rows-{self._folders}"
+    def _draft(self, name: str) -> Draft:
+        draft = self.begin(name)
+        self._drafts.append(draft)
+        return draft
 
     def _on_disk(self) -> WrittenRows:
         if self._written is None:
             self._folders += 1
             columns = [KeptColumn(name, self.hidden.get(name)) for name in self._shown]
             chosen = raw_rows(self.rows, columns, self.salt).limit(self.max_rows + 1)
-            self._written = write_rows(chosen, self._folder)
+            self._written = write_rows(chosen, self._draft(f"rows-{self._folders}"))
             if self._written.rows > self.max_rows:
-                remove_path(self._folder)
                 problem = f"more rows than the {self.max_rows:,} that it may handle"
                 raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
         return self._written

@@ -2,7 +2,6 @@
 write them to files, send these to sinks, all within a budget.
 """
 
-import json
 import shutil
 import threading
 import time
@@ -45,8 +44,9 @@ from clew.plan.postlude import (
 from clew.plan.privacy import LABELS, privacy_by_column
 from clew.runs.clock import utc_now
 from clew.runs.view import RunFacts
-from clew.storage.layout import MANIFEST_FILE
-from clew.storage.local import remove_path, replace_file, replace_with_copy
+from clew.storage.layout import MANIFEST_FILE, worked_on_folder
+from clew.storage.local import replace_file, replace_with_copy
+from clew.storage.root import Draft, StorageRoot
 
 RUN = "run"
 
@@ -90,17 +90,13 @@ class JobRunner:
             if not is_due(self.job, self._facts(), in_view(base).count, self.ended.today):
                 return CaptureOutcome(job=self._report(), drop_reason=Reason.WHEN_NOT_TRUE.value)
             self._hidden = self._what_to_hide()
-            name = f"{self.record.run_id}-{self.job.id}-{self.record.attempts}"
-            staging = self.places.captures(None) / "staging" / name
-            for left in staging.parent.glob(f"{self.record.run_id}-{self.job.id}-*"):
-                remove_path(left)
             budget, limits = self.job.budget, self.policy.limits
             rows = JobRows(
                 ended=self.ended,
                 rows=base,
                 types=self._types(),
                 hidden=self._hidden,
-                staging=staging,
+                begin=self._begin,
                 salt=self.places.salt(),
                 max_rows=min(budget.max_rows or limits.max_rows, limits.max_rows),
                 max_bytes=min(budget.max_bytes or limits.max_bytes, limits.max_bytes),
@@ -111,8 +107,11 @@ class JobRunner:
                     self._do(task, rows)
                 check_time()
             finally:
-                remove_path(staging)
+                rows.discard()
         return CaptureOutcome(job=self._report())
+
+    def _begin(self, name: str) -> Draft:
+        return self.places.captures(None).draft(worked_on_folder(self.record.run_id, self.job.id, name))
 
     def _do(self, task: PostludeTask, rows: JobRows) -> None:
         match task:
@@ -144,16 +143,18 @@ class JobRunner:
             raise EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
         started = time.perf_counter()
         days = task.ttl_days or self.places.environment.settings.sinks[task.sink].max_ttl_days
-        folder = self.places.sink(task.sink, self.view.record.request.project_version)
+        version = self.view.record.request.project_version
         if isinstance(task, EmitTrainingLogTask):
-            path, capture_id = self._to_training_log(payload, folder, days), None
+            path = self.places.shown(self._to_training_log(payload, self.places.sink(task.sink, version), days))
+            capture_id = None
         else:
-            path, capture_id = self._to_capture_store(as_parquet(payload), task.sink, folder, days)
+            store = self.places.captures(task.sink, project_version=version)
+            path, capture_id = self._to_capture_store(as_parquet(payload), task.sink, store, days)
         self._emissions.append(
             Emission(
                 sink=task.sink,
                 type=task.task.removeprefix("emit_"),
-                path=self.places.shown(path),
+                path=path,
                 rows=payload.file.rows,
                 size=payload.file.size,
                 emit_ms=int((time.perf_counter() - started) * 1000),
@@ -166,12 +167,11 @@ class JobRunner:
         """A file for each run and job, in place of an earlier attempt, and beside it what it is."""
         target = folder / self.record.run_id / f"{self.job.id}{payload.path.suffix}"
         replace_with_copy(payload.path, target)
-        manifest = self._manifest(payload, self.record.capture_id, target.parent, days, None)
-        text = json.dumps(manifest.to_json(), indent=1, sort_keys=True)
-        replace_file(target.with_suffix(".json"), text.encode())
+        manifest = self._manifest(payload, self.record.capture_id, self.places.shown(target.parent), days, None)
+        replace_file(target.with_suffix(".json"), manifest.to_bytes())
         return target
 
-    def _to_capture_store(self, payload: Payload, sink: str, folder: Path, days: int) -> tuple[Path, str]:
+    def _to_capture_store(self, payload: Payload, sink: str, store: StorageRoot, days: int) -> tuple[str, str]:
         new = CaptureRecord(
             kind="capture",
             slot=f"{self.job.id}:{len(self._emissions)}",
@@ -181,14 +181,19 @@ class JobRunner:
             breakpoint=self.record.breakpoint,
             seq=self.record.seq,
         )
-        target = folder / new.capture_id / str(self.record.attempts)
-        target.mkdir(parents=True)
-        shutil.copyfile(payload.path, target / payload.path.name)
-        manifest = self._manifest(payload, new.capture_id, target, days, sink)
-        (target / MANIFEST_FILE).write_text(json.dumps(manifest.to_json(), indent=1, sort_keys=True), encoding="utf-8")
-        return target, self.store.publish(new, manifest).capture_id
+        folder = f"{new.capture_id}/{self.record.attempts}"
+        shown = self.places.shown(store.below(folder))
+        manifest = self._manifest(payload, new.capture_id, shown, days, sink)
+        draft = store.draft(folder)
+        try:
+            shutil.copyfile(payload.path, draft.new_file(payload.path.name))
+            draft.publish(MANIFEST_FILE, manifest.to_bytes())
+        except BaseException:
+            draft.discard()
+            raise
+        return shown, self.store.publish(new, manifest).capture_id
 
-    def _manifest(self, payload: Payload, capture_id: str, folder: Path, days: int, sink: str | None) -> Manifest:
+    def _manifest(self, payload: Payload, capture_id: str, folder: str, days: int, sink: str | None) -> Manifest:
         now, request, frozen = utc_now(), self.view.record.request, self.record.frozen
         privacy = privacy_by_column(self.ended.plan)
         mode = self._mode(payload)
@@ -211,7 +216,7 @@ class JobRunner:
             size=payload.file.size,
             files=(payload.file,),
             digest=digest_of_files((payload.file,)),
-            folder=self.places.shown(folder),
+            folder=folder,
             store=sink,
             shows_personal=any(column.mask is None and column.name in privacy for column in payload.columns),
             job_id=self.job.id,

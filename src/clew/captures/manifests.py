@@ -1,5 +1,6 @@
 """Where captures lie, and the manifest beside their rows."""
 
+import json
 import os
 import secrets
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from clew.definitions import CaptureMode
 from clew.events.codec import decode, encode
 from clew.runs.environment import RunEnvironment
 from clew.storage.layout import CAPTURES, SALT
+from clew.storage.local import storage_at
 from clew.storage.root import StorageRoot
 
 DRAFT = "draft"
@@ -25,9 +27,9 @@ class Places:
 
     environment: RunEnvironment
 
-    def captures(self, store: str | None, *, project_version: str | None = None) -> Path:
-        """The folder of a capture store, of the environment's own storage where none is named."""
-        return Path(self._own.address) if store is None else self.sink(store, project_version)
+    def captures(self, store: str | None, *, project_version: str | None = None) -> StorageRoot:
+        """A capture store, or the captures of the environment's own storage where none is named."""
+        return self._own if store is None else storage_at(self.sink(store, project_version))
 
     @property
     def _own(self) -> StorageRoot:
@@ -39,8 +41,9 @@ class Places:
             return self.environment.sandbox_root / "sinks" / sink
         return self.environment.root / self.environment.settings.sinks[sink].path
 
-    def shown(self, path: Path) -> str:
-        """A path as manifests name it: from the workspace on."""
+    def shown(self, place: Path | StorageRoot) -> str:
+        """A place as manifests name it: its path from the workspace on."""
+        path = place if isinstance(place, Path) else place.address
         return Path(os.path.relpath(path, self.environment.root)).as_posix()
 
     def path(self, shown: str) -> Path:
@@ -139,6 +142,10 @@ class Manifest:
         """The form of `manifest.json`."""
         document: dict[str, object] = encode(self)
         return document
+
+    def to_bytes(self) -> bytes:
+        """The content of `manifest.json`."""
+        return json.dumps(self.to_json(), indent=1, sort_keys=True).encode()
 
     @classmethod
     def from_json(cls, document: object) -> "Manifest":

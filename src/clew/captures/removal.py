@@ -1,7 +1,6 @@
 """Captures and emissions that have expired, or that a user deletes."""
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -44,12 +43,11 @@ def clear_attempts(places: Places, record: CaptureRecord, is_left_over: Callable
     if record.request is None:
         return
     for version in (None, DRAFT):
-        folder = places.captures(record.request.store, project_version=version) / record.capture_id
-        if folder.is_dir():
-            for each in [each for each in folder.iterdir() if is_left_over(each.name)]:
-                remove_path(each)
-            with suppress(OSError):
-                folder.rmdir()
+        store = places.captures(record.request.store, project_version=version)
+        # The last attempt is named even if it has published nothing: the folder around it may be empty then.
+        names = {*store.folders(record.capture_id), str(record.attempts)}
+        for name in filter(is_left_over, names):
+            store.remove(f"{record.capture_id}/{name}")
 
 
 @dataclass(frozen=True, slots=True)

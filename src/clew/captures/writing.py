@@ -1,13 +1,11 @@
 """Writing one capture: the rows at a frozen point, with Spark, stepping down until they fit, and the manifest."""
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,9 +31,8 @@ from clew.plan.steps import PlannedExpression
 from clew.runs.clock import utc_now
 from clew.runs.request import RunRecord
 from clew.storage.layout import MANIFEST_FILE
-from clew.storage.local import remove_path, sha256_of_file
 from clew.storage.parts import ORDINAL, Part
-from clew.storage.root import StorageRoot
+from clew.storage.root import Draft, StorageRoot
 from clew.trace.sql import Sql, parquet
 
 _WRITE_OPTIONS = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
@@ -135,6 +132,8 @@ class WrittenRows:
 
     files: tuple[CapturedFile, ...]
     column_bytes: dict[str, int]
+    sources: tuple[str, ...]
+    """Where the files can be read until their draft is published or discarded."""
 
     @property
     def rows(self) -> int:
@@ -147,33 +146,32 @@ class WrittenRows:
         return sum(file.size for file in self.files)
 
 
-def write_rows(rows: DataFrame, folder: Path) -> WrittenRows:
-    """Write rows to a folder as Parquet, in place of whatever is there."""
-    remove_path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    rows.write.options(**_WRITE_OPTIONS).parquet(str(folder))
-    return _files_in(folder)
+def write_rows(rows: DataFrame, draft: Draft) -> WrittenRows:
+    """Write rows as Parquet to a draft that has nothing yet."""
+    rows.write.options(**_WRITE_OPTIONS).parquet(draft.spark_uri)
+    return _files_in(draft)
 
 
-def _files_in(folder: Path) -> WrittenRows:
-    """The files with rows; where none has any, one that still tells the columns."""
+def _files_in(draft: Draft) -> WrittenRows:
+    """The files with rows; where none has any, one that still tells the columns. All others are dropped."""
     found = list[CapturedFile]()
     sizes = dict[str, int]()
-    paths = sorted(folder.glob("*.parquet"))
-    footers = {path: pq.read_metadata(path) for path in paths}
-    with_rows = [path for path in paths if footers[path].num_rows] or paths[:1]
-    for path in with_rows:
-        footer = footers[path]
+    files = draft.files(".parquet")
+    footers = {file: pq.read_metadata(file.source) for file in files}
+    with_rows = [file for file in files if footers[file].num_rows] or files[:1]
+    for file in with_rows:
+        footer = footers[file]
         for group in range(footer.num_row_groups):
             for column in range(footer.num_columns):
                 chunk = footer.row_group(group).column(column)
                 sizes[chunk.path_in_schema] = sizes.get(chunk.path_in_schema, 0) + chunk.total_uncompressed_size
-        digest = sha256_of_file(path)
-        found.append(CapturedFile(path.name, footer.num_rows, path.stat().st_size, digest))
-    for path in folder.iterdir():
-        if path not in with_rows:
-            path.unlink()
-    return WrittenRows(tuple(found), sizes)
+        found.append(CapturedFile(file.name, footer.num_rows, file.size, draft.sha256(file)))
+    for file in files:
+        if file not in with_rows:
+            draft.drop(file)
+    for checksums in draft.files(".crc"):
+        draft.drop(checksums)
+    return WrittenRows(tuple(found), sizes, tuple(file.source for file in with_rows))
 
 
 @contextmanager
@@ -202,6 +200,7 @@ class _Kept:
     columns: tuple[KeptColumn, ...]
     written: WrittenRows
     statistics: dict[str, object] | None
+    draft: Draft
 
 
 @dataclass(slots=True)
@@ -221,31 +220,33 @@ class CaptureWriter:
     left_out: list[OmittedColumn] = field(default_factory=list)
 
     def write(self) -> CaptureOutcome:
-        """Write it into a folder of this attempt, and touch no other: the attempt may have been overtaken."""
+        """Publish it in a folder of this attempt, and touch no other: the attempt may have been overtaken."""
         started = time.perf_counter()
         self.steps = list(self.frozen.steps)
         self.left_out = list(self.request.left_out)
         place = self.places.captures(self.request.store, project_version=self.run.request.project_version)
-        folder = place / self.record.capture_id / str(self.attempt)
-        staging = folder.with_name(f"{folder.name}.staging")
-        kept = self._fitting(staging)
-        if kept is None:
-            remove_path(staging)
-            return CaptureOutcome(drop_reason=self.steps[-1].reason.value, steps=tuple(self.steps))
-        manifest = self._manifest(kept, folder, int((time.perf_counter() - started) * 1000))
-        staging.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(manifest.to_json(), indent=1, sort_keys=True)
-        (staging / MANIFEST_FILE).write_text(text, encoding="utf-8")
-        remove_path(folder)
-        staging.rename(folder)
+        folder = f"{self.record.capture_id}/{self.attempt}"
+        with ExitStack() as unpublished:
+
+            def begin() -> Draft:
+                draft = place.draft(folder)
+                unpublished.callback(draft.discard)
+                return draft
+
+            kept = self._fitting(begin)
+            if kept is None:
+                return CaptureOutcome(drop_reason=self.steps[-1].reason.value, steps=tuple(self.steps))
+            manifest = self._manifest(kept, place.below(folder), int((time.perf_counter() - started) * 1000))
+            kept.draft.publish(MANIFEST_FILE, manifest.to_bytes())
         return CaptureOutcome(manifest=manifest, steps=tuple(self.steps))
 
-    def _fitting(self, staging: Path) -> _Kept | None:
+    def _fitting(self, begin: Callable[[], Draft]) -> _Kept | None:
         """Write in the mode that was decided on, and in lower ones while what was written is too large."""
         mode = self.frozen.mode
         columns = self.request.columns
         while mode is not None:
-            written = write_rows(self._rows(mode, columns), staging)
+            draft = begin()
+            written = write_rows(self._rows(mode, columns), draft)
             problem = exceeded(mode, self.request, rows=written.rows, size=written.size)
             large = self._large(columns, written) if self.is_prod else ()
             if problem is not None:
@@ -255,11 +256,12 @@ class CaptureWriter:
                 self.left_out += [OmittedColumn(column.name, "LARGE") for column in large]
                 columns = tuple(column for column in columns if column not in large)
             elif mode is CaptureMode.STATS:
-                found = self._statistics(staging, written, columns)
-                remove_path(staging)
-                return _Kept(mode, columns, WrittenRows((), {}), found | {"rows": written.rows})
+                found = self._statistics(written, columns)
+                draft.discard()
+                return _Kept(mode, columns, WrittenRows((), {}, ()), found | {"rows": written.rows}, begin())
             else:
-                return _Kept(mode, columns, written, None)
+                return _Kept(mode, columns, written, None, draft)
+            draft.discard()
         return None
 
     def _rows(self, mode: CaptureMode, columns: Sequence[KeptColumn]) -> DataFrame:
@@ -280,13 +282,13 @@ class CaptureWriter:
             and written.column_bytes.get(column.name, 0) > most
         )
 
-    def _statistics(self, staging: Path, written: WrittenRows, columns: Sequence[KeptColumn]) -> dict[str, object]:
+    def _statistics(self, written: WrittenRows, columns: Sequence[KeptColumn]) -> dict[str, object]:
         described = _described(self.ended.plan, self.request.seq, columns)
-        files = parquet([staging / file.path for file in written.files])
+        files = parquet(written.sources)
         rows = Sql(f"SELECT {selected(described) or ROW_ID} FROM ") + files  # noqa: S608 - names are quoted
         return statistics_of(rows, [(each.name, parse_type(each.type)) for each in described]).to_json()
 
-    def _manifest(self, kept: _Kept, folder: Path, write_ms: int) -> Manifest:
+    def _manifest(self, kept: _Kept, folder: StorageRoot, write_ms: int) -> Manifest:
         request, ticket, now = self.request, self.frozen.ticket, utc_now()
         rows = kept.written.rows if kept.statistics is None else kept.statistics["rows"]
         assert isinstance(rows, int)  # noqa: S101 - a count

@@ -5,6 +5,7 @@
     runs/<run>/output/<step>                  rows on their way to a table
     datasets/<dataset>/<run>-<step>/          rows that were registered as a version of a dataset
     captures/<capture>/<attempt>/             captures without a store of their own
+    captures/staging/                         rows that postlude jobs work on, never published
     captures/salt                             what masked values are hashed with
     removals.jsonl                            what was removed
 
@@ -28,6 +29,7 @@ RUNS, DATASETS, PLANS, CAPTURES = "runs", "datasets", "plans", "captures"
 REMOVALS = "removals.jsonl"
 SALT = "salt"
 """Beside captures: what digests of masked values are made with."""
+_WORKED_ON = "staging"
 _OUTPUT = "output"
 
 
@@ -85,6 +87,11 @@ def description_key(folder: StorageKey) -> StorageKey:
 def folder_of(key: StorageKey) -> StorageKey:
     """The folder that a file lies in."""
     return key.rpartition("/")[0]
+
+
+def worked_on_folder(run_id: str, job_id: str, name: str) -> StorageKey:
+    """Among captures: what a postlude job works on. Every attempt of the job has the same key, and its own draft."""
+    return f"{_WORKED_ON}/{run_id}-{job_id}-{name}"
 
 
 # What is still being written

@@ -124,12 +124,9 @@ class LocalStorage:
     def remove(self, key: StorageKey) -> None:
         """Remove a file, or everything below a folder."""
         path = self._path(key)
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-            return
-        path.unlink(missing_ok=True)
+        remove_path(path)
         _checksum(path).unlink(missing_ok=True)
-        if path.parent != self.folder:
+        if self.folder in path.parent.parents:
             with suppress(OSError):
                 path.parent.rmdir()
 
@@ -169,14 +166,13 @@ class LocalDraft:
     @property
     def spark_uri(self) -> str:
         """Where Spark writes the files: it makes the folder itself."""
-        self._staging.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(self._staging.parent)
         return str(self._staging)
 
     def new_file(self, name: str) -> str:
         """Where pyarrow writes a file with this name."""
-        path = self._staging / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return str(path)
+        _make_folder(self._staging)
+        return str(self._staging / name)
 
     def files(self, suffix: str) -> Sequence[DraftFile]:
         """What was written, by name, as far as names end like this."""
@@ -197,7 +193,7 @@ class LocalDraft:
     def publish(self, name: str, description: bytes) -> None:
         """Give the folder its name; where that is taken, move files into the folder, and the description at last."""
         staging, target = self._staging, self.target
-        staging.mkdir(parents=True, exist_ok=True)
+        _make_folder(staging)
         for marker in _MARKERS:
             (staging / marker).unlink(missing_ok=True)
         (staging / name).write_bytes(description)
@@ -332,10 +328,15 @@ def _linked(staged: Path, path: Path, data: bytes) -> bool:
 def _in_folder(folder: Path, write: Callable[[], T]) -> T:
     """Write into a folder, made anew where another process has removed it meanwhile because it was empty."""
     for _ in range(_TRIES):
-        folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
+            folder.mkdir(parents=True, exist_ok=True)
             return write()
     return write()
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, even where another process removes the one above it meanwhile because it was empty."""
+    _in_folder(folder, lambda: None)
 
 
 def _checksum(path: Path) -> Path:

@@ -44,6 +44,11 @@ class DraftFile:
     source: str
     """What Spark, pyarrow and DuckDB open."""
 
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
 
 class Draft(Protocol):
     """A folder in the making, in a place that no other writer has. Readers see it when it is published, or never."""
