@@ -93,9 +93,20 @@ def lineage(shop: Shop) -> Iterator[tuple[State, RunLineage]]:
 
 
 def registered_rows(shop: Shop, view: RunView) -> list[dict[str, Any]]:
-    """The rows that a run registered, with their trace ids."""
-    files = sorted((shop.storage / "datasets").glob(f"*/{view.record.run_id}-*/*.parquet"))
-    return [row for file in files for row in pq.read_table(file).to_pylist()]
+    """The rows that a run registered, with their trace ids: those of the files that versions of datasets name.
+
+    A folder may also hold files of an attempt that died before its version was registered.
+    """
+    with shop.starter() as starter:
+        datasets = starter.state.datasets
+        named = {
+            file.path
+            for newest in datasets.datasets()
+            for version in datasets.versions(newest.dataset)
+            for file in version.files
+            if file.run_id == view.record.run_id
+        }
+    return [row for file in sorted(named) for row in pq.read_table(shop.storage / file).to_pylist()]
 
 
 def graph_up(reader: RunLineage, trace_ids: Collection[int]) -> dict[int, set[int]]:
