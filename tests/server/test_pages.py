@@ -90,7 +90,7 @@ def test_a_viewer_sees_runs_and_is_offered_no_rows(shared: Served) -> None:
     assert "job converted-lines" in page
     refused = as_page(client, f"/runs/{shared.run_id}/rows")
     assert refused.status_code == 403
-    assert "Not for this role" in refused.text
+    assert "Not allowed for your role" in refused.text
 
 
 def test_an_operator_is_offered_what_the_role_may_send(shared: Served) -> None:
@@ -251,7 +251,7 @@ def test_a_run_that_is_under_way_has_no_rows_yet(served: Served) -> None:
     assert "No worker has taken this run yet" in as_page(client, f"/runs/{run_id}").text
     refused = as_page(client, f"/runs/{run_id}/rows")
     assert refused.status_code == 409
-    assert "Not now" in refused.text
+    assert "Not possible now" in refused.text
 
 
 def test_styles_and_scripts_may_be_kept_and_pages_may_not(shared: Served) -> None:

@@ -34,7 +34,7 @@ def test_a_file_that_has_changed_is_activated_from_the_page_of_its_project(serve
     assert _form(as_page(client, _PAGE).text, "activate") == {}
     _edit(served, '"5290"', '"5291"')
     page = as_page(client, _PAGE).text
-    assert "frozen as version 2. Runs that are asked for from now on take it instead of version 1." in page
+    assert "freezes it as version 2. New runs use it instead of version 1." in page
     answer = _send(client, "activate")
     assert (answer.status_code, answer.headers["location"]) == (303, _PAGE)
     assert "active, version 2" in as_page(client, _PAGE).text
@@ -44,7 +44,7 @@ def test_a_file_that_has_changed_is_activated_from_the_page_of_its_project(serve
 
 def test_a_version_is_taken_out_of_use_and_put_back(served: Served) -> None:
     client = served.browser()
-    assert "no run of this project can be asked for until a version is activated again" in as_page(client, _PAGE).text
+    assert "no run of this project can be requested until a version is activated again" in as_page(client, _PAGE).text
     assert _send(client, "deactivate").status_code == 303
     page = as_page(client, _PAGE).text
     assert "inactive, version 1" in page
@@ -59,7 +59,7 @@ def test_a_version_is_taken_out_of_use_and_put_back(served: Served) -> None:
 def test_a_draft_runs_as_a_draft_again_when_its_version_is_taken_out_of_use(served: Served) -> None:
     _edit(served, "status: active", "status: draft")
     client = served.browser()
-    assert "new runs take the file as a draft" in as_page(client, _PAGE).text
+    assert "new runs use the file as a draft" in as_page(client, _PAGE).text
     assert _send(client, "deactivate").status_code == 303
     assert "Run for period" in as_page(client, _PAGE).text
 

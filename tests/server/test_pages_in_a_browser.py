@@ -94,7 +94,7 @@ def test_rows_move_with_the_slider_and_arrow_keys_and_one_row_tells_its_history(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("JE-00231/2")
     expect(page.locator(".history")).to_contain_text("1,310.40")
-    page.get_by_role("button", name="Step before").click()
+    page.get_by_role("button", name="Previous step").click()
     page.wait_for_url("**at=10**")
     expect(page.get_by_role("row", name="account_code")).to_contain_text("5210")
     assert auditor.complaints == []
@@ -162,7 +162,7 @@ def test_a_newcomer_is_told_what_to_do(tmp_path: Path, enter: Enter) -> None:
     page.get_by_role("link", name="Lineage").click()
     expect(page.get_by_text("Nothing to draw yet")).to_be_visible()
     page.get_by_role("link", name="Operations").click()
-    expect(page.get_by_text("Nothing runs and nothing waits.")).to_be_visible()
+    expect(page.get_by_text("No runs are running or waiting.")).to_be_visible()
     assert visitor.complaints == []
 
 

@@ -1,1 +1,1 @@
-"""HTTP: the API, who may use it, and the pages. Everything it says comes from the readers of `app`."""
+"""The HTTP server: the API, access control, and the pages. All content comes from the readers of `api`."""

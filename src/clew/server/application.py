@@ -1,4 +1,4 @@
-"""The application: routes, errors and protection put together around a workspace."""
+"""The application: routes, error handling and protection around a workspace."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -32,7 +32,7 @@ _API_ROUTERS: tuple[APIRouter, ...] = (
     operations.router,
 )
 _PUBLIC = frozenset({f"{API}/health", f"{API}/ready"})
-"""What needs no token."""
+"""Routes that need no token."""
 _PAGE_ROUTERS: tuple[APIRouter, ...] = (
     pages.entry.router,
     pages.runs.router,
@@ -48,11 +48,11 @@ _KEEP = "public, max-age=31536000, immutable"
 def create_app(
     workspace: Workspace, settings: ServerSettings | None = None, *, on_link_used: Callable[[], None] = lambda: None
 ) -> FastAPI:
-    """The application for a workspace. It opens nothing and starts nothing; whoever opened the workspace closes it."""
+    """The application for a workspace. It opens and starts nothing; whoever opened the workspace closes it."""
     settings = settings or ServerSettings()
     app = FastAPI(
         title="Clew",
-        summary="Runs of data pipelines, and where every number in their output comes from.",
+        summary="Runs of data pipelines, and the origin of every number in their outputs.",
         version=version("clew"),
         openapi_url=f"{API}/openapi.json",
         docs_url=None,
@@ -82,7 +82,7 @@ def create_app(
 
 
 def _add_api(app: FastAPI) -> None:
-    """Add the API to an application, and to its description that it takes tokens."""
+    """Add the API to an application, and the token scheme to its OpenAPI description."""
     for router in _API_ROUTERS:
         app.include_router(router, prefix=API, responses={"default": {"model": ErrorDocument}})
     generated = app.openapi
@@ -100,7 +100,7 @@ def _add_api(app: FastAPI) -> None:
 
 
 class StaticPages(StaticFiles):
-    """Styles and scripts. An address carries the digest of its content, so browsers may keep it for good."""
+    """Styles and scripts. An address contains the digest of its content, so browsers may cache it forever."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """A file."""
@@ -111,7 +111,7 @@ class StaticPages(StaticFiles):
 
 
 def _add_pages(app: FastAPI) -> None:
-    """Add all pages, their styles and scripts, and pages for errors."""
+    """Add all pages, their styles and scripts, and the error pages."""
     app.state.templates = Templates()
     app.state.error_page = pages.entry.error_page
     for router in _PAGE_ROUTERS:

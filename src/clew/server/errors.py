@@ -1,4 +1,4 @@
-"""Errors as answers: one shape for all of them, with the status that fits."""
+"""Error responses: one shape for all errors, each with a fitting status."""
 
 import logging
 import math
@@ -74,11 +74,11 @@ _STATUS_OF_CODE: Mapping[str, int] = {
 }
 _STATUS_OF_NATURE = {Nature.WRONG: 422, Nature.USAGE: 400, Nature.NOT_FOUND: 404}
 _COME_BACK_S = 5
-"""When a caller may try again whose request found the surroundings broken."""
+"""When a caller may retry after a transient failure."""
 
 
 def status_of(error: ClewError) -> int:
-    """The status of the answer that an error becomes."""
+    """The status of the response to an error."""
     if error.code in _STATUS_OF_CODE:
         return _STATUS_OF_CODE[error.code]
     match error:
@@ -91,13 +91,13 @@ def status_of(error: ClewError) -> int:
 
 
 def headers_of(error: ClewError) -> dict[str, str]:
-    """What the answer says besides: when to come back, how to sign in."""
+    """The headers of the response: when to retry, how to sign in."""
     status = status_of(error)
     if status in {429, 503}:
         seconds = error.diagnostic.params.get("retry_after_s", _COME_BACK_S)
         return {"Retry-After": str(max(1, math.ceil(float(str(seconds)))))}
     if status in {408, 413}:
-        # What is left of the body is not read, so the connection cannot be used again.
+        # The rest of the body is not read, so the connection cannot be reused.
         return {"Connection": "close"}
     return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
 
@@ -108,7 +108,7 @@ def json_answer(error: ClewError) -> JSONResponse:
 
 
 def as_clew_error(error: Exception, request: Request) -> ClewError:
-    """Whatever went wrong, as one of ours."""
+    """Any exception, as an error of Clew."""
     settings: ServerSettings = request.app.state.settings
     match error:
         case ClewError():
@@ -137,13 +137,13 @@ def _in_words(problem: Mapping[str, object]) -> str:
 
 
 def is_for_programs(request: Request) -> bool:
-    """Whether the answer should be JSON: for the API, for `.json`, and for who does not ask for HTML."""
+    """Whether to answer with JSON: for the API, for `.json`, and for clients that do not accept HTML."""
     path = request.url.path
     return path.startswith("/api/") or path.endswith(".json") or "text/html" not in request.headers.get("accept", "")
 
 
 async def answer_to(request: Request, error: Exception) -> Response:
-    """The answer that an error becomes: a document for programs, a page for people."""
+    """The response to an error: a document for programs, a page for people."""
     known = as_clew_error(error, request)
     if status_of(known) >= 500:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
@@ -154,6 +154,6 @@ async def answer_to(request: Request, error: Exception) -> Response:
 
 
 def handle_errors(app: FastAPI) -> None:
-    """Let errors of routes become answers in the one shape. What is unexpected goes on to `LastResort`."""
+    """Turn errors of routes into error responses. Unexpected ones are left to `LastResort`."""
     for kind in (ClewError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer_to)

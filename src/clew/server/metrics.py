@@ -1,4 +1,4 @@
-"""Numbers for Prometheus: requests, streams, and how busy the environment is."""
+"""Metrics for Prometheus: requests, streams, and the load of the environment."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """What one application counts."""
+    """The metrics of one application."""
 
     workspace: Workspace
     streams: EventStreams
@@ -36,7 +36,7 @@ class Metrics:
         )
         seconds = Histogram(
             "clew_http_request_seconds",
-            "Time until an answer was complete.",
+            "Time until the response was complete.",
             ["route"],
             buckets=_SECONDS,
             registry=self.registry,
@@ -46,19 +46,19 @@ class Metrics:
         self.registry.register(_Gauges(self.workspace, self.streams))
 
     def text(self) -> bytes:
-        """All numbers in the text form of Prometheus."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
 @dataclass(frozen=True, eq=False)
 class _Gauges(Collector):
-    """Numbers that are read when they are asked for."""
+    """Metrics that are read on every scrape."""
 
     workspace: Workspace
     streams: EventStreams
 
     def collect(self) -> Iterable[Metric]:
-        """The present values."""
+        """The current values."""
         return self._families()
 
     def _families(self) -> Iterator[Metric]:
@@ -72,19 +72,19 @@ class _Gauges(Collector):
         )
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is asked of the store when the collector is registered."""
+        """Registering the collector does not query the store."""
         return ()
 
 
 class CountedRequests:
-    """Counts every request under the pattern of its route, so that addresses do not become labels."""
+    """Counts every request under the pattern of its route, so that paths do not become labels."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -106,6 +106,6 @@ class CountedRequests:
 
 
 def _pattern(scope: Scope) -> str:
-    """The pattern of the route that answered. Routers of the API are included under a prefix that is not in theirs."""
+    """The pattern of the route that answered. API routers are included under a prefix that their patterns lack."""
     pattern: str = getattr(scope.get("route"), "path", "none")
     return f"{_API}{pattern}" if scope["path"].startswith(f"{_API}/") and not pattern.startswith(_API) else pattern

@@ -1,6 +1,6 @@
-"""Starts the server: the workspace, the application, uvicorn on an address, and the worker beside it.
+"""Starts the server: the workspace, the application, uvicorn, and the hosted worker.
 
-The certificate that the server shows, looked at before anybody is told that it serves.
+The certificate is checked before the server reports that it is ready.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ __all__ = ["Started", "Told", "listening", "require_tokens", "serve", "web_serve
 
 
 def require_usable_certificate(settings: ServerSettings) -> None:
-    """UserError CertificateUnusable where certificate and key are none, or do not belong together."""
+    """Raise UserError CertificateUnusable if the certificate or the key is invalid, or if they do not match."""
     if settings.certificate is None:
         return
     try:
-        # A key with a passphrase is refused: a server that starts by itself has nobody to ask for it.
+        # A key with a passphrase is refused: a server that starts unattended cannot prompt for it.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(settings.certificate, settings.certificate_key, password=lambda: "")
     except (OSError, ValueError) as error:
@@ -52,34 +52,34 @@ _MOST_REQUESTS_AT_ONCE = 1000
 _GRACE_S = 5
 _TICK_S = 0.1
 _WAIT_FOR_REQUESTS_S = 1.0
-"""How long the worker waits for the first page to be asked for."""
+"""How long the worker waits for the first page request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Whom the server tells what it does."""
+    """Receives reports of what the server does."""
 
     started: Callable[["Started"], None]
     link: Callable[[str], None] = lambda _link: None
-    """Another link, since the one before was used."""
+    """Another link, since the previous one was used."""
     worker: Callable[[], WorkerListener] = WorkerListener
-    """Made when the hosted worker starts, which is when somebody has seen a page."""
+    """Created when the hosted worker starts, after the first page was served."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A server that listens."""
+    """A listening server."""
 
     workspace: str
     environment: str
     url: str
     link: str | None
-    """Signs in whoever started it, once; None where others can reach the server."""
+    """Signs in the person who started the server, once; None if others can reach the server."""
     is_readable: bool
-    """Whether tokens travel readably to somebody on the way."""
+    """Whether tokens are sent over the network without encryption."""
 
     def to_json(self) -> dict[str, object]:
-        """The form of `clew serve --json`."""
+        """The JSON of `clew serve --json`."""
         return {"workspace": self.workspace, "environment": self.environment, "url": self.url, "link": self.link}
 
 
@@ -107,22 +107,22 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
 
 
 def require_tokens(workspace: Workspace, settings: ServerSettings) -> None:
-    """UserError TokensNeeded where others can reach the server and nobody could sign in."""
+    """Raise UserError TokensNeeded if others can reach the server, but there is no token to sign in with."""
     now = datetime.now(UTC)
     if not settings.is_loopback and not any(token.is_valid(now) for token in workspace.tokens.all()):
         raise UserError(TOKENS_NEEDED.anywhere(host=settings.host))
 
 
 def _link(app: FastAPI) -> str:
-    """A link that signs in whoever started the server, once."""
+    """A link that signs in the person who started the server, once."""
     doorman: Doorman = app.state.doorman
     return f"{doorman.settings.address}{LINK}?key={doorman.links.new_key()}"
 
 
 class HostedWorker:
-    """A worker inside the server: it takes runs from the queue in threads of this process, with Spark kept warm.
+    """A worker inside the server: it executes runs from the queue in threads of this process and keeps Spark warm.
 
-    Nothing that it needs is loaded before it starts, its listener included.
+    Its modules are imported when it starts, not before; so is its listener.
     """
 
     def __init__(self, workspace: Workspace, listener: Callable[[], WorkerListener] = WorkerListener) -> None:
@@ -132,11 +132,11 @@ class HostedWorker:
         self._thread = threading.Thread(target=self._run, name="hosted worker")
 
     def start(self) -> None:
-        """Begin to work, beside whatever else the process does."""
+        """Start working in a thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End cleanly: the present step comes to its end, and the run is given back."""
+        """Stop cleanly: finish the current step and return the run to the queue."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -144,8 +144,8 @@ class HostedWorker:
     def _run(self) -> None:
         try:
             self._workspace.work(self._stop, self._listener())
-        except Exception:  # noqa: BLE001 - the server goes on without its worker, and says so
-            _log.exception("the worker of the server has ended; runs wait for another one")
+        except Exception:  # noqa: BLE001 - the server continues without its worker and logs it
+            _log.exception("the hosted worker has stopped; runs wait for another worker")
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def _open(root: Path, environment: str | None, settings: ServerSettings) -> Iter
 
 @contextmanager
 def _worker(workspace: Workspace, settings: ServerSettings, told: Told) -> Iterator[Callable[[], None]]:
-    """What starts the worker, if there is to be one; it is stopped at the end."""
+    """A function that starts the worker, if the settings say so. The worker is stopped at the end."""
     if not settings.has_worker:
         yield lambda: None
         return
@@ -170,7 +170,7 @@ def _worker(workspace: Workspace, settings: ServerSettings, told: Told) -> Itera
 
 @contextmanager
 def listening(settings: ServerSettings) -> Iterator[socket.socket]:
-    """A socket that listens; port 0 takes any that is free."""
+    """A listening socket; port 0 picks a free port."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -200,18 +200,18 @@ def web_server(
     *,
     beside: Callable[[], None] = lambda: None,
 ) -> "WebServer":
-    """A server for an application; `run(sockets=...)` serves until it is told to exit, if need be at once.
+    """A server for an application; `run(sockets=...)` serves until it is stopped, even if that is at once.
 
-    `beside` is called once, when the first request has been answered or none has come for a moment: what it starts
-    takes processor time that the first page would wait for.
+    `beside` is called once, after the first request was answered or after a short wait without one: what it starts
+    would slow the first page down.
     """
     return WebServer(app, settings, stop or threading.Event(), beside)
 
 
 class WebServer:
-    """Uvicorn, and beside it a task that watches over both ends of its life.
+    """Uvicorn, with a task that watches its start and its end.
 
-    Streams of events end as soon as the server is told to stop, so that it does not wait for clients to leave.
+    Event streams end as soon as the server is asked to stop, so that it does not wait for clients to disconnect.
     """
 
     def __init__(
@@ -224,11 +224,11 @@ class WebServer:
         self._beside = beside
 
     def run(self, sockets: list[socket.socket]) -> None:
-        """Serve on sockets that listen."""
+        """Serve on listening sockets."""
         asyncio.run(self._serve(sockets))
 
     def exit(self) -> None:
-        """Tell the server to stop."""
+        """Ask the server to stop."""
         self._uvicorn.should_exit = True
 
     async def _serve(self, sockets: list[socket.socket]) -> None:
@@ -239,7 +239,7 @@ class WebServer:
                 task.cancel()
 
     async def _end_streams(self) -> None:
-        """A signal may have come before uvicorn listened to signals: that ends it too."""
+        """Stop even if a signal arrived before uvicorn handled signals."""
         while not self._uvicorn.should_exit:
             if self._stop.is_set():
                 self._uvicorn.should_exit = True

@@ -1,4 +1,4 @@
-"""How the server is reached and what it puts up with."""
+"""Settings of the server: its address and its limits."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -11,32 +11,32 @@ DEFAULT_PORT = 8765
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Everything that whoever starts the server decides."""
+    """The settings that are given when the server starts."""
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     has_worker: bool = True
-    """Whether the server drives runs itself."""
+    """Whether the server executes runs itself."""
     url: str | None = None
-    """The address that people use, where it is not that of host and port: behind a proxy."""
+    """The public address, if it differs from host and port, such as behind a proxy."""
     certificate: str | None = None
-    """The file with the TLS certificate; without it the server speaks plain HTTP."""
+    """The file with the TLS certificate; without it the server uses plain HTTP."""
     certificate_key: str | None = None
     allowed_hosts: frozenset[str] = frozenset()
-    """Names that the Host header may have, besides those that follow from the address."""
+    """Names that the Host header may contain, besides those of the address."""
     largest_body: int = 1_000_000
     slowest_headers_s: float = 15.0
     """How long the headers of a request may take to arrive."""
     slowest_body_s: float = 15.0
     """How long the body of a request may take to arrive."""
     slowest_reader_s: float = 60.0
-    """How long a client may leave an answer unread."""
+    """How long a client may leave a response unread."""
     session_lifetime: timedelta = timedelta(hours=12)
     most_failed_logins: int = 10
     login_window_s: float = 300.0
     event_poll_s: float = 0.3
     keep_alive_s: float = 15.0
-    """How often a stream of events without news says that it is still there."""
+    """How often an idle event stream sends a keep-alive."""
 
     @property
     def is_loopback(self) -> bool:
@@ -50,17 +50,17 @@ class ServerSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach the server over TLS, so that its cookie may insist on it."""
+        """Whether browsers reach the server over TLS, so that its cookie can require it."""
         return self.certificate is not None or (self.url or "").startswith("https://")
 
     @property
     def is_always_secure(self) -> bool:
-        """Whether browsers may be told to use nothing but TLS: not for localhost, where other programs serve, too."""
+        """Whether to require TLS from browsers (HSTS). Not for localhost, where other programs serve, too."""
         return self.is_secure and (self.url is not None or not self.is_loopback)
 
     @property
     def address(self) -> str:
-        """The beginning of every link."""
+        """The base address of all links."""
         if self.url is not None:
             return self.url.rstrip("/")
         scheme = "https" if self.certificate is not None else "http"

@@ -1,4 +1,4 @@
-"""Streams of events: however many listen to a run, its store is asked once."""
+"""Event streams: however many clients follow a run, its store is polled once."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from clew.events.snapshot import RunStatus
 _log = logging.getLogger(__name__)
 
 _KEPT = 1000
-"""Events of a run that are kept for listeners; who is further behind reads from the store."""
+"""The number of events of a run kept for listeners; a listener that is further behind reads from the store."""
 _BATCH = 500
 
 StillAllowed = Callable[[], Awaitable[bool]]
@@ -27,7 +27,7 @@ StillAllowed = Callable[[], Awaitable[bool]]
 
 @dataclass(slots=True)
 class Position:
-    """How far one listener has come."""
+    """The position of one listener."""
 
     seen: int
     gap: Gap | None = None
@@ -35,7 +35,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """An event as it goes over the wire, made once for all listeners."""
+    """An event as sent to clients, encoded once for all listeners."""
 
     seq: int
     text: bytes
@@ -43,22 +43,22 @@ class _Sent:
 
 @dataclass
 class _Tail:
-    """The newest events of a run, while somebody listens."""
+    """The newest events of a run, while it has listeners."""
 
     high: int
-    """The newest event that is here, with none missing before it."""
+    """The newest event without a gap before it."""
     events: deque[_Sent] = field(default_factory=lambda: deque(maxlen=_KEPT))
     gap: Gap | None = None
     is_over: bool = False
     status: RunStatus | None = None
     listeners: int = 0
     waiting: set[asyncio.Event] = field(default_factory=set)
-    """Of listeners who have all that there is."""
+    """Listeners that are up to date."""
     task: asyncio.Task[None] | None = None
 
     @property
     def low(self) -> int:
-        """The event behind which everything is here."""
+        """The event after which all events are kept."""
         return self.events[0].seq - 1 if self.events else self.high
 
     def behind(self, seen: int) -> list[_Sent]:
@@ -70,7 +70,7 @@ class _Tail:
 
 
 class EventStreams:
-    """Gives events to listeners. Lives on one event loop."""
+    """Sends events to listeners. Belongs to one event loop."""
 
     def __init__(self, workspace: Workspace, *, poll_s: float, keep_alive_s: float) -> None:
         self._workspace = workspace
@@ -81,15 +81,15 @@ class EventStreams:
 
     @property
     def listeners(self) -> int:
-        """How many listen now."""
+        """The current number of listeners."""
         return sum(tail.listeners for tail in self._tails.values())
 
     def close(self) -> None:
-        """Let all streams come to their end. Clients come back by themselves, to this server or another."""
+        """End all streams. Clients reconnect on their own, to this server or another."""
         self._closing = True
 
     async def listen(self, run_id: str, position: Position, still_allowed: StillAllowed) -> AsyncIterator[bytes]:
-        """The stream of one listener, from its position on until the run has ended."""
+        """The stream of one listener, from its position until the run has ended."""
         tail = self._enter(run_id, position.seen)
         try:
             while not self._closing:
@@ -108,7 +108,7 @@ class EventStreams:
             self._leave(run_id, tail)
 
     async def _news(self, run_id: str, tail: _Tail, position: Position) -> list[bytes]:
-        """What the listener does not know yet."""
+        """The events that the listener has not received yet."""
         parts = list[bytes]()
         events = tail.behind(position.seen)
         if position.seen < tail.low:
@@ -128,7 +128,7 @@ class EventStreams:
         return [_sent(event) for event in self._page(run_id, seen).events]
 
     async def _changed(self, tail: _Tail, position: Position) -> bool:
-        """Wait for news; False where there were none for a while."""
+        """Wait for new events; False if none arrived for a while."""
         is_new_gap = tail.gap is not None and tail.gap != position.gap
         if tail.high > position.seen or tail.is_over or is_new_gap:
             return True
@@ -170,14 +170,14 @@ class EventStreams:
                 tail.events.extend(_sent(event) for event in page.events)
                 tail.high += len(page.events)
                 tail.gap, tail.status = page.gap, page.status
-                # Events may have come after the status was read: the end is seen when there are none any more.
+                # Events may have arrived after the status was read: the stream ends only when no more are left.
                 tail.is_over = page.status.is_terminal and not page.events and page.gap is None
             if self._closing or before != (tail.high, tail.gap, tail.is_over):
                 tail.wake()
             if not tail.is_over or tail.gap is not None:
                 await asyncio.sleep(self._poll_s)
         if self._tails.get(run_id) is tail:
-            # A run that has failed may be reopened: who comes later gets a tail of their own.
+            # A failed run may be reopened: later listeners get a new tail.
             del self._tails[run_id]
 
     def _page(self, run_id: str, seen: int) -> EventPage:

@@ -1,1 +1,1 @@
-"""Who calls, and what they may do."""
+"""Who the caller is, and what they may do."""

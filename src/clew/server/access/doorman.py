@@ -1,7 +1,7 @@
-"""Attempts to sign in, counted by address, so that nobody tries for ever.
+"""Authentication: failed sign-ins are counted by address, so that guessing is limited.
 
-Who makes a request.
-Lets people in: by token, by session, by the link that an embedded server prints.
+Identifies the caller of a request.
+Signs people in: by token, by session, or by the link that an embedded server prints.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _MOST_ADDRESSES = 10_000
 
 
 class LoginAttempts:
-    """Remembers failures of the last minutes, in memory."""
+    """Keeps the failures of the last minutes in memory."""
 
     def __init__(
         self, *, most: int = 10, window_s: float = 300.0, monotonic: Callable[[], float] = time.monotonic
@@ -39,7 +39,7 @@ class LoginAttempts:
         self._lock = threading.Lock()
 
     def require_patience(self, address: str) -> None:
-        """TransientFailure TooManyAttempts while an address has failed too often."""
+        """Raise TransientFailure TooManyAttempts while an address has failed too often."""
         with self._lock:
             failures = self._recent(address)
             if len(failures) < self._most:
@@ -69,31 +69,31 @@ class LoginAttempts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody whom a token or a browser session has identified."""
+    """A caller identified by a token or a browser session."""
 
     name: str
     role: AccessRole
     tenant_id: str
     token_id: str | None = None
     csrf: str | None = None
-    """What forms of this session have to send back; None for tokens, which no browser sends by itself."""
+    """What forms of this session must send back; None for tokens, which browsers never send on their own."""
 
     @property
     def principal(self) -> Principal:
-        """The caller as the workspace knows those who use it."""
+        """The caller as a user of the workspace."""
         return Principal(name=self.name, role=self.role, tenant_id=self.tenant_id, token_id=self.token_id)
 
     def may(self, permission: Permission) -> bool:
-        """Whether the role allows something."""
+        """Whether the role has a permission."""
         return permission in self.role.permissions
 
     def require(self, permission: Permission) -> None:
-        """UserError Forbidden where the role does not allow something."""
+        """Raise UserError Forbidden if the role lacks a permission."""
         if not self.may(permission):
             raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role.value} may not {permission.value}"))
 
     def require_tenant(self, tenant_id: str) -> None:
-        """UserError Forbidden where something belongs to another tenant."""
+        """Raise UserError Forbidden if something belongs to another tenant."""
         if self.tenant_id != tenant_id:
             raise UserError(FORBIDDEN.anywhere(problem="this workspace belongs to another tenant"))
 
@@ -104,7 +104,7 @@ def by_token(token: ApiToken) -> Caller:
 
 
 def by_session(session: BrowserSession, csrf: str) -> Caller:
-    """Somebody in a browser."""
+    """The user of a browser session."""
     return Caller(
         name=session.name, role=session.role, tenant_id=session.tenant_id, token_id=session.token_id, csrf=csrf
     )
@@ -112,7 +112,7 @@ def by_session(session: BrowserSession, csrf: str) -> Caller:
 
 @dataclass
 class OneTimeLinks:
-    """Keys that sign in whoever started the server, each of them once."""
+    """Keys that sign in the person who started the server. Each works once."""
 
     _digests: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -125,7 +125,7 @@ class OneTimeLinks:
         return key
 
     def use(self, key: str) -> bool:
-        """Whether a key was good. From now on it is not."""
+        """Whether a key is valid. It is used up by the call."""
         with self._lock:
             known = _digest(key) in self._digests
             self._digests.discard(_digest(key))
@@ -134,7 +134,7 @@ class OneTimeLinks:
 
 @dataclass(frozen=True)
 class Doorman:
-    """Turns what a request carries into a caller."""
+    """Identifies callers from the credentials of their requests."""
 
     workspace: Workspace
     settings: ServerSettings
@@ -144,14 +144,14 @@ class Doorman:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def by_token(self, text: str) -> Caller:
-        """The caller that a token names. UserError NotSignedIn where it is of no use."""
+        """The caller that a token identifies. Raises UserError NotSignedIn if it is not valid."""
         token = self.workspace.tokens.verified(text, self.clock())
         if token is None:
             raise UserError(NOT_SIGNED_IN.anywhere(problem="the token is unknown, expired or revoked"))
         return by_token(token)
 
     def by_cookie(self, cookie: str) -> Caller | None:
-        """The caller that a session names; None where it is over, or the token that began it is not valid any more."""
+        """The caller of a session; None if it has ended, or if the token that started it is no longer valid."""
         session = self.workspace.tokens.session(cookie, self.clock())
         return by_session(session, csrf_of(cookie)) if session is not None else None
 
@@ -166,11 +166,11 @@ class Doorman:
         return self._begin(token.name, token.role, token.tenant_id, token)
 
     def sign_in_by_link(self, key: str, address: str) -> str:
-        """A session for whoever started the server; the value of its cookie."""
+        """A session for the person who started the server; the value of its cookie."""
         self.attempts.require_patience(address)
         if not self.links.use(key):
             self.attempts.failed(address)
-            problem = "this link was used before, or belongs to another start of the server"
+            problem = "this link has already been used, or is from an earlier start of the server"
             hint = "use the newest link that `clew serve` printed"
             raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint=hint))
         cookie = self._begin(self.workspace.principal.name, AccessRole.ADMIN, self.workspace.tenant, None)
@@ -197,5 +197,5 @@ def _digest(key: str) -> str:
 
 
 def csrf_of(cookie: str) -> str:
-    """What the forms of a session carry: known to its pages, and to nobody who cannot read the cookie."""
+    """The CSRF token in the forms of a session. It is derived from the cookie, which other sites cannot read."""
     return hmac.new(cookie.encode("utf-8", "surrogatepass"), b"form", hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""Signing in and out: the cookie comes and goes here."""
+"""Signing in and out: sets and deletes the session cookie."""
 
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -27,7 +27,7 @@ def sign_in_by_link(request: Request, key: str) -> RedirectResponse:
 def sign_in(
     request: Request, token: Annotated[str, Form()], next_page: Annotated[str, Form(alias="next")] = "/"
 ) -> RedirectResponse:
-    """The form of the login page."""
+    """The form of the sign-in page."""
     settings = settings_of(request)
     require_own_origin(request, settings)
     cookie = doorman_of(request).sign_in(token, _address(request))
@@ -48,7 +48,7 @@ async def sign_out(request: Request, caller: Annotated[Caller, Depends(caller_of
 
 
 def local_path(wanted: str) -> str:
-    """A path of this server, whatever was asked for: nobody is sent elsewhere after signing in."""
+    """A path of this server, whatever was requested: signing in never redirects to another site."""
     parts = urlsplit(wanted)
     is_local = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and not parts.scheme and not parts.netloc
     return wanted if is_local and wanted.isprintable() else "/"

@@ -1,4 +1,4 @@
-"""One request by an identified caller: the only way in which routes reach the workspace."""
+"""A request by an identified caller: the only way for routes to reach the workspace."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -20,33 +20,33 @@ _BEARER = "bearer "
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A caller with the workspace as they may use it: runs of other tenants do not exist in it."""
+    """A caller, and the workspace as they may use it: without the runs of other tenants."""
 
     caller: Caller
     workspace: Workspace
 
     def require_own_workspace(self) -> None:
-        """UserError Forbidden where the workspace belongs to another tenant."""
+        """Raise UserError Forbidden if the workspace belongs to another tenant."""
         self.caller.require_tenant(self.workspace.tenant)
 
     def project_ids(self) -> tuple[str, ...]:
-        """The projects to choose from; none where the workspace belongs to another tenant."""
+        """The projects to choose from; none if the workspace belongs to another tenant."""
         try:
             return tuple(project.id for project in self.workspace.loaded.workspace.projects)
         except UserError:
             return ()
 
     def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:
-        """Keep on record that the caller reads values of rows. Belongs before the answer, not behind it."""
+        """Record that the caller reads values of rows. Call it before answering, not after."""
         self.workspace.operations.record_access(subject, subject_id, detail)
 
     def has_changed(self, subject: Subject, subject_id: str, detail: str) -> None:
-        """Keep on record that the caller has changed something. Belongs before the answer, too."""
+        """Record that the caller has changed something. Call it before answering, too."""
         self.workspace.operations.record_access(subject, subject_id, detail)
 
 
 def workspace_of(request: Request) -> Workspace:
-    """The workspace of the application, as whoever started the server sees it."""
+    """The workspace of the application, with the rights of the person who started the server."""
     workspace: Workspace = request.app.state.workspace
     return workspace
 
@@ -64,7 +64,7 @@ def doorman_of(request: Request) -> Doorman:
 
 
 def caller_or_none(request: Request) -> Caller | None:
-    """Who calls, or None for somebody without session. A token that is of no use is refused."""
+    """The caller, or None without a session. An invalid token is refused."""
     doorman = doorman_of(request)
     authorization = request.headers.get("authorization", "")
     if authorization[: len(_BEARER)].lower() == _BEARER:
@@ -74,15 +74,15 @@ def caller_or_none(request: Request) -> Caller | None:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who calls. UserError NotSignedIn where nobody knows."""
+    """The caller. Raises UserError NotSignedIn without a token or session."""
     caller = caller_or_none(request)
     if caller is None:
-        raise UserError(NOT_SIGNED_IN.anywhere(problem="this needs a token or a session"))
+        raise UserError(NOT_SIGNED_IN.anywhere(problem="this requires a token or a session"))
     return caller
 
 
 class May:
-    """A dependency: the visit of a caller who has a permission. Requests of browsers that change things are checked."""
+    """A dependency: the visit of a caller with a permission. It checks browser requests that change something."""
 
     def __init__(self, permission: Permission) -> None:
         self.permission = permission
@@ -95,15 +95,15 @@ class May:
         return Visit(caller, workspace_of(request).acting_as(caller.principal))
 
 
-def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends gives
-    """What a route's parameter of type `Visit` is annotated with."""
+def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns
+    """The annotation for a route's parameter of type `Visit`."""
     return Depends(May(permission))
 
 
 RunVisit = Annotated[Visit, may(Permission.READ_RUNS)]
-"""Somebody who may see runs, without the values of rows."""
+"""A caller who may see runs, without the values of rows."""
 RowVisit = Annotated[Visit, may(Permission.READ_ROWS)]
-"""Somebody who may see the values of rows."""
+"""A caller who may see the values of rows."""
 CaptureVisit = Annotated[Visit, may(Permission.READ_CAPTURES)]
 
 __all__ = [

@@ -1,1 +1,1 @@
-"""The routes under /api/v1: the same documents that commands give with `--json`."""
+"""The routes under /api/v1. They return the same documents as commands with `--json`."""

@@ -1,4 +1,4 @@
-"""Documents as the OpenAPI description shows them. Answers are built by `app`; these say what is in them."""
+"""Documents as the OpenAPI description shows them. `api` builds the answers; these models describe them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class ApiDocument(BaseModel):
 
 
 class Problem(ApiDocument):
-    """What is wrong. Programs match on the code."""
+    """What is wrong. Programs should match on the code."""
 
     code: str
     message: str
@@ -25,13 +25,13 @@ class Problem(ApiDocument):
 
 
 class ErrorDocument(ApiDocument):
-    """The shape of every answer that reports an error."""
+    """The body of every error response."""
 
     error: Problem
 
 
 class Listed(ApiDocument):
-    """A run as lists show it."""
+    """A run in a list."""
 
     run_id: str
     status: str
@@ -48,7 +48,7 @@ class Listed(ApiDocument):
 
 
 class RunListDocument(ApiDocument):
-    """Runs, the newest first. `next_cursor` given as `cursor` leads to the next page."""
+    """Runs, newest first. For the next page, pass `next_cursor` as `cursor`."""
 
     runs: list[Listed]
     has_more: bool
@@ -56,7 +56,7 @@ class RunListDocument(ApiDocument):
 
 
 class RunDocument(ApiDocument):
-    """A run with its steps and outputs, as `clew show --json` gives it."""
+    """A run with its steps and outputs, as `clew show --json` prints it."""
 
     run_id: str
     status: str
@@ -69,7 +69,7 @@ class RunDocument(ApiDocument):
 
 
 class RunWish(BaseModel):
-    """What to run. Sent again with the same request id, it is the same run."""
+    """What to run. Sending it again with the same request id returns the same run."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,19 +79,19 @@ class RunWish(BaseModel):
     captures: list[str | Json] = Field(
         default=[],
         max_length=100,
-        description="Breakpoints at which rows are kept: NAME, NAME=MODE, or all details of a capture.",
+        description="Breakpoints to capture: NAME, NAME=MODE, or an object with all details of a capture.",
     )
 
 
 class GapDocument(ApiDocument):
-    """Events that are missing: from the one that was expected to the one before the first that is there."""
+    """Missing events: from the expected one to the last one before the next that is present."""
 
     expected_seq: int
     found_seq: int
 
 
 class SnapshotDocument(ApiDocument):
-    """Where a run stands. A stale one may say less than what has happened."""
+    """The state of a run. A stale snapshot may lack the latest events."""
 
     run_id: str
     status: str
@@ -102,7 +102,7 @@ class SnapshotDocument(ApiDocument):
 
 
 class EventsDocument(ApiDocument):
-    """A page of the history of a run, up to the first event that is missing."""
+    """A page of the history of a run, up to the first missing event."""
 
     run_id: str
     status: str
@@ -113,7 +113,7 @@ class EventsDocument(ApiDocument):
 
 
 class VerificationDocument(ApiDocument):
-    """Whether the history is what was stored."""
+    """Whether the history is unaltered."""
 
     run_id: str
     intact: bool
@@ -123,18 +123,18 @@ class VerificationDocument(ApiDocument):
 
 
 class SignalWish(BaseModel):
-    """What a run is told. Sent again with the same signal id, it is the same signal."""
+    """A signal to a run. Sending it again with the same signal id has no further effect."""
 
     model_config = ConfigDict(extra="forbid")
 
     signal: str = Field(examples=["PAUSE", "RETRY_STEP"], max_length=64)
-    step: int | None = Field(default=None, ge=0, description="For RETRY_STEP and SKIP_STEP; 0 is loading.")
+    step: int | None = Field(default=None, ge=0, description="For RETRY_STEP and SKIP_STEP; 0 is the load step.")
     reason: str | None = Field(default=None, max_length=10_000)
     signal_id: str | None = Field(default=None, min_length=1, max_length=200)
 
 
 class SignalDocument(ApiDocument):
-    """What became of a signal."""
+    """The decision on a signal."""
 
     run_id: str
     signal: str
@@ -168,7 +168,7 @@ class StateDocument(ApiDocument):
 
 
 class RowsDocument(ApiDocument):
-    """Rows after a step. The last row id given as `after` leads to the next page."""
+    """Rows after a step. For the next page, pass the last row id as `after`."""
 
     at: int
     rows: list[Json]
@@ -176,7 +176,7 @@ class RowsDocument(ApiDocument):
 
 
 class StepRowsDocument(ApiDocument):
-    """What a step did to each row. The last row id given as `after` leads to the next page."""
+    """What a step did to each row. For the next page, pass the last row id as `after`."""
 
     operation_seq: int
     rows: list[Json]
@@ -192,7 +192,7 @@ class ExplanationDocument(ApiDocument):
 
 
 class WhyNotDocument(ApiDocument):
-    """What became of loaded rows."""
+    """What happened to loaded rows."""
 
     run_id: str
     where: str
@@ -202,7 +202,7 @@ class WhyNotDocument(ApiDocument):
 
 
 class LineageDocument(ApiDocument):
-    """A graph of traces."""
+    """A graph of trace ids."""
 
     trace_id: int
     direction: str
@@ -212,13 +212,13 @@ class LineageDocument(ApiDocument):
 
 
 class CapturesDocument(ApiDocument):
-    """Captures, the newest first."""
+    """Captures, newest first."""
 
     captures: list[Json]
 
 
 class CaptureDocument(ApiDocument):
-    """A capture; with manifest and statistics once it is over."""
+    """A capture; with its manifest and statistics once it is finished."""
 
     capture_id: str
     breakpoint: str
@@ -235,7 +235,7 @@ class CaptureRowsDocument(ApiDocument):
 
 
 class CaptureDiffDocument(ApiDocument):
-    """In what two captures differ."""
+    """The differences between two captures."""
 
 
 class ProjectsDocument(ApiDocument):
@@ -245,7 +245,7 @@ class ProjectsDocument(ApiDocument):
 
 
 class ProjectDocument(ApiDocument):
-    """A project with its versions, the newest first."""
+    """A project with its versions, newest first."""
 
     project: str
     name: str
@@ -254,7 +254,7 @@ class ProjectDocument(ApiDocument):
 
 
 class ProjectVersionDocument(ApiDocument):
-    """A version of a project, and who made it what it is."""
+    """A version of a project, and who activated or deactivated it."""
 
     project: str
     version: int
@@ -292,21 +292,21 @@ class DatasetDocument(ApiDocument):
 
 
 class DeadLettersDocument(ApiDocument):
-    """Events that an event bus did not take."""
+    """Events that an event bus rejected."""
 
     dead_letters: list[Json]
 
 
 class ReplayedDocument(ApiDocument):
-    """How many events will be sent again."""
+    """The number of events that will be sent again."""
 
     replayed: int
 
 
 class AccessDocument(ApiDocument):
-    """Who has read the values of rows or changed what runs, the newest first.
+    """Access records, newest first: who read values of rows, or changed which version of a project runs.
 
-    The last id given as `before` leads to the next page.
+    For the next page, pass the last id as `before`.
     """
 
     records: list[Json]
@@ -314,7 +314,7 @@ class AccessDocument(ApiDocument):
 
 
 class CallerDocument(ApiDocument):
-    """Who the server takes the caller for."""
+    """The caller as the server identified them."""
 
     name: str
     role: str
@@ -324,6 +324,6 @@ class CallerDocument(ApiDocument):
 
 
 class StatusDocument(ApiDocument):
-    """A word."""
+    """The status, as one word."""
 
     status: str

@@ -1,4 +1,4 @@
-"""Answers that never change, asked for again: the client is told to keep what it has."""
+"""Answers that never change: a client that requests one again gets 304 and keeps its copy."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -7,11 +7,11 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 _REVALIDATE = "private, no-cache"
-"""A browser may keep the answer, and asks each time whether it may show it: who may read can change."""
+"""A browser may keep the answer, but must revalidate it each time, since permissions can change."""
 
 
 def unchanging(request: Request, build: Callable[[], Mapping[str, object]], *identity: object) -> Response:
-    """The document that `identity` and the address determine for ever, or 304 where the client has it."""
+    """A document that depends on `identity` and the address only, or 304 if the client already has it."""
     tag = _tag(request, identity)
     headers = {"ETag": tag, "Cache-Control": _REVALIDATE}
     if matches(request.headers.get("if-none-match", ""), tag):

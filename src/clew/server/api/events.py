@@ -17,22 +17,22 @@ router = APIRouter(tags=["runs"])
 _LARGEST_SEQ = 2**62
 
 
-@router.get("/runs/{run}/events", summary="Events of a run", responses={200: {"model": EventsDocument}})
+@router.get("/runs/{run}/events", summary="List events of a run", responses={200: {"model": EventsDocument}})
 def list_events(
     run: str,
     visit: RunVisit,
     after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
     limit: Annotated[int, Query(ge=1, le=5000)] = 1000,
 ) -> JSONResponse:
-    """The events behind `after`, in order. Where one is missing the page ends before it and says so."""
+    """The events after `after`, in order. If one is missing, the page ends before it and reports the gap."""
     return JSONResponse(visit.workspace.find_run(run).event_page(after=after, limit=limit).to_json())
 
 
 @router.get(
     "/runs/{run}/events/stream",
-    summary="Events of a run as they come",
+    summary="Stream events of a run",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "The run has ended before."}},
+    responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "The run has already ended."}},
 )
 async def stream_events(
     run: str,
@@ -41,9 +41,9 @@ async def stream_events(
     after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Server-sent events; a client that comes back goes on behind its Last-Event-ID.
+    """Server-sent events. A client that reconnects continues after its Last-Event-ID.
 
-    `run-event` for each event, with its run_seq as the id; `stale` where one is missing, `resumed` when it has come;
+    `run-event` for each event, with its run_seq as the id; `stale` if one is missing, `resumed` when it has arrived;
     `end` when the run has ended.
     """
     record = (await run_in_threadpool(visit.workspace.find_run, run)).record
@@ -67,10 +67,10 @@ async def stream_events(
 
 @router.get(
     "/runs/{run}/events/verification",
-    summary="Whether the history of a run is what was stored",
+    summary="Verify the history of a run",
     responses={200: {"model": VerificationDocument}},
 )
 def verification(run: str, visit: RunVisit) -> JSONResponse:
-    """Checks the chain of hashes, where the environment keeps one."""
+    """Checks the hash chain, if the environment keeps one."""
     found = visit.workspace.find_run(run)
     return JSONResponse({"run_id": found.id, **found.verify().to_json()})

@@ -1,4 +1,4 @@
-"""Lineage by trace ids: what a row came from, and what came of it, through runs, projects and processes."""
+"""Lineage by trace id: what a row was made from, and what was made from it, across runs, projects and processes."""
 
 from typing import Annotated
 
@@ -18,10 +18,10 @@ def lineage(
     trace_id: Annotated[int, Path(ge=1, lt=2**64)],
     visit: RowVisit,
     direction: Direction = Direction.UP,
-    depth: Annotated[int, Query(ge=0, le=1000, description="Follow at most so many links.")] = 100,
-    limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many traces.")] = 1000,
+    depth: Annotated[int, Query(ge=0, le=1000, description="The maximum number of links to follow.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="The maximum number of trace ids.")] = 1000,
 ) -> JSONResponse:
-    """A graph of traces; each with the rows of runs and the frames of processes that it stands for."""
+    """A graph of trace ids, each with its rows in runs and its frames from processes."""
     visit.require_own_workspace()
     visit.has_read(Subject.LINEAGE, str(trace_id), direction.value)
     return JSONResponse(visit.workspace.lineage(trace_id, direction.value, depth=depth, limit=limit).to_json())

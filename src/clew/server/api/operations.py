@@ -1,4 +1,4 @@
-"""For those who run the server: whether it works, who calls, who has read what, and what an event bus did not take."""
+"""For operators: health, the caller, access records, metrics, and dead letters."""
 
 from typing import Annotated
 
@@ -18,12 +18,12 @@ from clew.server.metrics import CONTENT_TYPE, Metrics
 
 router = APIRouter(tags=["operations"])
 
-BusQuery = Annotated[str | None, Query(max_length=255, description="Only those of this event bus.")]
+BusQuery = Annotated[str | None, Query(max_length=255, description="Only events for this event bus.")]
 
 
-@router.get("/me", summary="Who calls", responses={200: {"model": CallerDocument}})
+@router.get("/me", summary="Get the caller", responses={200: {"model": CallerDocument}})
 def me(visit: RunVisit) -> JSONResponse:
-    """The caller as the server knows them, and what they may do."""
+    """The caller as the server identified them, and what they may do."""
     caller = visit.caller
     return JSONResponse(
         {
@@ -36,18 +36,18 @@ def me(visit: RunVisit) -> JSONResponse:
     )
 
 
-@router.get("/audit", summary="Who has read rows or changed what runs", responses={200: {"model": AccessDocument}})
+@router.get("/audit", summary="List access records", responses={200: {"model": AccessDocument}})
 def audit(
     visit: Annotated[Visit, may(Permission.READ_ACCESS_LOG)],
     subject_id: Annotated[
-        str | None, Query(max_length=255, description="Only of this run, capture or project.")
+        str | None, Query(max_length=255, description="Only for this run, capture or project.")
     ] = None,
     actor: Annotated[str | None, Query(max_length=255, description="Only by this caller.")] = None,
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JSONResponse:
-    """What was read over HTTP of traces, explanations, lineage and captures, and which projects were activated or
-    deactivated, the newest first."""
+    """Which traces, explanations, lineage and captures were read over HTTP, and which projects were activated or
+    deactivated; newest first."""
     found = visit.workspace.operations.access_records(
         subject_id=subject_id, actor=actor, before=before, limit=limit + 1
     )
@@ -55,44 +55,46 @@ def audit(
 
 
 @router.get(
-    "/dead-letters", summary="Events that an event bus did not take", responses={200: {"model": DeadLettersDocument}}
+    "/dead-letters", summary="List events that an event bus rejected", responses={200: {"model": DeadLettersDocument}}
 )
 def dead_letters(
     visit: RunVisit, sink: BusQuery = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> JSONResponse:
-    """They were sent several times, later and later, and then put aside."""
+    """Events that still failed after several retries with growing delays."""
     letters = visit.workspace.operations.dead_letters(bus=sink, limit=limit)
     return JSONResponse({"dead_letters": [letter.to_json() for letter in letters]})
 
 
 @router.post("/dead-letters/replay", summary="Send dead letters again", responses={200: {"model": ReplayedDocument}})
 def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: BusQuery = None) -> JSONResponse:
-    """A worker delivers them."""
+    """Puts them back into the outbox; a worker delivers them."""
     replayed = visit.workspace.operations.replay(bus=sink)
     return JSONResponse({"replayed": replayed})
 
 
-@router.get("/health", summary="Whether the process answers", responses={200: {"model": StatusDocument}})
+@router.get("/health", summary="Check whether the process answers", responses={200: {"model": StatusDocument}})
 def health() -> JSONResponse:
-    """Says nothing about what it depends on; for who restarts processes that hang."""
+    """A liveness probe. It does not check what the server depends on."""
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/ready", summary="Whether requests can be served", responses={200: {"model": StatusDocument}})
+@router.get(
+    "/ready", summary="Check whether the server can handle requests", responses={200: {"model": StatusDocument}}
+)
 def ready(request: Request) -> JSONResponse:
-    """Asks the state store; for who sends requests to one of several servers."""
+    """A readiness probe, for load balancers. It queries the state store."""
     workspace_of(request).operations.load()
     return JSONResponse({"status": "ready"})
 
 
 @router.get(
     "/metrics",
-    summary="Numbers for Prometheus",
+    summary="Get metrics for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}}},
 )
 def metrics(request: Request, visit: RunVisit) -> Response:
-    """Requests, streams, and how busy the environment is."""
+    """Requests, streams, and the load of the environment."""
     visit.require_own_workspace()
     counted: Metrics = request.app.state.metrics
     return Response(counted.text(), headers={"Content-Type": CONTENT_TYPE})

@@ -29,13 +29,15 @@ router = APIRouter(tags=["workspace"])
 ProjectVisit = Annotated[Visit, may(Permission.ACTIVATE_PROJECTS)]
 
 
-@router.get("/projects", summary="All projects", responses={200: {"model": ProjectsDocument}})
+@router.get("/projects", summary="List all projects", responses={200: {"model": ProjectsDocument}})
 def projects(visit: RunVisit) -> JSONResponse:
-    """Each with which version of it runs."""
+    """Each project with the version that runs."""
     return JSONResponse({"projects": [view.to_json() for view in visit.workspace.projects.all()]})
 
 
-@router.get("/projects/{project}", summary="A project and its versions", responses={200: {"model": ProjectDocument}})
+@router.get(
+    "/projects/{project}", summary="Get a project and its versions", responses={200: {"model": ProjectDocument}}
+)
 def project_page(project: str, visit: RunVisit) -> JSONResponse:
     """By id or name."""
     view = visit.workspace.projects.find(project)
@@ -45,7 +47,7 @@ def project_page(project: str, visit: RunVisit) -> JSONResponse:
 
 @router.get(
     "/projects/{project}/versions/{version}",
-    summary="A frozen definition of a project",
+    summary="Get a frozen definition of a project",
     responses={200: {"model": VersionDocument}},
 )
 def version_page(
@@ -63,13 +65,13 @@ def version_page(
 
 @router.post(
     "/projects/{project}/activate",
-    summary="Make the project's file the version that runs",
+    summary="Activate a project",
     responses={200: {"model": ProjectVersionDocument}},
 )
 def activate_project(project: str, visit: ProjectVisit) -> JSONResponse:
-    """The file is checked and frozen as the next version, unless that would break others that are active.
+    """Checks the file and freezes it as the next version, unless that would break other active definitions.
 
-    Activated again without a change it stays the same version.
+    If nothing has changed, the version stays the same.
     """
     version = visit.workspace.projects.activate(project)
     visit.has_changed(Subject.PROJECT, version.project, f"activated version {version.version}")
@@ -78,11 +80,11 @@ def activate_project(project: str, visit: ProjectVisit) -> JSONResponse:
 
 @router.post(
     "/projects/{project}/deactivate",
-    summary="Take a project out of use",
+    summary="Deactivate a project",
     responses={200: {"model": ProjectVersionDocument}},
 )
 def deactivate_project(project: str, visit: ProjectVisit) -> JSONResponse:
-    """It does not run any more; 409 where it is not active."""
+    """The project no longer runs. Answers 409 if it is not active."""
     version = visit.workspace.projects.deactivate(project)
     visit.has_changed(Subject.PROJECT, version.project, f"deactivated version {version.version}")
     return JSONResponse(version.to_json())
@@ -90,42 +92,42 @@ def deactivate_project(project: str, visit: ProjectVisit) -> JSONResponse:
 
 @router.get(
     "/projects/{project}/plan",
-    summary="What a run of the project's file would do",
+    summary="Get the plan of the project's file",
     responses={200: {"model": ApiDocument}},
 )
 def plan(project: str, visit: RunVisit) -> JSONResponse:
-    """The plan of the file as it stands."""
+    """The plan of the current file: what a run of it would do."""
     return JSONResponse(plan_to_json(visit.workspace.plan(project)))
 
 
 @router.get(
     "/projects/{project}/breakpoints",
-    summary="Where a run of the project can be captured",
+    summary="List the breakpoints of a project",
     responses={200: {"model": ApiDocument}},
 )
 def breakpoints(project: str, visit: RunVisit) -> JSONResponse:
-    """The breakpoints of the file as it stands."""
+    """The breakpoints of the current file: where a run can be captured."""
     return JSONResponse(breakpoints_to_json(visit.workspace.plan(project)))
 
 
-@router.get("/plans/{digest}", summary="A plan by its digest", responses={200: {"model": ApiDocument}})
+@router.get("/plans/{digest}", summary="Get a plan by its digest", responses={200: {"model": ApiDocument}})
 def plan_by_digest(
     digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")], request: Request, visit: RunVisit
 ) -> Response:
-    """A plan that some run has executed."""
+    """A plan that at least one run has executed."""
     found = visit.workspace.kept_plan(digest)
     if found is None:
         raise UserError(NO_SUCH_ADDRESS.anywhere(path=request.url.path, hint="no run here has executed this plan"))
     return unchanging(request, lambda: plan_to_json(found), digest)
 
 
-@router.get("/datasets", summary="All datasets", responses={200: {"model": DatasetsDocument}})
+@router.get("/datasets", summary="List all datasets", responses={200: {"model": DatasetsDocument}})
 def datasets(visit: RunVisit) -> JSONResponse:
-    """Those that files declare, and those that runs have registered."""
+    """Datasets that are declared in files, and datasets that runs have registered."""
     return JSONResponse({"datasets": [view.to_json() for view in visit.workspace.datasets.all()]})
 
 
-@router.get("/datasets/{dataset}", summary="A dataset", responses={200: {"model": DatasetDocument}})
+@router.get("/datasets/{dataset}", summary="Get a dataset", responses={200: {"model": DatasetDocument}})
 def dataset_page(dataset: str, visit: RunVisit) -> JSONResponse:
     """By id or name, with its columns and versions."""
     return JSONResponse(visit.workspace.datasets.find(dataset).to_json())

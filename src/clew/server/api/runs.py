@@ -1,4 +1,4 @@
-"""Runs: listed, shown, asked for, told something."""
+"""Runs: list, show and request them, and send signals to them."""
 
 import base64
 import binascii
@@ -31,7 +31,7 @@ router = APIRouter(tags=["runs"])
 _ACCEPTED, _REFUSED = 202, 409
 
 
-@router.get("/runs", summary="List runs, the newest first", responses={200: {"model": RunListDocument}})
+@router.get("/runs", summary="List runs, newest first", responses={200: {"model": RunListDocument}})
 def list_runs(
     visit: RunVisit,
     project: Annotated[str | None, Query(max_length=255)] = None,
@@ -40,7 +40,7 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> JSONResponse:
-    """Runs of the caller's tenant, a page at a time."""
+    """Runs of the caller's tenant, one page at a time."""
     found = visit.workspace.find_runs(
         project=project,
         period=period,
@@ -60,50 +60,50 @@ def list_runs(
 
 @router.post(
     "/runs",
-    summary="Ask for a run",
+    summary="Request a run",
     status_code=_ACCEPTED,
     responses={_ACCEPTED: {"model": RunDocument}},
 )
 def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]) -> JSONResponse:
-    """The run is made and waits for a worker; where it stands is under the address in `Location`.
+    """Creates a run, which waits for a worker. `Location` has the address of its state.
 
-    The same request id gives the same run again. An environment that is busy and rejects runs answers 429 and says
-    when to come back with the same request.
+    The same request id returns the same run. An environment that is busy and rejects runs answers 429 and says
+    when to retry the request.
     """
     run = visit.workspace.submit(wish.project, wish.period, request_id=wish.request_id, captures=wish.captures)
     return JSONResponse(run.to_json(), _ACCEPTED, {"Location": f"/api/v1/runs/{run.id}"})
 
 
-@router.get("/runs/{run}", summary="A run with its steps and outputs", responses={200: {"model": RunDocument}})
+@router.get("/runs/{run}", summary="Get a run with its steps and outputs", responses={200: {"model": RunDocument}})
 def show_run(run: str, visit: RunVisit) -> JSONResponse:
-    """A run by its id, or the beginning of it."""
+    """A run by its id, or by the first characters of the id."""
     return JSONResponse(visit.workspace.get_run(run).to_json())
 
 
-@router.get("/runs/{run}/snapshot", summary="Where a run stands", responses={200: {"model": SnapshotDocument}})
+@router.get("/runs/{run}/snapshot", summary="Get the state of a run", responses={200: {"model": SnapshotDocument}})
 def snapshot(run: str, visit: RunVisit) -> JSONResponse:
-    """The state that its events so far give. Where one of them is missing it is stale, and says which."""
+    """The state reduced from its events so far. If one is missing, the snapshot is stale and names the gap."""
     projected = visit.workspace.find_run(run).projected()
     gap = projected.gap.to_json() if projected.gap is not None else None
     return JSONResponse({**projected.snapshot.to_json(), "stale": projected.is_stale, "gap": gap})
 
 
-@router.get("/runs/{run}/plan", summary="The plan that a run executes", responses={200: {"model": ApiDocument}})
+@router.get("/runs/{run}/plan", summary="Get the plan of a run", responses={200: {"model": ApiDocument}})
 def plan_of_run(run: str, request: Request, visit: RunVisit) -> Response:
-    """Frozen when the run was asked for."""
+    """The plan that the run executes, frozen when the run was requested."""
     plan = visit.workspace.get_run(run).plan
     if plan is None:
-        raise UserError(RUN_NOT_FOUND.anywhere(run_id=run, hint="its plan is not kept any more"))
+        raise UserError(RUN_NOT_FOUND.anywhere(run_id=run, hint="its plan has been deleted"))
     return unchanging(request, lambda: plan_to_json(plan), plan.digest)
 
 
 @router.post(
     "/runs/{run}/signals",
-    summary="Tell a run to pause, go on, cancel, try again or skip",
+    summary="Send a signal to a run: pause, resume, cancel, approve, retry or skip",
     responses={200: {"model": SignalDocument}, _REFUSED: {"model": SignalDocument}},
 )
 def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may(Permission.SEND_SIGNALS)]) -> JSONResponse:
-    """The decision, which is recorded with its reason; 409 where the signal is refused."""
+    """Returns the decision, which is recorded with its reason. Answers 409 if the signal is refused."""
     outcome = visit.workspace.find_run(run).signal(
         _signal_type(wish.signal),
         step=str(wish.step) if wish.step is not None else None,
@@ -114,16 +114,16 @@ def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may(Permission.SE
 
 
 def _cursor_of(name: str) -> str:
-    """Where a page of a list ended, as a text that clients hand back without looking into it."""
+    """The position where a page of a list ended, as an opaque text for clients."""
     return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
 
 
 def _item_of(cursor: str) -> str:
-    """The item that a cursor stands behind. UserError InvalidRequest where it is none of ours."""
+    """The last item before a cursor. Raises UserError InvalidRequest if this server did not create the cursor."""
     try:
         return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:
-        raise UserError(INVALID_REQUEST.anywhere(problem="the cursor is none that this server gave")) from error
+        raise UserError(INVALID_REQUEST.anywhere(problem="the cursor is not valid")) from error
 
 
 def _signal_type(name: str) -> SignalType:

@@ -1,4 +1,4 @@
-"""Rows of runs that have ended: their history, their states, why they are what they are. Every reading is on record."""
+"""Rows of finished runs: history, states and explanations. Every read is recorded."""
 
 from typing import Annotated
 
@@ -28,14 +28,14 @@ _MOST_ROWS = 1000
 _TOP = 5
 
 Seq = Annotated[int, Path(ge=0, le=_LARGEST)]
-At = Annotated[int | None, Query(ge=0, le=_LARGEST, description="After this step; the last if left out.")]
+At = Annotated[int | None, Query(ge=0, le=_LARGEST, description="After this step; the default is the last.")]
 Limit = Annotated[int, Query(ge=1, le=_MOST_ROWS)]
 Condition = Annotated[str | None, Query(max_length=10_000, description="A condition in the expression language.")]
 
 
-@router.get("/runs/{run}/trace", summary="What each step did, in numbers", responses={200: {"model": TraceDocument}})
+@router.get("/runs/{run}/trace", summary="Count the changes of each step", responses={200: {"model": TraceDocument}})
 def counts(run: str, request: Request, visit: RunVisit) -> Response:
-    """How many rows each step created, changed and deleted, and in which columns."""
+    """The number of rows that each step created, changed and deleted, and in which columns."""
     found = visit.workspace.find_run(run)
     traced = found.open_trace()
     return unchanging(
@@ -46,7 +46,7 @@ def counts(run: str, request: Request, visit: RunVisit) -> Response:
     )
 
 
-@router.get("/runs/{run}/trace/rows", summary="Rows after a step", responses={200: {"model": RowsDocument}})
+@router.get("/runs/{run}/trace/rows", summary="List rows after a step", responses={200: {"model": RowsDocument}})
 def rows(
     run: str,
     request: Request,
@@ -54,16 +54,16 @@ def rows(
     where: Condition = None,
     at: At = None,
     limit: Limit = 100,
-    after: Annotated[str | None, Query(max_length=100, description="The last row id of the page before.")] = None,
+    after: Annotated[str | None, Query(max_length=100, description="The last row id of the previous page.")] = None,
     sort: Annotated[str | None, Query(max_length=255, description="Sort by this column.")] = None,
     descending: bool = False,
-    offset: Annotated[int, Query(ge=0, le=_LARGEST, description="Rows to leave out; with `sort` only.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=_LARGEST, description="The number of rows to skip; only with `sort`.")] = 0,
 ) -> Response:
-    """The working dataset, all of it or the rows that a condition finds, deleted rows among them."""
+    """The working dataset, or those of its rows that match a condition. Deleted rows are included."""
     if sort is not None and after is not None:
-        raise UserError(INVALID_REQUEST.anywhere(problem="`after` is for rows in their own order; use `offset`"))
+        raise UserError(INVALID_REQUEST.anywhere(problem="`after` does not work with `sort`; use `offset`"))
     if sort is None and offset:
-        raise UserError(INVALID_REQUEST.anywhere(problem="`offset` is for sorted rows; use `after`"))
+        raise UserError(INVALID_REQUEST.anywhere(problem="`offset` works only with `sort`; use `after`"))
     found = visit.workspace.find_run(run)
     traced = found.open_trace()
     visit.has_read(Subject.TRACE, found.id, _detail(where=where, at=at, after=after, sort=sort))
@@ -80,9 +80,11 @@ def rows(
     )
 
 
-@router.get("/runs/{run}/trace/rows/{row}", summary="The history of a row", responses={200: {"model": HistoryDocument}})
+@router.get(
+    "/runs/{run}/trace/rows/{row}", summary="Get the history of a row", responses={200: {"model": HistoryDocument}}
+)
 def history(run: str, row: str, request: Request, visit: RowVisit) -> Response:
-    """What happened to a row, from loading or its creation to the last step that changed it."""
+    """What happened to a row, from the load or its creation to the last step that changed it."""
     found = visit.workspace.find_run(run)
     traced = found.open_trace()
     visit.has_read(Subject.TRACE, found.id, _detail(row=row))
@@ -97,10 +99,10 @@ def history(run: str, row: str, request: Request, visit: RowVisit) -> Response:
 
 
 @router.get(
-    "/runs/{run}/trace/rows/{row}/at/{seq}", summary="A row after a step", responses={200: {"model": StateDocument}}
+    "/runs/{run}/trace/rows/{row}/at/{seq}", summary="Get a row after a step", responses={200: {"model": StateDocument}}
 )
 def state(run: str, row: str, seq: Seq, request: Request, visit: RowVisit) -> Response:
-    """A row as it was; 0 is loading."""
+    """The state of a row after a step; 0 is the load step."""
     found = visit.workspace.find_run(run)
     traced = found.open_trace()
     visit.has_read(Subject.TRACE, found.id, _detail(row=row, at=seq))
@@ -116,7 +118,7 @@ def state(run: str, row: str, seq: Seq, request: Request, visit: RowVisit) -> Re
 
 @router.get(
     "/runs/{run}/trace/steps/{seq}",
-    summary="What a step did to each row",
+    summary="List what a step did to each row",
     responses={200: {"model": StepRowsDocument}},
 )
 def step(
@@ -125,16 +127,16 @@ def step(
     request: Request,
     visit: RowVisit,
     limit: Limit = 100,
-    after: Annotated[str | None, Query(max_length=100, description="The last row id of the page before.")] = None,
+    after: Annotated[str | None, Query(max_length=100, description="The last row id of the previous page.")] = None,
 ) -> Response:
-    """Every row that a step created, changed or deleted, a page at a time."""
+    """Every row that a step created, changed or deleted, one page at a time."""
     found = visit.workspace.find_run(run)
     traced = found.open_trace()
     visit.has_read(Subject.TRACE, found.id, _detail(step=seq, after=after))
     return unchanging(request, lambda: traced.step_rows(seq, limit, after).to_json(), found.id, found.record.last_seq)
 
 
-@router.get("/runs/{run}/explain", summary="Why a value is what it is", responses={200: {"model": ExplanationDocument}})
+@router.get("/runs/{run}/explain", summary="Explain a value", responses={200: {"model": ExplanationDocument}})
 def explanation(
     run: str,
     request: Request,
@@ -143,13 +145,13 @@ def explanation(
     row: Annotated[str | None, Query(max_length=100, description="A row id; or use `where`.")] = None,
     where: Condition = None,
     at: At = None,
-    everything: Annotated[bool, Query(alias="all", description="Every row behind a summary.")] = False,
+    everything: Annotated[bool, Query(alias="all", description="Include every row of a summary.")] = False,
 ) -> Response:
-    """A tree: the step that last set the value, its expression with the values that went in, down to the sources."""
+    """A tree: the step that last set the value, its expression and input values, down to the sources."""
     if (row is None) == (where is None):
         raise UserError(INVALID_REQUEST.anywhere(problem="give either `row` or `where`"))
     found = visit.workspace.find_run(run)
-    found.open_trace()  # While the run goes on there is nothing to read, so there is no reading to record either.
+    found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
     visit.has_read(Subject.EXPLANATION, found.id, _detail(row=row, where=where, column=column, at=at))
 
     def build() -> dict[str, object]:
@@ -159,17 +161,19 @@ def explanation(
     return unchanging(request, build, found.id, found.record.last_seq)
 
 
-@router.get("/runs/{run}/why-not", summary="Why rows are not in an output", responses={200: {"model": WhyNotDocument}})
+@router.get(
+    "/runs/{run}/why-not", summary="Explain why rows are not in an output", responses={200: {"model": WhyNotDocument}}
+)
 def why_rows_are_not(
     run: str,
     visit: RowVisit,
     where: Annotated[str, Query(min_length=1, max_length=10_000, description="A condition on the rows as loaded.")],
     output: Annotated[int | None, Query(ge=0, le=_LARGEST, description="The seq of the output.")] = None,
 ) -> Response:
-    """What became of loaded rows: the step that deleted them, or the selector that left them out.
+    """What happened to loaded rows: the step that deleted them, or the selector that left them out.
 
-    Where no row matches: the rules that said what was read, and where such a row is. That changes with other runs and
-    with files, so the answer is not kept.
+    If no row matches: the rules that decided what was read, and where such a row is. That changes with other runs and
+    with files, so the answer is not cached.
     """
     found = visit.workspace.find_run(run)
     visit.has_read(Subject.EXPLANATION, found.id, _detail(why_not=where, output=output))
@@ -177,5 +181,5 @@ def why_rows_are_not(
 
 
 def _detail(**asked: object) -> str:
-    """What was asked for, in words for the access log."""
+    """The request in words, for the access record."""
     return ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None) or "all rows"

@@ -1,1 +1,1 @@
-"""The web pages: what readers give, as view models, in templates. Rules live below, never here."""
+"""The web pages: view models built from readers, and templates. Business rules live in lower layers."""

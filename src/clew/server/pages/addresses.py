@@ -1,4 +1,4 @@
-"""Where pages are. Templates and view models ask here, so that an address is spelt in one place."""
+"""The addresses of pages, for templates and view models. Each address is spelled in one place."""
 
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
@@ -32,7 +32,7 @@ def explanation(run_id: str, row_id: str, column: str, **query: object) -> str:
 
 
 def download(run_id: str, row_id: str, column: str, **query: object) -> str:
-    """The same, as one file."""
+    """The same explanation as one file."""
     return _with(f"{run(run_id)}/explain.html", {"row": row_id, "column": column, **query})
 
 
@@ -42,7 +42,7 @@ def why_not(run_id: str, **query: object) -> str:
 
 
 def lineage(**query: object) -> str:
-    """The graph of runs and datasets, or of the rows behind a value."""
+    """The graph of runs and datasets, or of the rows that a value was made from."""
     return _with("/lineage", query)
 
 

@@ -1,4 +1,4 @@
-"""Captures: the list, one with its columns in numbers, and two compared."""
+"""Captures: the list, one capture with its statistics, and a comparison of two."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class PlotBar:
 
 @dataclass(frozen=True, slots=True)
 class TopLine:
-    """A frequent value, and the part of all rows that has it."""
+    """A frequent value, and its share of all rows."""
 
     cell: ValueCell
     count: int
@@ -66,7 +66,7 @@ class TopLine:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlot:
-    """A column in numbers and as a picture."""
+    """A column with its statistics and a plot."""
 
     name: str
     type: str
@@ -82,7 +82,7 @@ class ColumnPlot:
 
 @dataclass(frozen=True, slots=True)
 class SampleColumn:
-    """The head of a column of rows."""
+    """The heading of a column."""
 
     name: str
     is_number: bool
@@ -96,13 +96,13 @@ class CapturePage:
     facts: tuple[tuple[str, str], ...]
     columns: tuple[ColumnPlot, ...]
     counted: str
-    """How many rows the numbers are about, where that is not all of the capture."""
+    """How many rows the statistics cover, if they do not cover the whole capture."""
     sample_head: tuple[SampleColumn, ...]
     sample: tuple[tuple[ValueCell, ...], ...]
     others: tuple[CaptureLine, ...]
-    """Captures that it can be compared with."""
+    """Captures to compare it with."""
     problem: str | None
-    """Why there is nothing to see."""
+    """Why there is nothing to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class ComparedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
-    """A row that differs, with its key."""
+    """A row that differs, and its key."""
 
     key: str
     columns: tuple[tuple[str, ValueCell, ValueCell], ...]
@@ -125,7 +125,7 @@ class ChangedRow:
 
 @dataclass(frozen=True, slots=True)
 class OneSided:
-    """Rows that only one of two captures has."""
+    """Rows that are in only one of two captures."""
 
     head: tuple[SampleColumn, ...]
     rows: tuple[tuple[ValueCell, ...], ...]
@@ -133,7 +133,7 @@ class OneSided:
 
 @dataclass(frozen=True, slots=True)
 class DiffPage:
-    """Two captures compared."""
+    """A comparison of two captures."""
 
     before: CaptureLine
     after: CaptureLine
@@ -174,14 +174,14 @@ def capture_page(
         sample_head=_sample_head(names, statistics),
         sample=tuple(tuple(words.cell(value) for value in row) for row in rows),
         counted=_counted(line, statistics),
-        # What was kept in the same way comes first: that is what people compare.
+        # Captures of the same mode come first, since people compare those.
         others=tuple(sorted(alike, key=lambda other: other.mode != line.mode)),
         problem=problem,
     )
 
 
 def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
-    """In what two captures differ."""
+    """The differences between two captures."""
     numbers = _numbers([each for pair in diff.columns for each in (pair.before, pair.after) if each])
     return DiffPage(
         before=capture_line(before),
@@ -202,7 +202,7 @@ def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
 
 
 def capture_line(capture: Capture) -> CaptureLine:
-    """A capture in a line."""
+    """A capture as one line."""
     record = capture.record
     manifest = record.outcome.manifest
     error = record.outcome.error
@@ -234,7 +234,7 @@ def _counted(line: CaptureLine, statistics: Statistics | None) -> str:
     if statistics is None or line.rows in {None, statistics.rows}:
         return ""
     return (
-        f"The numbers are about {words.counted(statistics.rows, 'row')}; those that were deleted by then do not count."
+        f"These statistics cover {words.counted(statistics.rows, 'row')}; rows that were already deleted are left out."
     )
 
 
@@ -251,7 +251,7 @@ def _facts(capture: Capture) -> tuple[tuple[str, str], ...]:
         ("size", words.size(manifest.size)),
     ]
     if manifest.asked is not manifest.mode:
-        found.append(("asked for", manifest.asked.value))
+        found.append(("requested", manifest.asked.value))
     return tuple(found)
 
 
@@ -300,7 +300,7 @@ def _top(column: ColumnStatistics) -> tuple[TopLine, ...]:
 
 
 def _cell(value: JsonValue, *, is_number: bool) -> ValueCell:
-    """A value of statistics, in which decimals are texts."""
+    """A value in the statistics, which store decimals as text."""
     if is_number and isinstance(value, str):
         try:
             return words.cell(Decimal(value))
@@ -312,7 +312,7 @@ def _cell(value: JsonValue, *, is_number: bool) -> ValueCell:
 
 
 def _rounded(value: float) -> str:
-    """A calculated number as people write it: two decimals where it is large, else the four digits that count."""
+    """A calculated number for people: two decimals if it is large, otherwise four significant digits."""
     if not isfinite(value) or value == 0:
         return f"{value:g}"
     if abs(value) >= _LARGE:

@@ -1,6 +1,6 @@
-"""What a tree of an explanation is drawn from: values, with all that is shown about each.
+"""The nodes of an explanation tree: values, with everything the tree shows about each.
 
-Expressions with the values of their columns in place.
+Also expressions with values in place of their columns.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ _NAMES = frozenset({TokenKind.NAME, TokenKind.QUOTED_NAME})
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an expression; `column` is what stood where a value stands now."""
+    """A part of an expression; `column` is the name that a value has replaced."""
 
     text: str
     column: str | None = None
 
 
 def with_values(expression: str, values: Mapping[str, str]) -> tuple[Piece, ...]:
-    """An expression as pieces, values in place of the columns that have one. Nothing where it is none."""
+    """An expression as pieces, with values in place of columns. Empty if the text is not an expression."""
     try:
         tokens = tokenize(PlainText(expression, "<expression>"))
     except UserError:
@@ -41,7 +41,7 @@ def with_values(expression: str, values: Mapping[str, str]) -> tuple[Piece, ...]
 
 
 def _references(tokens: list[Token]) -> list[tuple[Token, Token, str]]:
-    """The columns that are named: first token, last token, name with its table where one is given."""
+    """The columns in an expression: first token, last token, and name, with its table if given."""
     found, index = list[tuple[Token, Token, str]](), 0
     while index < len(tokens):
         token = tokens[index]
@@ -61,7 +61,7 @@ def _references(tokens: list[Token]) -> list[tuple[Token, Token, str]]:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """Where a row stood outside Clew."""
+    """Where a row is stored outside Clew."""
 
     dataset: str
     version: int | None
@@ -72,7 +72,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """An expression, with the values that went in, and whether it gives the same again."""
+    """An expression, its input values, and whether the recomputed value is equal."""
 
     text: str
     pieces: tuple[Piece, ...]
@@ -82,7 +82,7 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a sum that a row brought in, and the length of its bar out of a hundred."""
+    """The share of a sum that a row contributed, and the length of its bar out of a hundred."""
 
     text: str
     length: float
@@ -91,7 +91,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The row of another dataset that a step saw."""
+    """The row of another dataset that a step joined."""
 
     alias: str
     dataset: str
@@ -105,7 +105,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class InRun:
-    """The run of another project in which the tree goes on."""
+    """The run of another project where the tree continues."""
 
     run_id: str
     title: str
@@ -114,26 +114,26 @@ class InRun:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Rows behind a summary that are not shown."""
+    """Rows of a summary that are not shown."""
 
     count: int
     share: str | None
-    """The part of a sum that they make up."""
+    """Their share of the sum."""
     address: str | None
     offered: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNode:
-    """A value in the tree and what is below it."""
+    """A value in the tree, and everything below it."""
 
     name: str | None
-    """The column; None for a row that is counted and brings in no value of its own."""
+    """The column; None for a row that is only counted and contributes no value."""
     cell: ValueCell | None
     how: str
     step: StepRef | None = None
     row: str | None = None
-    """What people call the row, where it is another one than above."""
+    """The label of the row, if it is not the row above."""
     row_address: str | None = None
     address: str | None = None
     """The explanation of this value by itself."""
@@ -143,25 +143,25 @@ class TreeNode:
     share: Share | None = None
     group: str | None = None
     decisions: tuple[tuple[str, str, str], ...] = ()
-    """Conditions, what they were, and the values that made them so."""
+    """Conditions, their results, and the values that decided them."""
     in_run: InRun | None = None
     children: tuple["TreeNode", ...] = ()
     parents: tuple["TreeNode", ...] = ()
-    """The rows behind a summary, set as a list of their own with their shares."""
+    """The rows of a summary, as a separate list with their shares."""
     rest: Rest | None = None
     is_source: bool = False
-    """Whether the way ends here, in a source."""
+    """Whether the path ends here, in a source."""
 
 
 def walk(node: TreeNode) -> Iterator[TreeNode]:
-    """A node and all below it."""
+    """A node and all nodes below it."""
     yield node
     for child in (*node.children, *node.parents):
         yield from walk(child)
 
 
 def unlinked(node: TreeNode) -> TreeNode:
-    """The same tree without addresses, for where there is no server behind it."""
+    """The same tree without addresses, for use without a server."""
     return replace(
         node,
         row_address=None,
@@ -174,5 +174,5 @@ def unlinked(node: TreeNode) -> TreeNode:
 
 
 def source_line(source: Source) -> SourceLine:
-    """The place of a row outside Clew."""
+    """The location of a row outside Clew."""
     return SourceLine(source.dataset, source.version, source.file, source.line, source.description)

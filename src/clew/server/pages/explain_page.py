@@ -1,4 +1,4 @@
-"""Why a value is what it is, as a tree to unfold: on a page, and in a file that stands for itself."""
+"""An explanation as a tree to unfold: on a page, and in a self-contained file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ TOP = 5
 
 @dataclass(frozen=True, slots=True)
 class ExplainPage:
-    """An explanation with what is around it."""
+    """An explanation and its context."""
 
     run_id: str
     run_address: str
@@ -32,7 +32,7 @@ class ExplainPage:
     json_address: str
     verdict: str
     is_verified: bool | None
-    """Whether every expression gave the same again; None where there was none to calculate."""
+    """Whether every recomputed value is equal; None if there was nothing to recompute."""
     checked: int
 
 
@@ -64,7 +64,7 @@ def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
 
 
 def explain_file(explanation: Explanation, title_of: TitleOf, *, top: int) -> ExplainPage:
-    """The same for a file, which leads nowhere: it may be read where the server cannot be reached."""
+    """The same for a file. It has no links, since its readers may not reach the server."""
     page = explain_page(explanation, title_of, top=top)
     return replace(page, root=unlinked(page.root))
 
@@ -72,8 +72,8 @@ def explain_file(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
 def _verdict(outcomes: Sequence[str]) -> str:
     differing, unchecked = outcomes.count("differs"), outcomes.count("not checked")
     if differing:
-        return f"{words.counted(differing, 'value')} on this page came out differently when calculated again"
+        return f"{words.counted(differing, 'value')} on this page differed when recomputed"
     if not outcomes:
-        return "nothing was calculated: the value was taken as it stood"
+        return "nothing to recompute: the value was taken as it was"
     rest = f"; {words.counted(unchecked, 'expression')} could not be checked" if unchecked else ""
-    return f"{words.counted(outcomes.count('equal'), 'expression')} on this page calculated again: all equal{rest}"
+    return f"{words.counted(outcomes.count('equal'), 'expression')} on this page recomputed: all equal{rest}"

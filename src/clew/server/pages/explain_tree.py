@@ -1,4 +1,4 @@
-"""An explanation as a tree of nodes: what each cause of a value looks like."""
+"""An explanation as a tree of nodes: how each cause of a value is shown."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ _BAR = 100
 
 @dataclass(frozen=True, slots=True)
 class RunTitle:
-    """What a run is called in a sentence."""
+    """The name of a run in a sentence."""
 
     title: str
     period: str
@@ -67,7 +67,7 @@ class _Tree:
     root: Explanation
 
     def value(self, explanation: Explanation, name: str | None = None) -> TreeNode:
-        """A value and what is below it."""
+        """A value and the nodes below it."""
         cause = explanation.cause
         about = _About(
             name or explanation.column,
@@ -84,7 +84,7 @@ class _Tree:
             case Appended():
                 return self._appended(cause, about, explanation.value)
             case Deleted():
-                selector = "it takes every row" if cause.selector is None else f"by its selector {cause.selector}"
+                selector = "it applies to every row" if cause.selector is None else f"by its selector {cause.selector}"
                 return about.node(
                     how=f"deleted, {selector}", step=cause.step, decisions=tuple(map(_decision, cause.decisions))
                 )
@@ -118,7 +118,7 @@ class _Tree:
         largest = max((abs(each.share) for each in cause.parents.contributors if each.share is not None), default=None)
         rows = words.counted(cause.parents.count, "row")
         return about.node(
-            how=f"summed up from {rows} of {cause.of}" if largest is not None else f"from {rows} of {cause.of}",
+            how=f"summed from {rows} of {cause.of}" if largest is not None else f"from {rows} of {cause.of}",
             step=cause.step,
             group=_pairs(cause.group),
             formula=_formula(cause.expression, (), explanation.value, cause.recomputed),
@@ -171,7 +171,7 @@ class _Tree:
                 return self.value(each.explanation, each.name)
             case JoinedRow():
                 joined = _joined(each.explanation)
-                how = "no row matched" if joined.is_missing else f"of the row that matched in {joined.dataset}"
+                how = "no row matched" if joined.is_missing else f"from the row that matched in {joined.dataset}"
                 return TreeNode(
                     name=each.name,
                     cell=words.cell(each.value),
@@ -197,7 +197,7 @@ class _Tree:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What a node has whatever its cause."""
+    """A node, with the fields that do not depend on its cause."""
 
     name: str
     cell: ValueCell

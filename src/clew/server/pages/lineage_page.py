@@ -1,6 +1,6 @@
-"""Graphs of where things come from: of runs and datasets, and of the values behind one value.
+"""Lineage graphs: of runs and datasets, and of the values that one value was made from.
 
-The lineage of one trace id as a graph: rows of runs and frames of processes, from what to what.
+Also the lineage of one trace id: rows of runs and frames of processes.
 """
 
 from collections.abc import Iterable
@@ -16,18 +16,18 @@ from clew.tracelink import Lineage, TracePlace
 
 @dataclass(frozen=True, slots=True)
 class LineagePage:
-    """A graph with what it is about."""
+    """A graph with its title and filters."""
 
     picture: Picture
     title: str
     lead: str
     focus: str | None
-    """What the graph is restricted to, in words."""
+    """The filter of the graph, in words."""
     whole_address: str | None
     back: tuple[tuple[str, str], ...]
-    """Crumbs: names and addresses."""
+    """Breadcrumbs: names and addresses."""
     turn: tuple[str, str] | None
-    """The graph in the other direction: in words, and its address."""
+    """The graph in the other direction: label and address."""
     project: str
     period: str
     projects: tuple[str, ...]
@@ -35,7 +35,7 @@ class LineagePage:
 
 
 def run_graph(found: Iterable[Run]) -> Graph:
-    """Runs, what they have read and what they have published."""
+    """Runs, with what they read and published."""
     nodes, edges = dict[str, GraphNode](), list[tuple[str, str]]()
 
     def add(node: GraphNode) -> str:
@@ -50,7 +50,7 @@ def run_graph(found: Iterable[Run]) -> Graph:
 
 
 def value_graph(root: TreeNode, run_id: str, title: str) -> Graph:
-    """The values behind a value, down to the lines of files."""
+    """The values that a value was made from, down to lines of files."""
     nodes, edges = dict[str, GraphNode](), list[tuple[str, str]]()
 
     def add(node: TreeNode, label: str, run: str, inherited: str) -> str:

@@ -1,4 +1,4 @@
-"""For operators: what waits, what runs, who drives it, and what event buses have not taken."""
+"""For operators: the queue, running runs and their workers, and events that buses rejected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLine:
-    """Somebody who drives runs."""
+    """A worker that executes runs."""
 
     owner: str
     runs: tuple[tuple[str, str], ...]
@@ -51,7 +51,7 @@ class BusLine:
 
 @dataclass(frozen=True, slots=True)
 class LetterLine:
-    """An event that a bus did not take."""
+    """An event that a bus rejected."""
 
     sink: str
     event: str
@@ -65,7 +65,7 @@ class LetterLine:
 
 @dataclass(frozen=True, slots=True)
 class OperationsPage:
-    """All of it."""
+    """The whole page."""
 
     running: int
     queued: int
@@ -79,24 +79,24 @@ class OperationsPage:
 
     @property
     def dead(self) -> int:
-        """How many events were given up."""
+        """The number of dead letters."""
         return sum(bus.dead for bus in self.buses)
 
     @property
     def waiting_events(self) -> int:
-        """How many events are on their way."""
+        """The number of events in the outbox."""
         return sum(bus.waiting for bus in self.buses)
 
 
 _POLICIES = {
-    "QUEUE": "more wait until there is room",
-    "DELAY": "more are started later",
-    "REJECT": "more are rejected",
+    "QUEUE": "further runs wait in the queue",
+    "DELAY": "further runs start later",
+    "REJECT": "further runs are rejected",
 }
 
 
 def operations_page(found: Activity, now: datetime, *, may_replay: bool) -> OperationsPage:
-    """The page of operators."""
+    """The page for operators."""
     return OperationsPage(
         running=found.load.running,
         queued=found.load.queued,
@@ -136,7 +136,7 @@ def _workers(leases: Sequence[HeldLease], now: datetime) -> tuple[WorkerLine, ..
 def _worker(owner: str, held: Sequence[HeldLease], now: datetime) -> WorkerLine:
     first = min(lease.expires_at for lease in held)
     is_expired = any(lease.is_expired for lease in held)
-    expires = f"ran out {words.duration(now - first)} ago" if is_expired else f"for {words.duration(first - now)} more"
+    expires = f"expired {words.duration(now - first)} ago" if is_expired else f"for {words.duration(first - now)} more"
     runs = tuple((words.short(lease.run_id), addresses.run(lease.run_id)) for lease in held)
     return WorkerLine(owner, runs, expires, is_expired)
 

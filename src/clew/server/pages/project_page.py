@@ -1,6 +1,6 @@
-"""A project: its plan as a picture, where each column comes from, and its versions.
+"""A project: its plan as a picture, its column lineage, and its versions.
 
-Which version of a project runs: what the buttons of its page would do, said before it is done.
+Also the buttons that activate and deactivate it, with a description of what each would do.
 """
 
 import difflib
@@ -21,21 +21,21 @@ from clew.server.pages.drawing.plan_picture import PlanPicture, plan_picture
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """A button of the page, and what it asks before anything happens."""
+    """A button of the page, and the text of its confirmation."""
 
     name: Literal["activate", "deactivate"]
     title: str
     meaning: str
     address: str
     seen: str
-    """What the page has shown. Where that has changed in the meantime, nothing is done."""
+    """What the page showed. If that has changed in the meantime, the button does nothing."""
     is_grave: bool
 
 
 def version_changes(
     view: ProjectView, newest: int | None, file_status: Status, *, may_decide: bool
 ) -> tuple[VersionChange, ...]:
-    """What somebody may do with the versions of a project as it stands."""
+    """What the caller may do with the versions of a project now."""
     if not may_decide:
         return ()
     found = list[VersionChange]()
@@ -52,7 +52,7 @@ def version_changes(
 
 
 def can_run(view: ProjectView, file_status: Status) -> bool:
-    """Whether a run can be asked for: of the active version, or of the file, as a draft or for the first time."""
+    """Whether a run can be requested: of the active version, or of the file, as a draft or for the first time."""
     if view.state in {"active", "modified"}:
         return True
     if view.digest is None:
@@ -61,7 +61,7 @@ def can_run(view: ProjectView, file_status: Status) -> bool:
 
 
 def require_same_version(view: ProjectView, version: str) -> None:
-    """UserError ProjectChanged where another version runs than on the page that the decision was taken on."""
+    """Raise UserError ProjectChanged if another version runs than the one the page showed."""
     if view.state in {"active", "modified"} and str(view.version) != version:
         raise UserError(PROJECT_CHANGED.anywhere(project=view.project))
 
@@ -71,24 +71,24 @@ def _address(view: ProjectView, name: str) -> str:
 
 
 def _meaning_of_activation(view: ProjectView, number: int) -> str:
-    frozen = f"The file as it stands is checked again and frozen as version {number}."
+    frozen = f"Clew checks the current file again and freezes it as version {number}."
     if view.state == "modified":
-        return f"{frozen} Runs that are asked for from now on take it instead of version {view.version}."
-    return f"{frozen} Runs take that version from now on, whatever becomes of the file."
+        return f"{frozen} New runs use it instead of version {view.version}."
+    return f"{frozen} From then on runs use that version, even if the file changes."
 
 
 def _meaning_of_deactivation(view: ProjectView, file_status: Status) -> str:
-    under_way = "Runs that were asked for before go on to their end."
+    under_way = "Runs that have already been requested continue."
     if file_status is Status.DRAFT:
-        return f"Version {view.version} is taken out of use; new runs take the file as a draft. {under_way}"
+        return f"Version {view.version} is deactivated; new runs use the file as a draft. {under_way}"
     return (
-        f"Version {view.version} is taken out of use, and no run of this project can be asked for until a version is "
+        f"Version {view.version} is deactivated, and no run of this project can be requested until a version is "
         f"activated again. {under_way}"
     )
 
 
 FILE = "file"
-"""What stands for the file as it is now, among versions."""
+"""The name of the current file among versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ColumnOrigin:
     derives_from: tuple[str, ...]
     influenced_by: tuple[str, ...]
     datasets: tuple[str, ...]
-    """The datasets that go into it."""
+    """The datasets that it is derived from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class VersionLine:
     by: str
     digest: str
     compare_address: str | None
-    """What changed since the version before."""
+    """The changes since the previous version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +149,12 @@ class ProjectPage:
     versions: tuple[VersionLine, ...]
     comparison: Comparison | None
     changed_address: str | None
-    """What the file changes against the active version."""
+    """The changes of the file against the active version."""
     problems: tuple[Diagnostic, ...]
     """Why the file does not compile."""
     runs_address: str
     periods: tuple[str, ...]
-    """The periods that a run can be asked for; none for who may not ask."""
+    """The periods that a run can be requested for; empty if the caller may not request runs."""
     changes: tuple[VersionChange, ...]
     """What the caller may do with the versions."""
 
@@ -236,7 +236,7 @@ def _versions(project: str, versions: Sequence[ProjectVersion]) -> Iterator[Vers
 
 
 def _by(version: ProjectVersion) -> str:
-    """Who has made a version what it is."""
+    """Who activated and deactivated a version."""
     ended = version.deactivated_by
     by_other = f", ended by {ended}" if ended not in {None, version.activated_by} else ""
     return version.activated_by + by_other

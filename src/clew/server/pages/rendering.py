@@ -1,7 +1,7 @@
-"""Templates: everything that is put into one is escaped, and a name that is not there is an error.
+"""Templates: every value is escaped, and a missing name is an error.
 
-What is around every page: sections, who is there, scripts.
-How a page is answered: as HTML for people, as JSON for programs, from the same reading.
+The frame of every page: sections, the user, scripts.
+A page is HTML for people and JSON for programs, from the same data.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ _DIGITS = 12
 
 
 class _Strict(Undefined):
-    """A missing name is an error; an `if` within an expression may go without its `else`."""
+    """A missing name is an error; an `if` within an expression may omit its `else`."""
 
     def __str__(self) -> str:
         self._refuse()
@@ -53,7 +53,7 @@ class Templates:
 
     @cached_property
     def environment(self) -> Environment:
-        """Jinja, set up so that nothing reaches a page unescaped."""
+        """A Jinja environment that escapes everything."""
         environment = Environment(
             loader=FileSystemLoader(FOLDER / "templates"),
             autoescape=True,
@@ -69,17 +69,17 @@ class Templates:
         return {file.name: sha256(file.read_bytes()).hexdigest()[:_DIGITS] for file in STATIC.iterdir()}
 
     def static(self, name: str) -> str:
-        """The address of a style, script or image. It changes with the content, so browsers may keep what they have."""
+        """The address of a style, script or image. It changes with the content, so browsers may cache it."""
         return f"/static/{name}?v={self._versions[name]}"
 
     @cached_property
     def style(self) -> Markup:
-        """The stylesheet, for a page that has to carry it: it is ours, and stands in a page as it is."""
+        """The stylesheet, for pages that embed it. It is part of this package, so it is not escaped."""
         text = (STATIC / "clew.css").read_text(encoding="utf-8")
         return Markup(f"<style>\n{text}</style>")  # noqa: S704 - a file of this package
 
     def render(self, name: str, **context: object) -> str:
-        """A template with what it shows."""
+        """A template with its content."""
         return self.environment.get_template(name).render(**context)
 
 
@@ -118,7 +118,7 @@ _SECTIONS = (
 
 
 def shell(visit: Visit, section: str, *, scripts: tuple[str, ...] = (), json_address: str | None = None) -> Shell:
-    """The frame of a page for somebody. What they may not see is not offered."""
+    """The frame of a page for a caller. It offers only what they may see."""
     caller, workspace = visit.caller, visit.workspace
     return Shell(
         sections=tuple(each for each, permission in _SECTIONS if caller.may(permission)),
@@ -135,7 +135,7 @@ def shell(visit: Visit, section: str, *, scripts: tuple[str, ...] = (), json_add
 
 
 class Desk:
-    """Writes the answer to one request."""
+    """Writes the response to one request."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -148,7 +148,7 @@ class Desk:
 
     @property
     def wants_json(self) -> bool:
-        """Whether the answer goes to a program."""
+        """Whether the response goes to a program."""
         return is_for_programs(self._request)
 
     def page(
@@ -161,7 +161,7 @@ class Desk:
         document: Callable[[], Mapping[str, object]],
         scripts: tuple[str, ...] = (),
     ) -> Response:
-        """A page, or the document that it shows. Only one of the two is made."""
+        """A page, or the document that it shows. Only one of them is built."""
         if self.wants_json:
             return JSONResponse(dict(document()))
         url = self._request.url
@@ -170,7 +170,7 @@ class Desk:
         return HTMLResponse(self.templates.render(template, page=page(), shell=frame))
 
     def fragment(self, template: str, page: object) -> Response:
-        """A part of a page, for a script that puts it in place of the one that is there."""
+        """A part of a page, for a script that replaces the current one."""
         return HTMLResponse(self.templates.render(template, page=page))
 
 

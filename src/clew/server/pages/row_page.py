@@ -1,6 +1,6 @@
-"""The steps at which rows can be looked at, for sliders.
+"""A row: its history, and its state at a step.
 
-The history of one row.
+Also the slider over the steps of a run.
 """
 
 from dataclasses import dataclass
@@ -17,30 +17,30 @@ from clew.trace.results import RowHistory, row_name
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A step on a slider; 0 is loading."""
+    """A step on a slider; 0 is the load step."""
 
     seq: int
     label: str
     name: str
     did: str
-    """What kind of operation it is."""
+    """The type of the operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stepper:
-    """All steps and the one that is looked at."""
+    """All steps, and the selected one."""
 
     stops: tuple[Stop, ...]
     at: int
 
     @property
     def index(self) -> int:
-        """The place of the present step among all."""
+        """The position of the selected step."""
         return next((index for index, stop in enumerate(self.stops) if stop.seq == self.at), 0)
 
     @property
     def present(self) -> Stop:
-        """The step that is looked at."""
+        """The selected step."""
         return self.stops[self.index]
 
 
@@ -71,21 +71,21 @@ class ShownEntry:
     change: str
     source: str | None
     changes: tuple[Change, ...]
-    """Of a row that a step created: the values that it got. Of one that was loaded none, all are new."""
+    """The initial values, if a step created the row. Empty if it was loaded, since all values are new."""
     address: str
     """The row at this step."""
     is_future: bool
-    """Whether it comes after the step that is looked at."""
+    """Whether it comes after the selected step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownValue:
-    """A column of the row at the step that is looked at."""
+    """A column of the row at the selected step."""
 
     name: str
     cell: ValueCell
     old: ValueCell | None
-    """The value before, where this step changed it."""
+    """The old value, if this step changed it."""
     set_by: str
     """The step that set it last."""
     address: str
@@ -102,13 +102,13 @@ class RowPage:
     row_id: str
     label: str
     trace_id: int | None
-    """What the row is called through all runs and projects."""
+    """The number that identifies the row across runs and projects."""
     address: str
     rows_address: str
     stepper: Stepper
     entries: tuple[ShownEntry, ...]
     values: tuple[ShownValue, ...]
-    """Columns with a value, and those that have just lost theirs; none where the row does not exist at the step."""
+    """Columns with a value, or that this step set to NULL; empty if the row does not exist at the step."""
     nulls: tuple[ShownValue, ...]
     """The other columns."""
     is_deleted: bool

@@ -1,4 +1,4 @@
-"""The working dataset after a step: filtered, sorted, with what the step changed marked."""
+"""The working dataset after a step: filtered and sorted, with the step's changes marked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,23 +21,23 @@ _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 
 @dataclass(frozen=True, slots=True)
 class RowsQuery:
-    """What is looked at."""
+    """What the page shows."""
 
     at: int | None = None
     where: str = ""
     sort: str = ""
     descending: bool = False
     columns: tuple[str, ...] = ()
-    """None chosen shows all data columns."""
+    """If empty, all data columns are shown."""
     after: str = ""
-    """The last row of the page before, where rows stand in their own order."""
+    """The last row of the previous page, if rows are not sorted."""
     offset: int = 0
-    """How many rows come before the page, where they are sorted."""
+    """The number of rows before the page, if rows are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column in the head of the table."""
+    """A column in the header of the table."""
 
     name: str
     type: str
@@ -48,7 +48,7 @@ class ShownColumn:
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A value, what it was before the step where the step changed it, and the way to its explanation."""
+    """A value, its old value if the step changed it, and the address of its explanation."""
 
     cell: ValueCell
     old: ValueCell | None
@@ -78,22 +78,22 @@ class RowsPage:
     query: RowsQuery
     stepper: Stepper
     column_fields: list[tuple[str, str]]
-    """The chosen columns, for forms that keep them."""
+    """The chosen columns, as fields for forms."""
     all_columns: tuple[tuple[str, bool], ...]
     """Every column and whether it is shown."""
     columns: tuple[ShownColumn, ...]
     rows: tuple[ShownRow, ...]
     example: str
-    """A condition that one could ask for."""
+    """An example of a condition."""
     problem: str | None
-    """Why the condition cannot be used, with the place in it."""
+    """Why the condition is not valid, with the position of the error."""
     first: str | None
-    """The address of the first page, where this is another one."""
+    """The address of the first page, unless this is the first page."""
     following: str | None
 
 
 def find_rows(trace: RunTrace, query: RowsQuery) -> FoundRows:
-    """The rows of a page. UserError where the condition, the column or the step is wrong."""
+    """The rows of a page. Raises UserError if the condition, the column or the step is wrong."""
     where = query.where.strip() or None
     if query.sort:
         order = Order(query.sort, descending=query.descending)
@@ -102,7 +102,7 @@ def find_rows(trace: RunTrace, query: RowsQuery) -> FoundRows:
 
 
 def rows_page(trace: RunTrace, query: RowsQuery) -> RowsPage:
-    """The working dataset after a step, a page of it."""
+    """A page of the working dataset after a step."""
     at = trace.run.checked_step(query.at)
     problem = None
     try:
@@ -137,7 +137,7 @@ def _shown(found: FoundRows, query: RowsQuery) -> list[str]:
 
 
 def _before(trace: RunTrace, found: FoundRows, at: int) -> Mapping[str, RowValues] | None:
-    """The same rows before the step; None at loading, where there is no before."""
+    """The same rows before the step; None for the load step."""
     if at == 0:
         return None
     earlier = trace.run.before(at)

@@ -1,8 +1,8 @@
-"""A run: its steps in time, what it read and wrote, what went wrong, and what may be done about it.
+"""A run: its timeline, inputs and outputs, errors, and the signals it accepts.
 
-The lines of a file that define one operation, to be shown beside what became of it.
-The events of a run in lines.
-The signals that somebody may send to a run in its present state.
+Also the excerpt of a file that defines a failed operation,
+the events of a run as lines,
+and the signals that the caller may send to a run in its current state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Excerpt:
 
 
 def operation_excerpt(source: str, place: Span) -> Excerpt | None:
-    """The item of a YAML list that a place is in; None where the file has no such line any more."""
+    """The YAML list item at a location; None if the file no longer has that line."""
     lines = LINE_BREAK.split(source)
     if not 1 <= place.line <= len(lines):
         return None
@@ -90,15 +90,15 @@ def event_line(event: StoredEvent) -> EventLine:
 
 _WORDS = {
     SignalType.APPROVE: ("Approve", "The run starts as soon as a worker is free."),
-    SignalType.PAUSE: ("Pause", "The run stands still after the step that is under way."),
-    SignalType.RESUME: ("Resume", "The run goes on with its next step."),
+    SignalType.PAUSE: ("Pause", "The run pauses after the current step."),
+    SignalType.RESUME: ("Resume", "The run continues with its next step."),
     SignalType.RETRY_STEP: (
         "Retry step",
-        "Another attempt at the step that failed, with what was committed before it.",
+        "Try the failed step again, from the last committed step.",
     ),
-    SignalType.SKIP_STEP: ("Skip step", "The run goes on without the step that failed. This changes results."),
+    SignalType.SKIP_STEP: ("Skip step", "The run continues without the failed step. This changes results."),
     SignalType.RETRY_RUN: ("Run again", "A new run of the same project for the same period."),
-    SignalType.CANCEL: ("Cancel", "The run ends. What was published stays."),
+    SignalType.CANCEL: ("Cancel", "The run ends. Published outputs remain."),
 }
 _GRAVE = frozenset({SignalType.SKIP_STEP, SignalType.CANCEL})
 
@@ -112,11 +112,11 @@ class SignalButton:
     meaning: str
     step_id: str | None
     is_grave: bool
-    """Whether it cannot be taken back."""
+    """Whether it cannot be undone."""
 
 
 def signal_buttons(possible: Sequence[PossibleSignal]) -> tuple[SignalButton, ...]:
-    """A button for each signal that can be sent, those that end a run last."""
+    """A button for each signal that can be sent. Signals that end a run come last."""
     found = list[SignalButton]()
     for each in sorted(possible, key=lambda each: list(_WORDS).index(each.signal)):
         title, meaning = _WORDS[each.signal]
@@ -158,12 +158,12 @@ class ShownCapture:
     status: str
     note: str
     address: str | None
-    """None for jobs, and for who may not read captures."""
+    """None for jobs, and for callers who may not read captures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Why the run failed, with the operation that did."""
+    """Why the run failed, and the operation that failed."""
 
     diagnostic: Diagnostic
     step: str | None
@@ -173,7 +173,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """All that the page of a run shows."""
+    """The content of the page of a run."""
 
     run_id: str
     title: str
@@ -191,7 +191,7 @@ class RunPage:
     rows_changed: int | None
     last_seq: int
     missing_seq: int | None
-    """The event that is not there although later ones are, so that the run may be further than the page shows."""
+    """The missing event, if later ones are present. The run may have progressed further than the page shows."""
     pending: tuple[str, ...]
     """Signals that were accepted and have not taken effect yet."""
     timeline: Timeline
@@ -202,20 +202,20 @@ class RunPage:
     kept: tuple[ShownCapture, ...]
     history: tuple[EventLine, ...]
     rows_address: str | None
-    """None while the run goes on, since a trace can be read when it has ended, and for who may not see rows."""
+    """None until the run has ended, since its trace cannot be read before, and for callers who may not see rows."""
     why_not_address: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the page needs beside the run itself."""
+    """What the page needs besides the run."""
 
     now: datetime
     signals: Sequence[PossibleSignal]
     may_read_rows: bool
     may_read_captures: bool
     source_of: Callable[[str], str | None]
-    """The text of a file, as it was when the run's version was made where that is known."""
+    """The text of a file, as of the run's version if that is known."""
 
 
 def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredEvent], around: Around) -> RunPage:

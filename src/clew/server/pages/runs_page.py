@@ -30,7 +30,7 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class RunListQuery:
-    """What the list was asked for; empty texts do not restrict."""
+    """The filter of the list; an empty text does not restrict it."""
 
     project: str = ""
     period: str = ""
@@ -38,7 +38,7 @@ class RunListQuery:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing was filtered."""
+        """Whether the filter is empty."""
         return not (self.project or self.period or self.status)
 
 
@@ -57,7 +57,7 @@ class RunsPage:
 def runs_page(
     found: Sequence[tuple[RunRecord, RunSnapshot]], wanted: RunListQuery, projects: Sequence[str], *, has_more: bool
 ) -> RunsPage:
-    """The list of runs with where each of them stands."""
+    """The list of runs with their states."""
     older = None
     if has_more and found:
         older = addresses.runs(

@@ -1,4 +1,4 @@
-"""The steps of a run on one axis of time."""
+"""The steps of a run on a time axis."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ class TimelineStep:
 
     step_id: str
     label: str
-    """Its seq; "load" for the loading of the input."""
+    """Its seq; "load" for the load step."""
     name: str
     type: str
     status: StepStatus
@@ -45,7 +45,7 @@ class TimelineStep:
     bar: Bar | None
     attempt: int
     rows_at: int | None
-    """The step whose rows can be looked at; None for one that has not committed."""
+    """The step to show rows of; None if it has not committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Timeline:
 
 
 def timeline(snapshot: RunSnapshot, now: datetime) -> Timeline:
-    """The steps of a run, as long as it has taken until it ended, or until now."""
+    """The steps of a run. The axis ends when the run ended, or now."""
     start = snapshot.started_at or min((step.started_at for step in snapshot.steps if step.started_at), default=now)
     ends = [moment for step in snapshot.steps for moment in (step.started_at, step.completed_at) if moment]
     end = max([*ends, snapshot.completed_at or (now if not snapshot.status.is_terminal else start)], default=start)

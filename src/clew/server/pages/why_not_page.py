@@ -13,7 +13,7 @@ from clew.trace.reader import RunTrace
 
 @dataclass(frozen=True, slots=True)
 class WhyNotQuery:
-    """A condition over the rows as they were loaded, and an output, the last one where none is given."""
+    """A condition on the rows as loaded, and an output; the default is the last one."""
 
     where: str
     output: int | None = None
@@ -21,7 +21,7 @@ class WhyNotQuery:
 
 @dataclass(frozen=True, slots=True)
 class ShownReason:
-    """A condition, what it was for the row, and the values that made it so."""
+    """A condition, its result for the row, and the values that decided it."""
 
     condition: str
     was: str
@@ -30,7 +30,7 @@ class ShownReason:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a row."""
+    """What happened to a row."""
 
     label: str
     address: str
@@ -56,23 +56,23 @@ class WhyNotPage:
     period: str
     where: str
     outputs: tuple[tuple[int, str, bool], ...]
-    """Seq, name, and whether it is the one that is asked about."""
+    """Seq, name, and whether it is selected."""
     dataset: str
     is_asked: bool
     fates: tuple[Fate, ...]
     has_more: bool
     never_loaded: tuple[str, ...]
-    """Where the run looked for a row that it did not find, and where there is one."""
+    """Where the run looked for a row that it did not find, and where such a row exists."""
     problem: str | None
     example: str
 
 
 Ask = Callable[[WhyNotQuery], WhyNot]
-"""Gives the answer. UserError where the condition or the output is wrong."""
+"""Returns the answer. Raises UserError if the condition or the output is wrong."""
 
 
 def why_not_page(trace: RunTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
-    """The form, and the answer where something was asked."""
+    """The form, and the answer if a condition was given."""
     answer, problem = None, None
     if query.where:
         try:
@@ -126,7 +126,7 @@ def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[ShownReason, ...]
         case NotWritten() as unwritten:
             return not_written_text(unwritten), None, ()
         case MadeLater():
-            return "made after the output was written", None, ()
+            return "created after the output was written", None, ()
         case InOutput():
             return "in the output", None, ()
 

@@ -1,4 +1,4 @@
-"""Numbers, moments and values as pages show them."""
+"""Numbers, times and values as pages show them."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -16,14 +16,14 @@ _LONGEST_CELL = 400
 
 @dataclass(frozen=True, slots=True)
 class ValueCell:
-    """A value to be looked at: its text, and what it is, which decides how it is set."""
+    """A value for display: its text and its kind, which decides the style."""
 
     text: str
     kind: CellKind
 
 
 def cell(value: Value) -> ValueCell:
-    """A value in a table. NULL and the empty text are not to be taken for one another, or for a blank."""
+    """A value in a table. NULL, the empty text and blanks must look different."""
     match value:
         case None:
             return ValueCell("NULL", "null")
@@ -48,22 +48,22 @@ def counted(number: int, noun: str) -> str:
 
 
 def short(run_id: str) -> str:
-    """The beginning of an id, enough to tell it from others."""
+    """The first characters of an id, enough to recognise it."""
     return run_id[:_SHORT_ID]
 
 
 def minute(moment: datetime | None) -> str:
-    """A moment to the minute, in UTC: pages are read in many places."""
+    """A time to the minute, in UTC, since readers are in many time zones."""
     return moment.strftime("%Y-%m-%d %H:%M") if moment is not None else ""
 
 
 def second(moment: datetime | None) -> str:
-    """A moment to the second, in UTC."""
+    """A time to the second, in UTC."""
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC") if moment is not None else ""
 
 
 def duration(span: timedelta | None) -> str:
-    """A length of time: 40 ms, 0.4 s, 12 s, 3 min 5 s, 2 h 10 min."""
+    """A duration: 40 ms, 0.4 s, 12 s, 3 min 5 s, 2 h 10 min."""
     if span is None:
         return ""
     seconds = span.total_seconds()
@@ -80,7 +80,7 @@ def duration(span: timedelta | None) -> str:
 
 
 def percent(share: Decimal) -> str:
-    """A part of a whole: 7.5 %, or what stands for a part too small to show."""
+    """A share: 7.5 %, or "< 0.1 %" if it is too small to show."""
     if share and abs(share) < Decimal("0.0005"):
         return "< 0.1 %"
     return f"{share * 100:.1f} %"

@@ -1,1 +1,1 @@
-"""What stands between the network and the routes: header and host checks, sizes and times."""
+"""Protection of the routes: header and host checks, size limits and timeouts."""

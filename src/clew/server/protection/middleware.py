@@ -1,9 +1,9 @@
-"""Requests that a page of another site made a browser send: recognised, and refused.
+"""Middleware that protects routes. Requests forged by pages of other sites are refused.
 
-Headers that tell browsers what pages of this server may do.
-The Host header has to name this server: a page of another site may not reach it through a name of its own.
-Errors that nobody thought of become answers here, inside of what adds headers to every answer.
-Bodies that are too large, or take too long to arrive.
+Response headers restrict what pages of this server may do in a browser.
+The Host header must name this server, so that other sites cannot reach it by DNS rebinding.
+Unexpected errors become responses, inside the middleware that adds headers.
+Bodies that are too large, or take too long to arrive, are rejected.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 async def require_own_page(request: Request, caller: Caller, settings: ServerSettings) -> None:
-    """UserError ForgedRequest where a session changes something and no page of ours has made the request.
+    """Raise UserError ForgedRequest if a session changes something, but the request is not from our pages.
 
-    Tokens are exempt: a browser does not send them by itself.
+    Tokens are exempt: browsers never send them on their own.
     """
     if caller.csrf is None or request.method in SAFE_METHODS:
         return
@@ -41,7 +41,7 @@ async def require_own_page(request: Request, caller: Caller, settings: ServerSet
 
 
 def require_own_origin(request: Request, settings: ServerSettings) -> None:
-    """UserError ForgedRequest where the browser says that the request comes from another site."""
+    """Raise UserError ForgedRequest if the browser says that the request comes from another site."""
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         raise UserError(FORGED_REQUEST.anywhere())
     origin = request.headers.get("origin")
@@ -69,7 +69,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""No script and no style but those in files of this server; nothing from anywhere else."""
+"""Only scripts and styles from files of this server; nothing from other sites."""
 
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -85,14 +85,14 @@ _TLS_ONLY = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 class SecurityHeaders:
-    """Adds the headers to every answer; one that a route has set itself stays."""
+    """Adds the headers to every response, unless a route has set them."""
 
     def __init__(self, app: ASGIApp, *, is_always_secure: bool) -> None:
         self._app = app
         self._headers = {**_HEADERS, **(_TLS_ONLY if is_always_secure else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -115,7 +115,7 @@ class KnownHosts:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Handle a request."""
         if scope["type"] == "http":
             host = Headers(scope=scope).get("host", "")
             if host_name(host) not in self._hosts:
@@ -133,13 +133,13 @@ def host_name(header: str) -> str:
 
 
 class LastResort:
-    """Answers for routes that broke. A client that has part of an answer already is left with that part."""
+    """Responds for routes that failed unexpectedly. If part of a response was sent already, nothing is added."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -160,14 +160,14 @@ class LastResort:
 
 
 class BoundedRequests:
-    """Bounds the size of bodies and the time they take to arrive."""
+    """Limits the size of bodies and the time they take to arrive."""
 
     def __init__(self, app: ASGIApp, *, settings: ServerSettings) -> None:
         self._app = app
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -180,7 +180,7 @@ class BoundedRequests:
 
 
 class _Body:
-    """The body of a request, with its bounds."""
+    """The body of a request, with its limits."""
 
     def __init__(self, receive: Receive, settings: ServerSettings) -> None:
         self._receive = receive
@@ -190,9 +190,9 @@ class _Body:
         self._deadline = asyncio.get_running_loop().time() + settings.slowest_body_s
 
     async def receive(self) -> Message:
-        """The next message of the client; once the body is there, whoever waits for its end may wait for ever.
+        """The next message of the client. Once the body is complete, waiting for a disconnect has no timeout.
 
-        What is wrong is raised as an HTTPException: that is what FastAPI lets through while it reads a body.
+        Raises HTTPException, since FastAPI passes no other exception on while it reads a body.
         """
         if self._has_body:
             return await self._receive()

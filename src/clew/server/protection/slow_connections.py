@@ -1,9 +1,9 @@
-"""Connections on which nothing moves are closed: no request comes, or the client does not read the answer.
+"""Closes stalled connections: no request arrives, or the client does not read the response.
 
-Uvicorn has no setting for this, so a protocol stands between the event loop and uvicorn's own (`uvicorn.Config` takes
-any class of asyncio's protocols as `http`). It uses what asyncio promises and hands everything on. Whether a request is
-being answered is noted by the application around ours (`Punctual.around`), which finds its connection in a context
-variable: the task of a request starts in the context in which its bytes were received.
+Uvicorn has no setting for this, so we put a protocol between the event loop and uvicorn's own (`uvicorn.Config` takes
+any class of asyncio's protocols as `http`). It uses only asyncio's public API and forwards everything. Whether a
+request is being answered is noted by the application around ours (`Punctual.around`), which finds its connection in a
+context variable: the task of a request starts in the context in which its bytes were received.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from clew.server.settings import ServerSettings
 
 _LEAST_READ = 64 * 1024
-"""Bytes of a waiting answer that have to go out in the time that a reader has, or else all that is left."""
+"""Bytes of a pending response that the client must read within its time limit, or all of them if fewer are left."""
 _RESET = struct.pack("ii", 1, 0)
 
 _connection: ContextVar["_Connection"] = ContextVar("connection")
 
 
 class Punctual:
-    """The patience that the settings give to clients, and how many requests were answered."""
+    """The time limits for clients, and the number of requests answered."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.answered = 0
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """HTTP/1.1 in which the headers of a request have to arrive in time, and answers are read."""
+        """HTTP/1.1 with time limits for sending request headers and for reading responses."""
 
         class PunctualProtocol(_Connection):
             headers_within_s = self._settings.slowest_headers_s
@@ -41,7 +41,7 @@ class Punctual:
         return PunctualProtocol
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """The application, with its requests noted at their connections."""
+        """The application, wrapped so that connections know about their requests."""
 
         async def noting(scope: Scope, receive: Receive, send: Send) -> None:
             connection = _connection.get(None)
@@ -59,7 +59,7 @@ class Punctual:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection with its timers. Every call is handed on to uvicorn's protocol."""
+    """A connection with its timers. Every call is forwarded to uvicorn's protocol."""
 
     headers_within_s: float
     read_within_s: float
@@ -72,7 +72,7 @@ class _Connection(asyncio.Protocol):
         self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected. Whatever it does not take at once counts as not read."""
+        """A client has connected. Whatever it does not read at once counts as unread."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn serves streams only
         self._transport = transport
         self._handed_on.connection_made(transport)
@@ -87,36 +87,36 @@ class _Connection(asyncio.Protocol):
             self._expect_request()
 
     def eof_received(self) -> None:
-        """The client sends no more."""
+        """The client has stopped sending."""
         self._handed_on.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self._stop_waiting()
         self._stop_watching()
         self._handed_on.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client takes no more for the moment."""
+        """The client is not reading at the moment."""
         self._handed_on.pause_writing()
         self._watch_reader()
 
     def resume_writing(self) -> None:
-        """The client has taken everything."""
+        """The client has read everything."""
         self._stop_watching()
         self._handed_on.resume_writing()
 
     def begin_answer(self) -> None:
-        """A request is complete as far as its headers go."""
+        """The headers of a request are complete."""
         self._answering += 1
         self._stop_waiting()
 
     def end_answer(self) -> None:
-        """A request is answered. Uvicorn itself closes a connection on which no other one begins."""
+        """A request is answered. Uvicorn itself closes the connection if no other request starts."""
         self._answering -= 1
 
     def _expect_request(self) -> None:
-        """Start to wait, once for all the bytes of a request's headers."""
+        """Start the timer, once for all headers of a request."""
         if self._waiting is None:
             self._waiting = asyncio.get_running_loop().call_later(self.headers_within_s, self._give_up)
 
@@ -144,6 +144,6 @@ class _Connection(asyncio.Protocol):
             self._watch_reader()
             return
         self._unread = None
-        # An ordinary close would wait for the client to read, and the system would keep what is written until then.
+        # A normal close would wait for the client to read, and keep the written data in memory until then.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._transport.abort()

@@ -1,1 +1,1 @@
-"""Pictures as SVG, laid out here: no script is needed to see them."""
+"""Pictures as SVG. The layout is done here, so they need no script."""

@@ -1,4 +1,4 @@
-"""Graphs as pictures: boxes with two lines of text, and curves between them. Templates draw what stands here."""
+"""Graphs as pictures: boxes with two lines of text, and curves between them. Templates only draw them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,27 +12,27 @@ _PADDING, _NARROWEST, _WIDEST, _HEIGHT = 22.0, 90.0, 260.0, 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """Something in a graph."""
+    """A node of a graph."""
 
     key: str
     kind: str
-    """What it is, as the style sheet knows it."""
+    """What it is: a class in the stylesheet."""
     title: str
     subtitle: str = ""
     address: str | None = None
     is_here: bool = False
-    """Whether it is what the picture is about."""
+    """Whether the picture is about this node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes, and what leads from which to which."""
+    """Nodes and edges."""
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[tuple[str, str], ...]
 
     def around(self, key: str) -> "Graph":
-        """What leads to a node, what it leads to, and the node itself."""
+        """A node with everything upstream and downstream of it."""
         kept = _reached(key, self.edges) | _reached(key, [(target, source) for source, target in self.edges])
         return Graph(
             tuple(replace(node, is_here=node.key == key) for node in self.nodes if node.key in kept),
@@ -56,7 +56,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class DrawnBox:
-    """A node with its place."""
+    """A node with its position."""
 
     node: GraphNode
     number: int
@@ -79,7 +79,7 @@ class DrawnLine:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A graph as it is drawn."""
+    """A graph, ready to draw."""
 
     boxes: tuple[DrawnBox, ...]
     lines: tuple[DrawnLine, ...]

@@ -1,9 +1,9 @@
-"""A layered layout for graphs whose edges mostly lead one way: what comes from what, from left to right.
+"""A layered layout for graphs whose edges mostly point one way, such as lineage, from left to right.
 
-The usual four moves. Edges that close a cycle are turned round for the time being; every node gets the layer behind its
-farthest predecessor; within a layer nodes are ordered by where their neighbours stand, sweeping to and fro; then each
-column is given its places, drawn towards its neighbours as far as the order allows. Edges over several layers are taken
-through bends, which take part in the ordering like nodes, so that lines run between boxes and not through them.
+The usual four phases. Edges that close a cycle are reversed for the layout; every node gets the layer after its
+farthest predecessor; within a layer, nodes are ordered by the positions of their neighbours, in both directions; then
+each layer gets coordinates, as close to its neighbours as the order allows. Edges that span several layers go through
+bends, which are ordered like nodes, so that lines run between boxes and not through them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _PULLS = 8
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node that wants a place."""
+    """A node to be placed."""
 
     key: str
     width: float
@@ -25,7 +25,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A node with its place: the upper left corner."""
+    """A node with its position: the upper left corner."""
 
     key: str
     x: float
@@ -37,7 +37,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An edge as the points that it passes, from the right side of its source to the left side of its target."""
+    """An edge as a list of points, from the right side of its source to the left side of its target."""
 
     source: str
     target: str
@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A graph with places."""
+    """A graph with positions."""
 
     nodes: tuple[Placed, ...]
     lines: tuple[Line, ...]
@@ -56,7 +56,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The room between things."""
+    """The distances between things."""
 
     between_layers: float = 64
     between_nodes: float = 14
@@ -78,7 +78,7 @@ class _Item:
 
 
 def layout(boxes: Sequence[Box], edges: Iterable[tuple[str, str]], gaps: Gaps | None = None) -> Layout:
-    """Places for all boxes and points for all edges. Edges to unknown boxes and to itself are left out."""
+    """Positions for all boxes and points for all edges. Edges to unknown boxes and self-loops are left out."""
     gaps = gaps or Gaps()
     known = {box.key for box in boxes}
     wanted = [edge for edge in dict.fromkeys(edges) if edge[0] in known and edge[1] in known and edge[0] != edge[1]]
@@ -94,7 +94,7 @@ def layout(boxes: Sequence[Box], edges: Iterable[tuple[str, str]], gaps: Gaps | 
 
 
 def _without_cycles(keys: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The edges, with those turned round that lead back to a node on the way."""
+    """The edges, with those reversed that would close a cycle."""
     targets = dict[str, list[str]]((key, []) for key in keys)
     for source, target in edges:
         targets[source].append(target)
@@ -121,7 +121,7 @@ def _without_cycles(keys: Sequence[str], edges: Sequence[tuple[str, str]]) -> li
 
 
 def _ranks(keys: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """The layer of each node: behind its farthest predecessor, and then as near as it can be to what comes from it."""
+    """The layer of each node: after its farthest predecessor, then as close as possible to its successors."""
     before, after = _neighbours(keys, edges)
     waiting = {key: len(before[key]) for key in keys}
     ready = [key for key in keys if not waiting[key]]
@@ -152,7 +152,7 @@ def _neighbours(
 
 
 def _chain(source: _Item, target: _Item) -> list[_Item]:
-    """The way of an edge: its source, a bend in every layer between, its target. Neighbours learn of each other."""
+    """The path of an edge: its source, a bend in every layer between, its target. Links them as neighbours."""
     between = range(source.layer + 1, target.layer)
     bends = [_Item(f"{source.key} to {target.key} at {layer}", 0, 4, layer, is_bend=True) for layer in between]
     chain = [source, *bends, target]
@@ -170,7 +170,7 @@ def _layers(items: Sequence[_Item]) -> list[list[_Item]]:
 
 
 def _order(layers: list[list[_Item]]) -> None:
-    """Order every layer so that few edges cross; the best of all sweeps stays."""
+    """Order every layer so that few edges cross; keeps the best of all sweeps."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
     for sweep in range(_SWEEPS):
         if not fewest:
@@ -210,7 +210,7 @@ def _crossings(layers: Sequence[Sequence[_Item]]) -> int:
 
 
 def _inversions(numbers: Sequence[int]) -> int:
-    """How many pairs stand in the wrong order, by a tree of counts."""
+    """How many pairs are in the wrong order, counted with a Fenwick tree."""
     most = max(numbers, default=-1) + 1
     counts = [0] * (most + 1)
     total = 0
@@ -228,7 +228,7 @@ def _inversions(numbers: Sequence[int]) -> int:
 
 
 def _set_heights(layers: Sequence[Sequence[_Item]], gaps: Gaps) -> None:
-    """Places from top to bottom, then several times towards the neighbours, keeping order and gaps."""
+    """Place items from top to bottom, then move them towards their neighbours several times, keeping order and gaps."""
     for layer in layers:
         y = 0.0
         for item in layer:
@@ -245,9 +245,9 @@ def _set_heights(layers: Sequence[Sequence[_Item]], gaps: Gaps) -> None:
 
 
 def _pull(layer: Sequence[_Item], gaps: Gaps, *, before: bool) -> None:
-    """Move the items of a layer as near as the others allow to the middle of their neighbours.
+    """Move the items of a layer as close to the middle of their neighbours as the others allow.
 
-    Items that would overlap become a block that goes to the mean of what its members want.
+    Items that would overlap form a block, which moves to the mean of what its members want.
     """
     blocks = list[tuple[float, float, list[_Item]]]()
     for item in layer:

@@ -1,4 +1,4 @@
-"""A plan as a picture: steps from top to bottom, what they read on the left, what they write on the right."""
+"""A plan as a picture: steps from top to bottom, inputs on the left, outputs on the right."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _LONGEST_TITLE, _LONGEST_SIDE, _LONGEST_DOES = 40, 29, 56
 
 @dataclass(frozen=True, slots=True)
 class PlanBox:
-    """A box: a step, a dataset that is read, or a place that is written."""
+    """A box: a step, a dataset that it reads, or a place that it writes to."""
 
     kind: str
     x: float
@@ -24,7 +24,7 @@ class PlanBox:
     title: str
     subtitle: str
     full: str
-    """Everything, for who points at it."""
+    """The full text, shown as a tooltip."""
     sets: tuple[str, ...] = ()
     """The columns that a step sets or adds."""
     dataset: str | None = None
@@ -33,7 +33,7 @@ class PlanBox:
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """A way that rows take, or a look at another dataset."""
+    """A flow of rows, or a lookup in another dataset."""
 
     kind: str
     path: str
@@ -41,7 +41,7 @@ class PlanLine:
 
 @dataclass(frozen=True, slots=True)
 class PlanPicture:
-    """A plan as it is drawn."""
+    """A plan, ready to draw."""
 
     boxes: tuple[PlanBox, ...]
     lines: tuple[PlanLine, ...]

@@ -1,4 +1,4 @@
-"""The routes for browsers, by what they are about."""
+"""The routes for browsers, by topic."""
 
 from clew.server.pages.routes import captures, entry, lineage, operations, rows, runs, workspace
 

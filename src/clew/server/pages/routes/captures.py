@@ -1,4 +1,4 @@
-"""Captures: what the working dataset was at a breakpoint."""
+"""Captures: the working dataset at a breakpoint."""
 
 from collections.abc import Mapping, Sequence
 
@@ -36,7 +36,7 @@ def captures(visit: CaptureVisit, desk: AtDesk, run: str = "") -> Response:
 @router.get("/captures/{capture}")
 @router.get("/captures/{capture}.json")
 def one_capture(capture: str, visit: CaptureVisit, desk: AtDesk, other: str = "") -> Response:
-    """A capture, or what differs in it from another one."""
+    """A capture, or its differences from another one."""
     found = visit.workspace.capture(capture)
     visit.has_read(Subject.CAPTURE, found.id, f"compared with {other}" if other else "")
     if other:
@@ -66,7 +66,7 @@ def _statistics(found: Capture) -> tuple[Statistics | None, str | None]:
 
 
 def _sample(found: Capture) -> tuple[Sequence[str], Sequence[Sequence[Value]]]:
-    """The first rows; none where the capture kept statistics only."""
+    """The first rows; none if the capture has only statistics."""
     try:
         table = found.rows.to_arrow(SAMPLE)
     except UserError:

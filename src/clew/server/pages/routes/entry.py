@@ -1,4 +1,4 @@
-"""The way in, and what is shown when something is wrong."""
+"""The sign-in page and the error pages."""
 
 from urllib.parse import urlencode
 
@@ -15,20 +15,20 @@ from clew.server.pages.rendering import Templates
 router = APIRouter()
 
 _TITLES = {
-    403: "Not for this role",
+    403: "Not allowed for your role",
     404: "Not found",
-    405: "Not like this",
-    409: "Not now",
+    405: "Method not allowed",
+    409: "Not possible now",
     410: "Gone",
     429: "Too many requests",
-    500: "Something broke",
-    503: "Out of reach for the moment",
+    500: "Internal error",
+    503: "Temporarily unavailable",
 }
 
 
 @router.get(LOGIN)
 def login(request: Request) -> Response:
-    """The form to sign in with; who is signed in already goes on."""
+    """The sign-in form. Users who are signed in already are redirected."""
     following = local_path(request.query_params.get("next", "/"))
     if caller_or_none(request) is not None:
         return RedirectResponse(following, 303)
@@ -36,7 +36,7 @@ def login(request: Request) -> Response:
 
 
 def error_page(request: Request, error: ClewError) -> Response:
-    """What is wrong, in the words that commands use. Who is not signed in is asked to do so."""
+    """The error, in the words that commands use. Users who are not signed in are sent to the sign-in page."""
     status, headers = status_of(error), headers_of(error)
     path = request.url.path
     if path == LOGIN:
@@ -46,7 +46,7 @@ def error_page(request: Request, error: ClewError) -> Response:
         wanted = f"{path}?{request.url.query}" if request.url.query and request.method == "GET" else path
         return RedirectResponse(f"{LOGIN}?{urlencode({'next': wanted})}", 303)
     page = _templates(request).render(
-        "error.html", title=_TITLES.get(status, "That does not work"), diagnostics=error.diagnostics, status=status
+        "error.html", title=_TITLES.get(status, "Invalid request"), diagnostics=error.diagnostics, status=status
     )
     return HTMLResponse(page, status, headers)
 

@@ -1,4 +1,4 @@
-"""Lineage: of runs and datasets, and of the values behind one."""
+"""Lineage of runs and datasets, and of single values."""
 
 from typing import Annotated
 
@@ -37,7 +37,7 @@ def lineage(
     trace: Annotated[int | None, Query(ge=1, lt=2**64)] = None,
     direction: Direction = Direction.UP,
 ) -> Response:
-    """A graph: of the values behind a value, or of a trace, where one is named; of runs and datasets otherwise."""
+    """A graph of the values that a value was made from, of a trace id, or by default of runs and datasets."""
     if trace is not None:
         return _of_trace(visit, desk, trace, direction)
     if run and row and column:
@@ -53,7 +53,7 @@ def lineage(
         page=lambda: lineage_page(
             graph,
             title="Lineage",
-            lead="What runs have read and what they have published, from left to right.",
+            lead="What runs read and published, from left to right.",
             focus=str(title_of(visit, about)) if about else None,
             project=project,
             period=period,
@@ -85,7 +85,7 @@ def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: i
         page=lambda: lineage_page(
             graph,
             title=f"{column} of {found.label}",
-            lead="The values behind this one, from the files on the left to the value on the right.",
+            lead="The values that this one was made from, from the files on the left to the value on the right.",
             back=(
                 (f"{found.run_title}, {found.period}", found.run_address),
                 (found.label, found.row_address),

@@ -1,4 +1,4 @@
-"""Operations: what waits, what runs, what was given up."""
+"""Operations: the queue, workers and dead letters."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -17,7 +17,7 @@ router = APIRouter()
 @router.get("/operations")
 @router.get("/operations.json")
 def operations(visit: RunVisit, desk: AtDesk) -> Response:
-    """What goes on."""
+    """The operations page."""
     found = visit.workspace.operations.activity()
     may_replay = visit.caller.may(Permission.REPLAY_EVENTS)
     return desk.page(
@@ -32,6 +32,6 @@ def operations(visit: RunVisit, desk: AtDesk) -> Response:
 
 @router.post("/operations/replay")
 def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)]) -> RedirectResponse:
-    """Send what was given up again."""
+    """Send all dead letters again."""
     visit.workspace.operations.replay()
     return RedirectResponse("/operations", 303)

@@ -1,4 +1,4 @@
-"""Rows: many at a step, one through its history, and why a value is what it is."""
+"""Rows: the working dataset at a step, the history of a row, and explanations."""
 
 from typing import Annotated
 
@@ -78,7 +78,7 @@ def explanation_file(
     at: StepQuery = None,
     top: Annotated[int, Query(ge=1)] = TOP,
 ) -> Response:
-    """The tree of the page as one file, to keep, to send or to print."""
+    """The explanation as one file, to keep, send or print."""
     found = _explained(visit, run, row, column, at, top)
     page = explain_file(found, lambda run_id: title_of(visit, run_id), top=top)
     text = desk.templates.render("explain_file.html", page=page, style=desk.templates.style)
@@ -134,7 +134,7 @@ def _at_step(trace: RunTrace, row: str, seq: int) -> dict[str, object]:
 
 
 def title_of(visit: Visit, run_id: str) -> RunTitle:
-    """What a run is called."""
+    """The title of a run."""
     view = visit.workspace.get_run(run_id).view
     request = view.record.request
     return RunTitle(view.plan.title if view.plan else request.project_id, request.period)

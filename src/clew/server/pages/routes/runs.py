@@ -1,4 +1,4 @@
-"""Runs: the list, and one of them."""
+"""Runs: the list, and the page of a run."""
 
 from datetime import UTC, datetime
 
@@ -20,7 +20,7 @@ _PAGE = 50
 
 @router.get("/")
 def home(visit: RunVisit) -> RedirectResponse:
-    """Runs are what most people come for."""
+    """The start page is the list of runs."""
     del visit
     return RedirectResponse("/runs", 307)
 
@@ -73,7 +73,7 @@ def one_run(run: str, visit: RunVisit, desk: AtDesk) -> Response:
 
 @router.get("/runs/{run}/fragment")
 def run_fragment(run: str, visit: RunVisit, desk: AtDesk) -> Response:
-    """What the page of a run shows now, without the frame around it: the page asks for it whenever an event comes."""
+    """The current content of the page of a run, without its frame. The page fetches it after every event."""
     return desk.fragment("run_state.html", _run_page(visit, visit.workspace.get_run(run)))
 
 

@@ -66,7 +66,7 @@ def projects(visit: RunVisit, desk: AtDesk) -> Response:
 @router.get("/projects/{project}")
 @router.get("/projects/{project}.json")
 def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new: str = "") -> Response:
-    """A project, with what changed between two of its versions where they are named."""
+    """A project, with the changes between two of its versions if they are given."""
     files = visit.workspace.files
     view = visit.workspace.projects.find(project)
     definition = _defined(files, view)
@@ -109,14 +109,14 @@ def start_run(
     request_id: Annotated[str, Form()],
     visit: Annotated[Visit, may(Permission.START_RUNS)],
 ) -> RedirectResponse:
-    """Ask for a run. The form carries a request id, so that sending it twice gives one run."""
+    """Request a run. The form contains a request id, so that sending it twice creates one run."""
     run = visit.workspace.submit(project, period.strip(), request_id=request_id)
     return RedirectResponse(addresses.run(run.id), 303)
 
 
 @router.post("/projects/{project}/activate")
 def activate_project(project: str, seen: Annotated[str, Form()], visit: DecidingVisit) -> RedirectResponse:
-    """Make the file that the page has shown the version that runs."""
+    """Activate the file that the page showed."""
     version = visit.workspace.projects.activate(project, digest=seen)
     visit.has_changed(Subject.PROJECT, version.project, f"activated version {version.version}")
     return RedirectResponse(addresses.project(version.project), 303)
@@ -124,7 +124,7 @@ def activate_project(project: str, seen: Annotated[str, Form()], visit: Deciding
 
 @router.post("/projects/{project}/deactivate")
 def deactivate_project(project: str, seen: Annotated[str, Form()], visit: DecidingVisit) -> RedirectResponse:
-    """Take the version that the page has shown out of use."""
+    """Deactivate the version that the page showed."""
     projects = visit.workspace.projects
     view = projects.find(project)
     require_same_version(view, seen)
@@ -182,7 +182,7 @@ def _definition(visit: Visit, files: WorkspaceFiles, view: ProjectView, name: st
     if name == FILE:
         project = _defined(files, view)
         text = files.source_of(project.file) if project else None
-        return ComparableDefinition("the file as it is", text or "", view.digest)
+        return ComparableDefinition("the current file", text or "", view.digest)
     if not name.isdecimal():
         raise UserError(INVALID_REQUEST.anywhere(problem=f'no version "{name}"'))
     found = visit.workspace.projects.version(view.project, int(name))

@@ -1,4 +1,4 @@
-// A graph: move and zoom it, highlight what belongs together. The picture itself comes from the server.
+// A graph: move it, zoom, and highlight connected boxes. The server draws the picture.
 
 const STEP = 60;
 const CLOSEST = 2.5;

@@ -1,4 +1,4 @@
-// What several pages share: loading a part of a page anew, copying a link, saying something to screen readers.
+// Shared by several pages: reload a part of a page, copy a link, announce something to screen readers.
 
 export async function fetchPage(address, signal) {
   const answer = await fetch(address, { headers: { Accept: "text/html" }, credentials: "same-origin", signal });
@@ -15,15 +15,15 @@ export function replacePart(id, page) {
   return true;
 }
 
-// A part of a page, from an address that answers with that part alone; null where the answer is something else, such as
-// the page for signing in.
+// A part of a page, from an address that returns only that part; null if the response is something else, such as
+// the sign-in page.
 export async function fetchPart(id, address) {
   return (await fetchPage(address)).getElementById(id);
 }
 
 const keyOf = (node) => node.id || `${node.dataset?.signal ?? ""}/${node.dataset?.step ?? ""}`;
 
-// Make an old node look like a fresh one, and touch only what differs: focus, scrolling, selection and folds stay.
+// Update an old node to match a fresh one. Only differences are touched, so focus, scrolling, selection and folds stay.
 export function morph(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   const isSameThing = old.nodeName === fresh.nodeName && keyOf(old) === keyOf(fresh);
@@ -48,7 +48,7 @@ export function copyLinks(root) {
         await navigator.clipboard.writeText(link);
         button.textContent = "Copied";
       } catch {
-        window.prompt("The link:", link);
+        window.prompt("Copy this link:", link);
       }
       setTimeout(() => { button.textContent = said; }, 1600);
     });

@@ -1,10 +1,10 @@
-// Column lineage on a plan: a column lights up the steps that set it and the datasets that it comes from.
+// Column lineage on a plan: a column highlights the steps that set it and the datasets that it is derived from.
 
 const plan = document.querySelector("[data-plan]");
 const told = document.querySelector("[data-origin]");
 let kept = null;
 
-// On a narrow screen the steps come into view first, not the datasets beside them.
+// On a narrow screen, scroll to the steps, not to the datasets beside them.
 const step = plan?.querySelector(".g-box.step");
 if (step && plan.scrollWidth > plan.clientWidth) {
   plan.scrollLeft += step.getBoundingClientRect().left - plan.getBoundingClientRect().left - 16;
@@ -20,8 +20,8 @@ function show(chip) {
     box.classList.toggle("dim", Boolean(chip) && !lit);
   }
   if (!chip) { told.textContent = "\u00a0"; return; }
-  const influenced = chip.dataset.influenced ? `; which rows, by ${chip.dataset.influenced}` : "";
-  told.textContent = `${column} comes from ${chip.dataset.derives}${influenced}`;
+  const influenced = chip.dataset.influenced ? `; rows are selected by ${chip.dataset.influenced}` : "";
+  told.textContent = `${column} is derived from ${chip.dataset.derives}${influenced}`;
 }
 
 for (const chip of document.querySelectorAll("[data-chips] button")) {

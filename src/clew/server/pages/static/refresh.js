@@ -1,4 +1,4 @@
-// A page that looks again every few seconds, while somebody looks at it.
+// A page that reloads its content every few seconds while it is visible.
 
 import { fetchPage, replacePart } from "./pages.js";
 
@@ -10,5 +10,5 @@ setInterval(async () => {
   if (document.hidden || busy) return;
   try {
     replacePart(PART, await fetchPage(location.href));
-  } catch { /* The server is away; the page stays as it is. */ }
+  } catch { /* The server cannot be reached; the page stays as it is. */ }
 }, every);

@@ -1,4 +1,4 @@
-// Rows and the history of one row: a slider over the steps, tables that follow the arrow keys, links that load in place.
+// Rows and row history: a slider over the steps, arrow keys in tables, links that load in place.
 
 import { copyLinks, fetchPage, replacePart } from "./pages.js";
 
@@ -52,7 +52,7 @@ function addSlider(form) {
 function steps(form, select) {
   const arrows = document.createElement("span");
   arrows.className = "arrows";
-  for (const [text, by, name] of [["←", -1, "Step before"], ["→", 1, "Next step"]]) {
+  for (const [text, by, name] of [["←", -1, "Previous step"], ["→", 1, "Next step"]]) {
     const button = document.createElement("button");
     button.type = "button";
     button.id = by < 0 ? "step-before" : "step-after";
@@ -68,7 +68,7 @@ function steps(form, select) {
   return arrows;
 }
 
-// One stop for the tab key per row; from there the arrow keys go from cell to cell.
+// One tab stop per row; the arrow keys move from cell to cell.
 function moveByArrows(table) {
   table.addEventListener("keydown", (event) => {
     const moves = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
@@ -84,7 +84,7 @@ function moveByArrows(table) {
   });
 }
 
-// A step often changes a column that is out of sight.
+// A step often changes a column that is scrolled out of view.
 function showChanges(table) {
   const region = table.closest(".scroll");
   const cell = table.querySelector("td.changed");

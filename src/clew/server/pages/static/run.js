@@ -1,5 +1,5 @@
-// A run, live. The stream of events only says that something has happened; what the run looks like now comes as a
-// fragment from the server, which alone knows what events mean.
+// A run, live. The event stream only says that something has happened; the current state of the run comes as a
+// fragment from the server, which alone interprets events.
 
 import { fetchPart, morph } from "./pages.js";
 
@@ -28,7 +28,7 @@ function markStale(missing) {
   say(`STALE: event ${missing} is missing`);
 }
 
-// One fragment at a time. What happens meanwhile asks for another one, after a rest that grows with what it costs.
+// One fragment at a time. Events that arrive meanwhile trigger another one, after a delay that grows with its cost.
 function refresh() {
   isOutdated = true;
   refreshing ??= (async () => {
@@ -50,7 +50,7 @@ async function show() {
       morph(part, fresh);
       heard = Math.max(heard, Number(part.dataset.seq));
       return;
-    } catch { /* The server is away; the next attempt comes. */ }
+    } catch { /* The server cannot be reached; a retry follows. */ }
     await pause(wait);
   }
 }
@@ -74,9 +74,9 @@ function listen() {
   });
   source.addEventListener("error", async () => {
     isInterrupted = true;
-    if (document.getElementById("stale").hidden) say("The connection is interrupted; trying again");
+    if (document.getElementById("stale").hidden) say("Connection lost; retrying");
     if (source.readyState !== EventSource.CLOSED) return;
-    // The server has refused the stream: the run has ended, or something between us is out of order.
+    // The server has refused the stream: the run has ended, or a proxy has failed.
     await refresh();
     if (isOver()) return;
     await pause(LOOK_AGAIN_MS);
@@ -84,7 +84,7 @@ function listen() {
   });
 }
 
-// Bars of running steps grow between events. Who is selecting text is left alone.
+// Bars of running steps grow between events, but not while text is selected.
 setInterval(() => {
   const isRunning = part.querySelector('tr[data-status="RUNNING"]');
   if (!isOver() && isRunning && !document.hidden && getSelection().isCollapsed) refresh();
@@ -122,7 +122,7 @@ async function send() {
 const dialog = document.getElementById("signal");
 const form = dialog?.querySelector("form");
 
-// The part stays while its content changes, so it listens for all buttons that come and go.
+// The part remains while its content changes, so it handles the clicks of all its buttons.
 part.addEventListener("click", (event) => {
   const button = event.target.closest("[data-signal]");
   if (!button) return;

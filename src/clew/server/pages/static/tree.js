@@ -15,7 +15,7 @@ for (const button of document.querySelectorAll("[data-unfold]")) {
   });
 }
 
-// What is folded on the screen is not on paper, so all is unfolded while it is printed.
+// Folded parts would not be printed, so everything is unfolded for printing.
 let folded = [];
 window.addEventListener("beforeprint", () => {
   folded = folds(document).filter((fold) => !fold.open);
