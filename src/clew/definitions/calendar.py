@@ -36,7 +36,7 @@ class Period(Located):
 
 @record("a generator of periods")
 class Generate(Located):
-    """Makes the periods of whole years."""
+    """Creates the periods of whole years."""
 
     first_year: int = key(Whole(1, 9999), "The first year.")
     last_year: int = key(Whole(1, 9999), "The last year.")

@@ -103,7 +103,7 @@ class TableDefinition(Located):
 
     @property
     def all_columns(self) -> tuple[ColumnDefinition, ...]:
-        """The declared columns and, behind them, those that the temporal mode brings along."""
+        """The declared columns and, after them, those that the temporal mode brings along."""
         declared = {column.name.casefold() for column in self.columns}
         return (*self.columns, *(c for c in _SYSTEM_COLUMNS[self.temporal_mode] if c.name not in declared))
 

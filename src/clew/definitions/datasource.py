@@ -1,4 +1,4 @@
-"""Addresses of databases in definitions: of which kind they are, and that no password stands in them.
+"""Addresses of databases in definitions: their kind, and the check that they contain no password.
 
 Datasources: connections to where data lives.
 """

@@ -1,6 +1,6 @@
 """Expressions as users write them in files: text in which every character knows its place.
 
-Where in the file each character of a scalar stands, through quotes, escapes, folded lines and indentation.
+Where in the file each character of a scalar is, through quotes, escapes, folded lines and indentation.
 """
 
 import re
@@ -180,7 +180,7 @@ def _indentation(text: str, lines: list[tuple[int, re.Match[str] | None, int]], 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionText:
-    """The text of an expression. Two are equal when their text is, wherever it stands."""
+    """The text of an expression. Two are equal when their text is, wherever it is."""
 
     value: str
     node: Node = field(default=NOWHERE, repr=False, compare=False)

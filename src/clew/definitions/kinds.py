@@ -1,4 +1,4 @@
-"""The kinds of files of a workspace: where each stands and what it holds.
+"""The kinds of files of a workspace: where each is and what it holds.
 
 Definition files on disk: which there are, and their text.
 """

@@ -49,7 +49,7 @@ class Project(Definition):
 
 
 INLINE_PROJECT = Record(Project, stand_ins={"id": ""})
-"""A project that stands somewhere else than in its own file, where it needs no id."""
+"""A project inside another file, where it needs no id."""
 
 
 def project_from_data(data: Mapping[str, object], origin: str) -> Project:

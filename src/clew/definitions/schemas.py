@@ -12,7 +12,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 CAPTURES = "captures"
-"""Files of captures lie wherever whoever starts a run keeps them."""
+"""Files of captures can be anywhere."""
 
 SCHEMA_PLACES: Mapping[str, str] = {
     **{name: f"{kind.folder}/*.yaml" if kind.folder else WORKSPACE_FILE for name, kind in FILE_KINDS.items()},

@@ -47,7 +47,7 @@ class Approval(StrEnum):
 
 
 class OverloadPolicy(StrEnum):
-    """What happens to a run that is asked for while too many are running."""
+    """What happens to a run that is requested while too many are running."""
 
     REJECT = "REJECT"
     QUEUE = "QUEUE"
@@ -100,7 +100,7 @@ class SparkSettings(Located):
 
 @record("the queue settings")
 class QueueSettings(Located):
-    """How many runs go on at once, and what happens to one too many."""
+    """How many runs execute at once, and what happens to one too many."""
 
     policy: OverloadPolicy = key(
         Choice(OverloadPolicy), "What happens to a run when all places are taken.", default=OverloadPolicy.QUEUE
@@ -186,7 +186,7 @@ class TraceLinkSettings(Located):
 
 @record("the retention settings")
 class RetentionSettings(Located):
-    """What `clew gc` keeps where it is not told otherwise; everything where no key is there."""
+    """What `clew gc` keeps by default; everything if no key is set."""
 
     keep_days: int | None = key(Whole(0), "Days for which a run is kept after its end.", default=None)
     keep_runs: int | None = key(Whole(0), "How many runs of each project are kept, the newest.", default=None)
@@ -279,7 +279,7 @@ class Environment(Located):
     )
 
     def check(self) -> Iterator[Diagnostic]:
-        """The state store is in a database that can hold it, and no password stands in its address."""
+        """The state store is in a database that can hold it, and its address contains no password."""
         place = self.place("state_store")
         if not can_hold_state(self.state_store):
             hint = "write sqlite:///path or postgresql://host/database"

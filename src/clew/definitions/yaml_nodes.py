@@ -195,7 +195,7 @@ class _Builder:
     _aliased: int = 0
 
     def take(self, event: _Event) -> None:
-        """Go on with the next event."""
+        """Continue with the next event."""
         kind: type = type(event)
         if kind is ScalarEvent:
             self._scalar(event)

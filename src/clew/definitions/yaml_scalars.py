@@ -36,7 +36,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 _MOST_DIGITS = 400
 _LARGEST_EXPONENT = 400
-"""Past every type that a column can have. Whoever calculated with 1e999999999 would run out of memory."""
+"""Past every type that a column can have. Calculating with 1e999999999 would exhaust the memory."""
 
 
 def scalar_value(node: ScalarNode) -> Scalar:

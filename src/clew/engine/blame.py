@@ -1,4 +1,4 @@
-"""What Spark's errors mean for the user, as far as their text tells.
+"""What Spark's errors mean for the user, as far as their message shows.
 
 The row to blame where a step fails because of a value: the operation, the column, the value, the row.
 """
@@ -144,7 +144,7 @@ def _name_columns(plan: Plan) -> tuple[str, ...]:
 
 
 def _physical(table: str, name: str, suspect: Suspect, expressing: Expressing) -> str:
-    """The name under which a column of a table stands in the rows."""
+    """The name that a column of a table has in the rows."""
     if suspect.source is not None:
         return joined_column(suspect.alias, name) if suspect.alias else name
     if table != expressing.table:
@@ -177,7 +177,7 @@ def _which(record: Record, suspect: Suspect, plan: Plan, expressing: Expressing)
 
 
 def _is_private(suspect: Suspect, step: Step, plan: Plan, expressing: Expressing) -> bool:
-    """Whether an expression reads what is not for everybody: errors become events, which many may read."""
+    """Whether an expression reads private columns: errors become events, which many people may read."""
     private = {join.alias: _marked(join.dataset) for join in step.lookups}
     private[expressing.table] = {*privacy_by_column(plan)}
     everywhere = _marked(suspect.source) if suspect.source is not None else set[str]()

@@ -40,7 +40,7 @@ def out_column(index: int) -> str:
 
 
 def link_columns(*, with_links: bool) -> tuple[str, ...]:
-    """The columns that lead from a summary to the rows behind it, where they are written."""
+    """The columns that lead from a summary row to its source rows, where they are written."""
     return (PARENTS,) if with_links else ()
 
 
@@ -90,7 +90,7 @@ def columns_looked_at(step: CreatingStep) -> set[str]:
 def written_rows(
     spark: SparkSession, files: Sequence[Path], step: CreatingStep, columns: Sequence[Column]
 ) -> DataFrame:
-    """The rows of an output, as far as a step behind it looks at them. None of them is deleted."""
+    """The rows of an output, as far as a later step looks at them. None of them is deleted."""
     types = {column.name: spark_type(column.type) for column in columns} | SYSTEM_TYPES
     schema = ", ".join(f"{quoted(name)} {types[name]}" for name in sorted(columns_looked_at(step)))
     rows = spark.read.schema(schema).parquet(*map(str, files))

@@ -87,7 +87,7 @@ class SparkExecutor:
         return {"engine": "spark", "version": self._run.spark.version}
 
     def group_size(self, remaining: Sequence[PlannedStep]) -> int:
-        """Loading is a job of its own; narrow steps go together with the step behind them that writes."""
+        """Loading is a separate job; narrow steps run together with the writing step that follows them."""
         if remaining[0].step_id == LOAD_STEP:
             return 1
         return len(next_group(self._run.plan, [self._steps[step.seq] for step in remaining]))
@@ -117,7 +117,7 @@ class SparkExecutor:
             self._run.spark.removeTag(tag)
 
     def expand_windows(self, snapshot: RunSnapshot) -> list[ExpandedStep]:
-        """Work out the rows behind the summaries of a run that has ended, where the run left that for later."""
+        """Derive the source rows of the summaries of a run that has ended, where the run deferred that."""
         return list(expand(self._engine_run(snapshot), self.progress(snapshot)))
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class SparkExecutor:
     def _read_anew(self, group: Sequence[Step], snapshot: RunSnapshot) -> None:
         """Pin again what the steps look up or append, as far as no step that counts has read it.
 
-        A step is retried after somebody has corrected its cause, which may have been this very data.
+        A step is retried after its cause was corrected, which may have been this very data.
         """
         done = {step.seq for step in snapshot.steps if step.status is StepStatus.SUCCESS}
         seen = {use.key for step in self._run.plan.steps if step.seq in done for use in datasets_of_step(step)}
@@ -198,7 +198,7 @@ class SparkExecutor:
     # What a run has committed
 
     def progress(self, snapshot: RunSnapshot) -> StepsBehind:
-        """What the run has behind it, from its history."""
+        """What the run has done so far, from its history."""
         skipped = frozenset(step.seq for step in snapshot.steps if step.status is StepStatus.SKIPPED)
         return StepsBehind(tuple(self._committed(snapshot)), skipped)
 

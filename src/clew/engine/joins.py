@@ -26,7 +26,7 @@ from clew.trace.json_values import values_of
 from clew.trace.run_parts import periods_of
 
 _FEW_ROWS = 20_000
-"""Up to here keys are compared in this process, which takes less time than to ask Spark."""
+"""Up to this many, keys are compared in this process, which is faster than Spark."""
 _EXAMPLES, _COLUMNS = 2, 4
 
 
@@ -46,7 +46,7 @@ class UniqueKeys:
 
 @dataclass(frozen=True, slots=True)
 class JoinChecks:
-    """Refuses joins that match a row more than once, as early and as cheaply as can be."""
+    """Refuses joins that match a row more than once, as early and as cheaply as possible."""
 
     root: StorageRoot
     inputs: Mapping[str, Part]

@@ -26,7 +26,7 @@ def selected_column(seq: int) -> str:
 
 
 def new_column(seq: int, position: int) -> str:
-    """The value of an assigned column behind a step, before it takes the column's place."""
+    """The value of an assigned column after a step, before it replaces the column."""
     return f"__s{seq}_n{position}"
 
 

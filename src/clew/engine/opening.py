@@ -117,7 +117,7 @@ class SparkExecutors:
 
 
 class NoRegistrar:
-    """For drafts: their outputs are nobody's input."""
+    """For drafts: no project reads their outputs."""
 
     def prepare(self, rows: object, step: object, expressing: object) -> Callable[[], None]:
         """Register nothing."""
@@ -200,7 +200,7 @@ class Inputs:
         raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
 
     def _require_columns(self, use: DatasetUse, version: DatasetVersion) -> None:
-        """A column that a file lacks would be read as NULL, so what a version has taken away is told before."""
+        """A column that a file lacks would be read as NULL, so columns that a version dropped are reported first."""
         versions = self.executors.datasets.versions(use.dataset_id)
         periods = self.executors.workspace.periods
         conflict = version_conflict(self.plan, use, version, versions, self.period, periods)

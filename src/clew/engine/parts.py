@@ -60,7 +60,7 @@ def write_options(schema: StructType) -> dict[str, str]:
 
 
 def options_for_changes(schema: StructType) -> dict[str, str]:
-    """The same for changes: numbers without a dictionary, which takes time and makes nothing of them smaller."""
+    """The same for changes: numbers without a dictionary, which takes time and saves no space."""
     numbers = [field.name for field in schema if isinstance(field.dataType, NumericType)]
     return write_options(schema) | {f"parquet.enable.dictionary#{name}": "false" for name in numbers}
 
@@ -114,7 +114,7 @@ def draft_part(
     *,
     is_small: bool = False,
 ) -> DraftedPart:
-    """Write the files of a part. `first_ordinal` numbers them where their rows get ordinals of their own.
+    """Write the files of a part. `first_ordinal` numbers them where their rows get new ordinals.
 
     Few rows are brought here and written here, which takes a third of the time that Spark needs to write a file.
     """
@@ -235,7 +235,7 @@ def _given_in_any(path: str, columns: Sequence[str]) -> int:
 
 
 _LONGEST = 18
-"""Digits of a decimal that Parquet keeps in 64 bits."""
+"""Digits of a decimal that Parquet stores in 64 bits."""
 _LEAST_BEFORE_POINT = 10
 """With fewer digits before the point too many values would not fit."""
 

@@ -100,7 +100,7 @@ _FOR_FEW_ROWS: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Compiling a query and planning it anew between its stages cost more than a few rows ever take."""
+"""Compiling a query and replanning it between its stages cost more than a few rows ever take."""
 _CONNECT_LIBRARIES = ("grpc", "grpc_status", "google", "pandas", "pyarrow")
 _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
 _PAGE = "4m"
@@ -110,7 +110,7 @@ _STARTING = threading.Lock()
 """Two threads that ask for the session at once get the same one."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _THROUGHPUT = "-XX:+UseParallelGC"
-"""Runs want to be done soon, and nobody waits for a single answer of the JVM: pauses may be longer."""
+"""Throughput matters more than the latency of the JVM: pauses may be longer."""
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
@@ -199,7 +199,7 @@ def _cause(error: Exception) -> str:
 
 
 def configuration(settings: SessionSettings) -> dict[str, str]:
-    """Everything that Spark is started with: our defaults, over them what the settings say."""
+    """Everything that Spark is started with: our defaults, overridden by the settings."""
     log = files("clew.engine").joinpath("log4j2.properties")
     given = (settings.java_options, settings.config.get(_JAVA_OPTIONS, ""))
     collector = _collector(settings.master, *given)
@@ -219,7 +219,7 @@ def configuration(settings: SessionSettings) -> dict[str, str]:
 
 
 def _collector(master: str, *given: str) -> str:
-    """Which garbage collector a local driver has, unless somebody has chosen one: the JVM does not start with two."""
+    """Which garbage collector a local driver has, unless the settings choose one: the JVM does not start with two."""
     chosen = (*given, *(os.environ.get(name, "") for name in _JAVA_VARIABLES))
     is_free = master.startswith("local") and not any(_COLLECTOR.search(options) for options in chosen)
     return _THROUGHPUT if is_free else ""
@@ -263,7 +263,7 @@ _SOON = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def session_of(environment: RunEnvironment, datasources: Sequence[Datasource] = ()) -> SparkSession:
-    """The Spark session of this process, started as the environment says by whoever asks first.
+    """The Spark session of this process, started as the environment says on first use.
 
     It has the drivers of the datasources.
     """

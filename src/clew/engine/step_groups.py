@@ -1,7 +1,7 @@
 """Groups of steps on Spark: what runs together, what is written, what is counted.
 
-A group is a run of narrow steps with at most one step behind them that writes: an aggregate, an append or an output;
-or with rows that are created and the output behind them. The changes of the narrow steps are one job, the writing is
+A group is a run of narrow steps followed by at most one step that writes: an aggregate, an append or an output;
+or rows that are created and the output that follows. The changes of the narrow steps are one job, the writing is
 another, and both run at the same time. They commit together, in order; an output is published when both have succeeded.
 """
 
@@ -77,7 +77,7 @@ class EngineRun:
 
 
 def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps at the beginning of the ones that are left which are done together."""
+    """The first of the remaining steps that run together."""
     group = list[Step]()
     chain = _chain_before(plan, steps[0].seq)
     for step in steps:
@@ -141,7 +141,7 @@ class _Chain:
         self.working = before
 
     def add(self, step: ChangingStep) -> None:
-        """Put a step on top."""
+        """Add a step."""
         joined = joined_for(step, self._run.storage.pinned)
         by_more_than_keys = [join for join in step.lookups if equality_keys(join.on.tree, join.alias) is None]
         safe = all(self._checks.cannot_double(join, joined[join.alias]) for join in step.lookups)
@@ -280,12 +280,12 @@ def _narrow_counts(step: TracedStep, files: Sequence[str]) -> StepCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What the steps at the end of a group have written, where nobody looks."""
+    """What the steps at the end of a group have written to staging."""
 
     publish: Callable[[], tuple[StepResult, ...]]
-    """Lets others see it."""
+    """Makes it visible."""
     discard: Callable[[], None] = lambda: None
-    """Takes it away."""
+    """Deletes it."""
 
 
 def _writer(
@@ -322,7 +322,8 @@ def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Fu
 def _write_created_and_output(
     run: EngineRun, working: Working, step: CreatingStep, output: OutputStep, progress: StepsBehind
 ) -> _Written:
-    """Write the rows that a step creates, and the output behind it; sums from the written rows where these are many."""
+    """Write the rows that a step creates, and the output that follows; large results are summed from the written
+    rows."""
     columns = run.plan.columns_after(step.seq)
     results = list[StepResult]()
 

@@ -26,8 +26,8 @@ LINKS_UP_TO_ROWS = 100_000
 """Steps that look at no more rows than these write the links of their summaries with them, others leave windows.
 
 Links of a small step cost next to nothing and are read at once. Those of a large one would cost a quarter of the job
-and more, while a window (the step, its selector, the keys of the summary) is there anyway; the rows behind it are
-worked out when somebody asks, or by an expansion of the run.
+and more, while a window (the step, its selector, the keys of the summary) is there anyway; its source rows are
+derived on demand, or by an expansion of the run.
 """
 
 
@@ -35,7 +35,7 @@ class TraceIdSource(Protocol):
     """Where a run gets its trace ids from. Never raises: a run without ids is a run all the same."""
 
     def reserve(self, count: int) -> TraceIdBlock | None:
-        """So many ids that nobody else has or will have; None where none can be had."""
+        """This many ids that are never given out again; None where none are available."""
         ...
 
     def publish(self, blocks: Sequence[PublishedBlock]) -> None:
@@ -48,7 +48,7 @@ class TraceLinking:
     """How a run takes part in TraceLink."""
 
     ids: TraceIdSource | None = None
-    """None for runs whose rows nobody will ask about, as those of scenarios."""
+    """None for runs whose rows need no lineage, such as those of scenarios."""
     links_up_to_rows: int = LINKS_UP_TO_ROWS
 
     def identified(self, part: Part) -> Part:
@@ -78,7 +78,7 @@ class TraceLinking:
 
 
 def published_blocks(run_id: str, part: Part) -> Iterator[PublishedBlock]:
-    """The blocks of a part: one for each file whose rows have ids of their own."""
+    """The blocks of a part: one for each file whose rows have new ids."""
     for file in part.files:
         if isinstance(file.ids, IdBlock) and part.kind in {"input", "created"}:
             yield PublishedBlock(
@@ -99,7 +99,7 @@ def carrying(part: Part, root: StorageRoot) -> Part:
 
 
 def _carried(root: StorageRoot, file: PartFile) -> Literal["carried"] | None:
-    """A file that cannot be read is found out by whoever reads its rows."""
+    """A file that cannot be read is reported when its rows are read."""
     try:
         with root.open_parquet(file.path) as opened:
             return CARRIED if TRACE_ID in opened.schema_arrow.names else None
@@ -110,7 +110,7 @@ def _carried(root: StorageRoot, file: PartFile) -> Literal["carried"] | None:
 def lineage_of(
     linking: TraceLinking, plan: Plan, step: CreatingStep, parts: Sequence[Part]
 ) -> tuple[PartLineage, Callable[[Part], Part]]:
-    """How the rows that a step is about to create lead to those behind them, and what gives their part its ids."""
+    """How the rows that a step is about to create lead to their source rows, and what gives their part its ids."""
     inputs = {part.name: part for part in parts if part.kind == "input"}
     if step.made_from is None:
         looked_at = [inputs[plan.input.key], *(part for part in parts if part.kind == "created")]

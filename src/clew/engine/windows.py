@@ -1,6 +1,6 @@
-"""Windows worked out: the rows behind every summary of a run, as pairs of trace ids in Parquet.
+"""Expanded windows: the source rows of every summary of a run, as pairs of trace ids in Parquet.
 
-Batch by batch, each a job of its own that is skipped where it was done before. What a step stands for counts when its
+Each batch is a separate job, which is skipped if it was done before. What a step stands for counts when its
 description is written, behind the last batch; so an expansion that breaks off is taken up again, and one that is
 repeated adds nothing.
 """

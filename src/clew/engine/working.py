@@ -1,7 +1,7 @@
 """The working dataset of a run: immutable rows in files, and the functions that steps have put on top of them.
 
 Rebuilding it from the parts that a run has committed is how a run resumes, how a capture is taken later, and how the
-next group of steps begins: there is no other state.
+next group of steps starts: there is no other state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,14 +51,14 @@ class Working:
         return Working(widened.rows.unionByName(created, allowMissingColumns=True), step.seq, self.chain)
 
     def without(self, step: Step) -> "Working":
-        """Behind a step that did nothing to these rows, but whose columns later steps may name."""
+        """After a step that did nothing to these rows, but whose columns later steps may name."""
         missing = {column.name: f"CAST(NULL AS {spark_type(column.type)})" for column in step.adds}
         rows = with_sql(self.rows, missing) if missing else self.rows
         return Working(rows, step.seq, self.chain)
 
 
 def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
-    """The working dataset before the first step. Rows without a period of their own belong to the run's."""
+    """The working dataset before the first step. Rows without a period belong to the run's."""
     columns = [column.name for column in plan.input.schema().columns]
     rows = pinned.selectExpr(
         *map(quoted, columns),
@@ -91,7 +91,7 @@ def state_rows(storage: Storage, part: Part, columns: Sequence[Column]) -> DataF
 
 @dataclass(frozen=True, slots=True)
 class StepsBehind:
-    """What a run has behind it."""
+    """What a run has done so far."""
 
     parts: tuple[Part, ...]
     """What its steps have written and committed."""

@@ -1,5 +1,5 @@
 """What is known about rows that a run never loaded: the rules that decided what it read, what other runs have read, and
-what stands in files that none has read."""
+what is in files that none has read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class OtherRuns:
             return ()
 
     def elsewhere(self, where: str, limit: int) -> Sequence[Elsewhere]:
-        """Rows that other runs have loaded from the same dataset for other periods, and rows that stand in files."""
+        """Rows that other runs have loaded from the same dataset for other periods, and rows in files."""
         found = list(islice(self._rows(where, limit), max(0, limit)))
         if self._files is not None and len(found) < limit:
             known = {(each.source.file, each.source.line) for each in found if each.source}

@@ -38,7 +38,7 @@ class Item:
 
 
 def shown(value: Value) -> str:
-    """A value in a sentence: texts in quotes, so that an empty one is not taken for NULL, numbers in groups."""
+    """A value in a sentence: strings in quotes, so that an empty one is not taken for NULL, numbers in groups."""
     return f"{value:,f}" if isinstance(value, Decimal) else text_of_value(value)
 
 
@@ -257,7 +257,7 @@ def not_written_text(verdict: NotWritten) -> str:
 
 
 def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
-    """What became of rows that share their fate."""
+    """What became of rows with the same outcome."""
     name = ", ".join(each.label or each.row_id for each in rows)
     places = _places([each.source for each in rows if each.source])
     loaded = f"loaded from {' and '.join(places)}" if places else "loaded"

@@ -1,4 +1,4 @@
-"""The rows behind a summary row, derived: those that were visible, selected and in its group."""
+"""The source rows of a summary row, derived: those that were visible, selected and in its group."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ def keys_of_group(trace: RunTrace, row_id: str, state: RowValues) -> Keys:
 
 
 def parents_of(trace: RunTrace, step: CreatingStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
-    """The rows behind a summary row, with the columns that an expression needs."""
+    """The source rows of a summary row, with the columns that an expression needs."""
     if step.made_from is None:
         return _working_parents(trace, step, keys, needed)
     return _source_parents(trace, step.made_from, step.condition, keys)

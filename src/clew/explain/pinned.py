@@ -90,7 +90,7 @@ class DatasetRow:
     origin: int | None
 
     def pinned(self) -> PinnedRow:
-        """The row as those know it who find the run that wrote it."""
+        """The row in the form that finds the run that wrote it."""
         file, position = _place(self.part, self.ordinal)
         return PinnedRow(self.use.dataset_id, self.source.version, file.path, position, self.origin, self.cells)
 

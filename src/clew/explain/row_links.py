@@ -71,7 +71,7 @@ class RowLinks:
                 yield from self._derived_parents(step, part, rows)
 
     def children(self, trace_ids: Collection[int]) -> Iterator[Link]:
-        """The links in which one of these is behind a summary row of this run."""
+        """The links in which one of these is a source row of a summary of this run."""
         for step, part in self._summaries():
             links = self.expanded.of_step(self.trace.run_id, step.seq)
             if links is not None:

@@ -1,7 +1,8 @@
-"""The lineage of the rows of runs: which runs a trace was in, what it came from, and what came of it. Without Spark.
+"""The lineage of the rows of runs: which runs a trace was in, what it came from, and what was made from it.
 
-The register of blocks tells the run that minted an id. From there ids go on in the files of registered datasets, and
-with these into the runs that pinned them; so only such runs are looked at, however many there are.
+Reading it needs no Spark. The register of blocks tells the run that minted an id. From there ids continue in the files
+of registered datasets, and with these into the runs that pinned them; so only such runs are looked at, however many
+there are.
 
 Explanations cross projects in the same way: from a row of a registered dataset to the run that registered it.
 """
@@ -40,7 +41,7 @@ class TracedState(RunState, Protocol):
 def run_lineage(state: TracedState, environment: RunEnvironment, trace_of: Callable[[str], RunTrace]) -> LineageReader:
     """The lineage of all rows of all runs of an environment that have ended.
 
-    `trace_of` opens the trace of a run by its id; UserError where it is gone, or not for the eyes of who asks.
+    `trace_of` opens the trace of a run by its id; UserError where it is gone, or not visible to the caller.
     """
     return RunLineage(state, LineageFiles(environment.storage_root), trace_of)
 
@@ -83,7 +84,7 @@ class LineageFiles:
 
 @dataclass(slots=True)
 class RunLineage:
-    """Answers for the rows of runs. Runs that are gone, or go on, know nothing."""
+    """Answers for the rows of runs. Deleted runs and unfinished runs have no answers."""
 
     state: TracedState
     files: LineageFiles
@@ -213,11 +214,11 @@ def _sources(trace: RunTrace, part: Part, ordinals: list[int]) -> dict[int, Sour
 
 @dataclass(frozen=True, slots=True)
 class DatasetWriters:
-    """Finds the run behind a file of a registered dataset."""
+    """Finds the run that wrote a file of a registered dataset."""
 
     state: RunState
     trace_of: Callable[[str], RunTrace]
-    """Opens the trace of a run by its id. UserError where it is gone, or not for the eyes of who asks."""
+    """Opens the trace of a run by its id. UserError where it is gone, or not visible to the caller."""
 
     def writer_of(self, path: str) -> tuple[RunTrace, int] | None:
         """The trace of the run that wrote a file, and the output step; None where that run is gone."""

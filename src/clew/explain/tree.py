@@ -90,7 +90,7 @@ def _rounded(share: Decimal | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Parents:
-    """The rows behind a summary row."""
+    """The source rows of a summary row."""
 
     count: int
     contributors: tuple[Contributor, ...]
@@ -214,5 +214,5 @@ class Explanation:
 
     @property
     def parents(self) -> Parents | None:
-        """The rows behind the value, where it stands in a summary row."""
+        """The source rows of the value, if it belongs to a summary row."""
         return self.cause.parents if isinstance(self.cause, Summarised) else None

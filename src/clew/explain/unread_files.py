@@ -1,4 +1,4 @@
-"""Files that a run has not read, or not all of: whether a row that it never loaded stands in one, and why it was not.
+"""Files that a run has not read, or not all of: whether a row that it never loaded is in one, and why it was not.
 
 First the files that the run did read, then those that other rules name for its period, then those that rules name for
 other periods, the nearest first. The look is bounded: it answers a person who waits.
@@ -128,7 +128,7 @@ class _Place:
 
 @dataclass(slots=True)
 class UnreadFiles:
-    """The files behind a dataset, seen from a run that looked for a row and did not find it."""
+    """The files of a dataset, seen from a run that looked for a row and did not find it."""
 
     definitions: WorkspaceDefinitions
     root: Path

@@ -17,10 +17,10 @@ from clew.trace.json_values import json_value
 from clew.trace.records import Source
 
 _LEAST_ROOM = 30
-"""How many columns a line has at least, however deep in the tree it stands."""
+"""The fewest columns of a line, however deep it is in the tree."""
 
 _INDENT = 4
-"""By how much the rest of a line that was too long stands behind its begin."""
+"""How far the continuation of a long line is indented."""
 
 
 def as_text(answer: Explanation | WhyNot, width: int | None = None) -> str:
@@ -69,7 +69,7 @@ _IN_ONE_ROLE = (
     *(Explanation, StepRef, Source, Recomputed, Parents),
     *(WhyNot, NeverLoaded, RuleOutcome, Elsewhere),
 )
-"""Records that stand in one role only and need no kind."""
+"""Records that have one role only and need no kind."""
 
 
 def as_json(answer: Explanation | WhyNot) -> dict[str, object]:

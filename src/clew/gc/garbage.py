@@ -1,4 +1,4 @@
-"""The garbage collector: finds what an environment does not need any more, and deletes it.
+"""The garbage collector: finds what an environment no longer needs, and deletes it.
 
 Retention says how long runs are kept.
 """
@@ -41,7 +41,7 @@ from clew.storage.removals import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """Which of the runs that have ended are kept: those that one of the rules keeps, and all where there is no rule."""
+    """Which ended runs are kept: those that a rule keeps, or all if there is no rule."""
 
     days: int | None = None
     """Runs that ended no longer ago."""
@@ -54,7 +54,7 @@ class Retention:
         return self.days is None and self.runs is None
 
     def expired(self, runs: Iterable[RunRecord], now: datetime) -> list[RunRecord]:
-        """The runs that no rule keeps, of runs that come newest first. One that goes on is never among them."""
+        """The runs that no rule keeps, of runs that come newest first. An unfinished run is never among them."""
         found, seen = list[RunRecord](), dict[str, int]()
         for run in runs:
             if not run.status.is_terminal or self.keeps_all:
@@ -85,7 +85,7 @@ def _end(run: RunRecord) -> datetime:
 
 
 GRACE = timedelta(hours=1)
-"""What was written in this time is let alone: a worker that is thought dead may still be at it."""
+"""What was written in this time is left alone: a worker that seems dead may still be writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,13 @@ class KeptRun:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What may go or has gone, and what stays although it is old."""
+    """What may be deleted or was deleted, and what stays although it is old."""
 
     retention: Retention
     things: tuple[Removable, ...] = ()
     kept: tuple[KeptRun, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
-    """Why something could not be taken away."""
+    """Why something could not be deleted."""
 
     @property
     def size(self) -> int:
@@ -147,7 +147,7 @@ class GarbageCollector:
         self._journal = Journal(self._root)
 
     def find(self, retention: Retention) -> Garbage:
-        """What may go. Nothing is changed."""
+        """What may be deleted. Nothing is changed."""
         seen = survey(self._workspace, self._environment, self._state)
         old = retention.expired(seen.runs, self._clock())
         staying = ({run.run_id for run in seen.runs} - {run.run_id for run in old}) | seen.waited_for
@@ -164,7 +164,7 @@ class GarbageCollector:
         return Garbage(retention, tuple(things), kept)
 
     def collect(self, retention: Retention) -> Garbage:
-        """Take away what may go, one thing after the other, and write each of them down."""
+        """Delete what may be deleted, item by item, and record each deletion."""
         garbage = self.find(retention)
         gone, problems = list[Removable](), list[Diagnostic]()
         for thing in garbage.things:

@@ -23,7 +23,7 @@ from clew.tracelink.stores import Age, Kept, TracePruner
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A run that is gone."""
+    """A deleted run."""
 
     run_id: str
     freed_bytes: int
@@ -38,9 +38,9 @@ def remove_run(
     force: bool,
     reason: str,
 ) -> Removal:
-    """Remove a run that has ended. Published outputs, versions of datasets and captures stay where they are.
+    """Delete a run that has ended. Published outputs, versions of datasets and captures stay where they are.
 
-    Captures that wait for its rows are dropped with it.
+    Captures that wait for its rows are deleted with it.
     """
     if not force:
         waiting = waiting_captures(state, run_id)
@@ -78,7 +78,7 @@ class OldLineage:
     kind: str = "lineage"
 
     def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
-        """What may go: a line for each kind of record. It frees room in the database, not on the disk."""
+        """What may be deleted: a line for each kind of record. It frees space in the database, not on disk."""
         del now, without_runs
         counts = {kept: self.pruner.count(kept, Age.before(self.before)) for kept in Kept}
         return [
@@ -88,14 +88,14 @@ class OldLineage:
         ]
 
     def remove(self, thing: Removable) -> None:
-        """Take all of a kind away."""
+        """Delete all of one kind."""
         self.pruner.prune(Kept(thing.name), Age.before(self.before))
 
 
 def garbage_collector(
     workspace: PlannedProjects, environment: RunEnvironment, state: CollectedState, keep_lineage_days: int | None = None
 ) -> GarbageCollector:
-    """The collector that `clew gc` and `Workspace.gc` use. Things beside runs come in as `others`.
+    """The collector that `clew gc` and `Workspace.gc` use. Things other than runs come in as `others`.
 
     Lineage that programs have sent is kept for so many days, else for those of the environment, else for ever.
     """

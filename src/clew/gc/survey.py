@@ -50,7 +50,7 @@ VersionKey = tuple[str, int]
 
 
 def pinned_versions(workspace: PlannedProjects, state: RunState, versions: Iterable[DatasetVersion]) -> set[VersionKey]:
-    """The versions that a project asks for by number: as its file stands, and as it was activated.
+    """The versions that a project pins by number: in its file as it is, and in its active version.
 
     Where a file cannot be read or a project has no plan, what it needs is unknown, and all versions count.
     """
@@ -68,7 +68,7 @@ def pinned_versions(workspace: PlannedProjects, state: RunState, versions: Itera
 
 
 def pins_of(plan: Plan) -> set[VersionKey]:
-    """The versions that a plan asks for by number."""
+    """The versions that a plan pins by number."""
     return {(use.dataset_id, use.pinned_version) for use in plan.datasets_read if use.pinned_version is not None}
 
 
@@ -88,7 +88,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """An environment, as far as it matters for what may go."""
+    """An environment, as far as it matters for what may be deleted."""
 
     runs: tuple[RunRecord, ...]
     """Newest first."""

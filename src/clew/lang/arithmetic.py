@@ -13,7 +13,7 @@ _PRODUCT = Context(prec=39, rounding=ROUND_HALF_UP)
 """Spark rounds a product to 39 digits before it rounds to the scale of the result."""
 
 _QUOTIENT_STEP = Decimal(1).scaleb(-39)
-"""Spark divides to 39 digits behind the point before it rounds to the scale of the result."""
+"""Spark divides to 39 digits after the decimal point before it rounds to the scale of the result."""
 
 _REMAINDER = Context(prec=39, rounding=ROUND_DOWN)
 """Spark divides to 39 digits to find a remainder, and finds none where the whole quotient has more."""
@@ -64,7 +64,7 @@ def multiply(a: Decimal, b: Decimal) -> Decimal:
 
 
 def divide(a: Decimal, b: Decimal) -> Decimal:
-    """The quotient to 39 digits behind the point; b is not zero."""
+    """The quotient to 39 digits after the decimal point; b is not zero."""
     return _EXACT.divide(a, b).quantize(_QUOTIENT_STEP, context=_EXACT)
 
 
@@ -78,7 +78,7 @@ def floor_remainder(a: Decimal, b: Decimal) -> Decimal:
 
 
 def round_half_up(value: Decimal, digits: int) -> Decimal:
-    """Rounded to digits behind the point (before it where negative), halves away from zero."""
+    """Rounded to digits after the decimal point (before it where negative), halves away from zero."""
     return value.quantize(_ONE.scaleb(-digits), context=_EXACT)
 
 

@@ -1,4 +1,4 @@
-"""From the syntax tree to the typed tree: names, types, where aggregates may stand.
+"""From the syntax tree to the typed tree: names, types, where aggregates are allowed.
 
 All problems of an expression are reported together; a part that is wrong is not judged by what it would have been.
 """
@@ -36,7 +36,7 @@ from clew.lang.types import BOOLEAN, INTEGER, NULL, STRING, Kind, Type, decimal
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """The expression is evaluated row by row. `place` says where it stands, for messages: "in a selector"."""
+    """The expression is evaluated row by row. `place` says where it is, for messages: "in a selector"."""
 
     place: str
 

@@ -1,6 +1,6 @@
-"""Values of one type as another: which conversions happen unasked, and what they do.
+"""Values of one type as another: which conversions are implicit, and what they do.
 
-What texts and numbers of files mean as values of a type: exactly that, or nothing.
+What strings and numbers of files mean as values of a type: exactly that, or nothing.
 """
 
 import math
@@ -20,7 +20,7 @@ _INTEGER_DIGITS = 19
 
 
 def converts_unasked(source: Type, target: Type) -> bool:
-    """Whether an argument of one type may stand where another is taken: only where nothing can be lost but digits."""
+    """Whether an argument of one type is accepted where another is expected: only if nothing but digits can be lost."""
     match source.kind, target.kind:
         case (Kind.NULL, _):
             return True
@@ -112,7 +112,7 @@ def to_decimal(value: Value) -> Decimal:
 
 
 def to_date(value: Value) -> date:
-    """A day; texts are read as YYYY-MM-DD and nothing else."""
+    """A day; strings are read as YYYY-MM-DD and nothing else."""
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):

@@ -44,7 +44,7 @@ def _total_of_large(values: Sequence[float]) -> float:
 
 
 def rounded(value: float, digits: int) -> float:
-    """Rounded to digits behind the point, halves away from zero; the digits are those of the shortest decimal."""
+    """Rounded to digits after the decimal point, halves away from zero, on the digits of the shortest decimal."""
     if not math.isfinite(value):
         return value
     exact = decimal_of_double(value)

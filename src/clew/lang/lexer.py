@@ -70,7 +70,7 @@ _COMMON_MISTAKES = (
 
 
 def tokenize(text: Text) -> list[Token]:
-    """All tokens, with one END token last. A character that begins no token raises a SyntaxError diagnostic."""
+    """All tokens, with one END token last. A character that starts no token raises a SyntaxError diagnostic."""
     source = text.value
     _refuse_unreadable(text)
     position, tokens = 0, list[Token]()
@@ -153,7 +153,7 @@ def _not_a_token(text: Text, position: int) -> UserError:
 
 
 def _continues_a_word(source: str, position: int) -> bool:
-    """Whether a name goes on with a character that plain names do not have, such as $, @ or a combining accent."""
+    """Whether a name continues with a character that plain names do not have, such as $, @ or a combining accent."""
     return position > 0 and (source[position - 1].isalnum() or source[position - 1] == "_")
 
 

@@ -18,7 +18,7 @@ def nothing_elsewhere(_name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A name and the columns behind it."""
+    """A name and its columns."""
 
     name: str
     columns: Mapping[str, Type]
@@ -88,7 +88,7 @@ class Scope:
 
 
 def _part(reference: Reference, index: int) -> Region:
-    """The characters before (0) or behind (-1) the point, so that the caret stands under the part that is wrong."""
+    """The characters before (0) or after (-1) the dot, so that the caret is under the part that is wrong."""
     region = reference.region
     *parts, _end = tokenize(PlainText(region.source))
     token = parts[index]

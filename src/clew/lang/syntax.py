@@ -64,7 +64,7 @@ class Call:
     arguments: tuple["Node", ...]
     region: Region = field(compare=False, repr=False)
     head: Region = field(compare=False, repr=False)
-    """Where the name or the operator itself stands."""
+    """Where the name or the operator itself is."""
 
 
 Node = Literal | Reference | SelectorReference | Call

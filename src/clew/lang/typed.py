@@ -1,7 +1,7 @@
 """The typed tree: names resolved, types known, every conversion written out.
 
-Both evaluators read this tree, and neither has anything left to decide: where an integer meets a decimal, a `Convert`
-node stands. It is plain data; `to_json` and `from_json` carry it into a plan and back.
+Both evaluators read this tree, and neither has anything left to decide: where an integer meets a decimal, there is a
+`Convert` node. It is plain data; `to_json` and `from_json` carry it into a plan and back.
 """
 
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def columns_of(expression: Expression) -> frozenset[tuple[str, str]]:
 
 
 def to_json(expression: Expression) -> list[object]:
-    """A compact JSON form: a list that begins with the kind of node."""
+    """A compact JSON form: a list that starts with the kind of node."""
     match expression:
         case Constant(value, type_):
             return ["constant", str(type_), None if value is None else _text_of(value)]

@@ -37,7 +37,7 @@ class Kind(StrEnum):
     DATE = "date"
     TIMESTAMP = "timestamp"
     NULL = "null"
-    """The type of the literal NULL, which can stand where any other type can."""
+    """The type of the literal NULL, which is accepted wherever any other type is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def decimal(precision: int, scale: int) -> Type:
 
 
 PLAIN_DECIMAL = decimal(38, 18)
-"""What `decimal` without precision means: 20 digits before the point, 18 behind it, as Spark has it."""
+"""What `decimal` without precision means: 20 digits before the decimal point and 18 after it, as in Spark."""
 
 INTEGER_AS_DECIMAL = decimal(20, 0)
 """Wide enough for every 64-bit integer."""

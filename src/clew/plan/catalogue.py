@@ -22,7 +22,7 @@ from clew.plan.problems import Problems
 
 
 class Unknowable:
-    """Stands for a dataset whose definition has errors; its users get no further errors."""
+    """Placeholder for a dataset whose definition has errors; its users get no further errors."""
 
 
 UNKNOWABLE = Unknowable()

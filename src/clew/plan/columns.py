@@ -1,4 +1,4 @@
-"""The columns of the working dataset as they stand between two steps."""
+"""The columns of the working dataset between two steps."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +42,6 @@ class Schema:
         object.__setattr__(self, "types", MappingProxyType(types))
 
     def with_columns(self, added: Iterable[Column]) -> "Schema":
-        """With new columns behind the existing ones; a column that exists keeps its place and its type."""
+        """With new columns after the existing ones; a column that exists keeps its place and its type."""
         new = tuple(column for column in added if column.name not in self.types)
         return Schema((*self.columns, *new)) if new else self

@@ -1,4 +1,4 @@
-"""Versions of datasets against the plans that read them: what a newer version has taken away."""
+"""Versions of datasets against the plans that read them: what a newer version no longer has."""
 
 from collections.abc import Iterable, Mapping
 

@@ -92,7 +92,7 @@ class TableReader(Protocol):
     def read(
         self, address: TableAddress, columns: Sequence[str], where: tuple[str, Sequence[str]] | None
     ) -> "Iterator[pa.RecordBatch]":
-        """The rows as batches of texts; `where` is a column and the values it may have."""
+        """The rows as batches of strings; `where` is a column and the values it may have."""
         ...
 
 

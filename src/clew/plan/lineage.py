@@ -49,7 +49,7 @@ class LineageState:
     working: Mapping[str, Origins]
     working_table: str
     joined: Mapping[str, str] = field(default_factory=dict)
-    """Join aliases and the datasets behind them."""
+    """Join aliases and their datasets."""
     deletions: Origins = field(default_factory=Origins)
     """What has decided so far which rows are deleted. Summaries depend on it: they are made of the rows that remain."""
 

@@ -72,7 +72,7 @@ def _matches(folder: Path, location: str) -> Iterator[Path]:
 
 
 def _data_files(path: Path) -> Iterator[Path]:
-    """The file itself, or the data files of a folder; names that begin with a dot or an underscore are not data."""
+    """The file itself, or the data files of a folder; names that start with a dot or an underscore are not data."""
     if not path.is_dir():
         yield path
     else:

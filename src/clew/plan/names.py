@@ -25,7 +25,7 @@ def is_label(text: str) -> bool:
 
 
 def qualified(plan: str, path: str, label: str) -> str:
-    """The name by which requests ask for a breakpoint."""
+    """The name by which requests refer to a breakpoint."""
     return SEPARATOR.join((plan, path, label))
 
 

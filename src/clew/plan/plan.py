@@ -1,6 +1,6 @@
 """A plan: a compiled, checked, immutable project. What a run executes and a reviewer approves.
 
-Column lineage between two steps of a plan. The plan itself keeps that of its end; an output may stand before it.
+Column lineage between two steps of a plan. The plan itself keeps that of its end; an output may come before it.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class NamedSelector:
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """A labelled point behind a step, addressable by its qualified name whatever the engine does with the steps."""
+    """A labelled point after a step, addressable by its qualified name whatever the engine does with the steps."""
 
     name: str
     """plan::instance path::label."""

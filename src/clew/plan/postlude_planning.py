@@ -44,13 +44,13 @@ class SinkKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """Where jobs attach: the latest label of the same fragment instance, or an implicit point behind the operation."""
+    """Where jobs attach: the latest label of the same fragment instance, or an implicit point after the operation."""
 
     plan: str
     breakpoints: tuple[Breakpoint, ...]
 
     def of(self, placed: PlacedOperation) -> tuple[str, int]:
-        """The qualified name of the anchor and the step it stands behind."""
+        """The qualified name of the anchor and the step that it follows."""
         before = [point for point in self.breakpoints if point.path == placed.path and point.seq <= placed.seq]
         if before:
             latest = max(before, key=lambda point: point.seq)
@@ -85,7 +85,7 @@ def plan_jobs(
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What a job sees: the rows at its anchor. Those behind its own operation may have more columns."""
+    """What a job sees: the rows at its anchor. Those after its own operation may have more columns."""
 
     anchor: str
     state: PlanningState

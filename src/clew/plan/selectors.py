@@ -17,7 +17,7 @@ _MOST_NODES = 20_000
 
 
 class Selectors:
-    """The named selectors of a project or of a fragment, and behind them those of its user.
+    """The named selectors of a project or of a fragment, and after them those of its user.
 
     Each one is parsed and expanded once, and sees what its own project or fragment sees: a fragment that has a
     selector of the same name as one of the project does not change what the project's selectors mean.

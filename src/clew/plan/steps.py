@@ -85,7 +85,7 @@ class StepBase(ABC):
     """The fragment instances that the operation came through, "main" for the project's own."""
     place: Span | None = field(compare=False)
     breakpoint: str | None
-    """The qualified name of the breakpoint behind this step."""
+    """The qualified name of the breakpoint after this step."""
     selector: PlannedExpression | None
     reads: tuple[Read, ...]
     adds: tuple[Column, ...]
@@ -186,7 +186,7 @@ class CreatingStepBase(StepBase):
 
     @abstractmethod
     def key_values(self, table: str, types: Mapping[str, Type]) -> dict[str, Expression]:
-        """What gives each group key for a row behind a summary.
+        """What gives each group key for a source row of a summary.
 
         `table` is the name of the working dataset, `types` are its columns before the step.
         """

@@ -1,7 +1,7 @@
 """Compiling a whole workspace: every project, every resolver rule, every scenario.
 
 What a scenario expects of a plan, as far as it can be wrong before anything runs.
-Outputs of one project that would take away what an earlier one of the same run has written.
+Outputs of one project that would delete what an earlier one of the same run has written.
 """
 
 from collections.abc import Iterator, Mapping

@@ -111,7 +111,7 @@ def _differing(expected: ScenarioRow, actual: ScenarioRow) -> tuple[str, ...]:
 
 
 def same_value(expected: object, actual: object) -> bool:
-    """Whether two values are the same by type: numbers by value, dates by day, texts to the letter."""
+    """Whether two values are the same by type: numbers by value, dates by day, strings exactly."""
     if expected is None or actual is None:
         return expected is actual
     if isinstance(expected, bool) or isinstance(actual, bool):

@@ -130,7 +130,7 @@ class SharedSession:
             return self._started
 
     def close(self) -> None:
-        """Give the session back as it was."""
+        """Restore the settings of the session."""
         with self._lock:
             self._tuned.close()
             self._started = None

@@ -99,7 +99,7 @@ class TraceFiles:
         return self._ranges[file.path]
 
     def _row_at(self, file: PartFile, group: int, position: int, columns: Sequence[str]) -> "pa.Table":
-        """A row of a row group. What lies behind it is not decoded."""
+        """A row of a row group. What follows it is not decoded."""
         import pyarrow as pa
 
         with self._opened(file) as opened:
@@ -157,7 +157,7 @@ class TraceFiles:
 
 
 def _position(ordinals: "pa.ChunkedArray", ordinal: int) -> int | None:
-    """Where an ordinal stands. They ascend as a rule, and where they do not, all of them are looked at.
+    """The position of an ordinal. They usually ascend; where they do not, all of them are looked at.
 
     What Arrow has for this imports pandas, where it is installed, which takes longer than everything else here.
     """

@@ -1,4 +1,4 @@
-"""Descriptions of parts: written behind the last file, read before the first.
+"""Descriptions of parts: written after the last file, read before the first.
 
 A part counts when an event of its run names its description; what no event names counts for nothing.
 """
@@ -31,7 +31,7 @@ def describe_part(root: StorageRoot, folder: StorageKey, part: Part) -> None:
 def artifact_of_part(root: StorageRoot, run_id: str, part: Part) -> ArtifactRef:
     """The reference to a part of a run as it is described now.
 
-    A retry may read an input anew, which is then described anew; what steps have written stays as it is.
+    A retry may read an input again, which is then described again; what steps have written stays as it is.
     """
     key = description_key(part_folder(run_id, part.kind, part.name))
     digest = None if part.kind == "input" else root.sha256(key)

@@ -67,12 +67,12 @@ def pinned_part(root: StorageRoot, run_id: str, name: str) -> Part | None:
 
 
 def stored_runs(root: StorageRoot) -> list[str]:
-    """The runs that have files, whether or not anybody knows them."""
+    """The runs that have files, known or not."""
     return list(root.folders(RUNS))
 
 
 def unnamed_in_run(root: StorageRoot, run_id: str, named: Collection[StorageKey]) -> Iterator[StoredThing]:
-    """Parts of a run that its events do not name, and rows that never came to their table."""
+    """Parts of a run that its events do not name, and rows that never reached their table."""
     for kind in _NAMED_BY_EVENTS:
         for name in root.folders(parts_folder(run_id, kind)):
             folder = part_folder(run_id, kind, name)

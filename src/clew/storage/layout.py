@@ -4,12 +4,12 @@
     runs/<run>/<kind>/<name>/part.json        a part, with its files beside it (kinds: see `parts`)
     runs/<run>/output/<step>                  rows on their way to a table
     datasets/<dataset>/<run>-<step>/          rows that were registered as a version of a dataset
-    captures/<capture>/<attempt>/             captures without a store of their own
+    captures/<capture>/<attempt>/             captures without a separate store
     captures/staging/                         rows that postlude jobs work on, never published
     captures/salt                             what masked values are hashed with
     removals.jsonl                            what was removed
 
-Names of what is still being written carry the moment when that began and a random part, so that no two writers ever
+Names of what is still being written carry the time when that started and a random part, so that no two writers ever
 share one, and end in `.staging`.
 """
 

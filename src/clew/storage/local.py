@@ -78,11 +78,11 @@ class LocalStorage:
         return sha256_of_file(self._path(key))
 
     def write_new(self, key: StorageKey, data: bytes) -> bool:
-        """Write a file that nobody ever changes, and return when it is safe. False where it was there already."""
+        """Write an immutable file, and return when it is safe. False where it was there already."""
         return _written_once(self._path(key), data, _FOR_ALL)
 
     def write_secret(self, key: StorageKey, data: bytes) -> bool:
-        """The same for what nobody else on the machine may read."""
+        """The same for a file that other users of the machine may not read."""
         return _written_once(self._path(key), data, _FOR_THE_OWNER)
 
     def write(self, key: StorageKey, data: bytes) -> None:
@@ -131,7 +131,7 @@ class LocalStorage:
                 path.parent.rmdir()
 
     def draft(self, folder: StorageKey) -> "LocalDraft":
-        """Begin a folder."""
+        """Start a folder."""
         return LocalDraft(folder, self._path(folder), staging_name(folder.rpartition("/")[2]))
 
     # For those who read and write tables
@@ -145,7 +145,7 @@ class LocalStorage:
         return str(self._path(key))
 
     def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":
-        """Open a Parquet file, to be closed by who asks."""
+        """Open a Parquet file; the caller closes it."""
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(self._path(key), metadata=footer, page_checksum_verification=True)
@@ -186,7 +186,7 @@ class LocalDraft:
         return sha256_of_file(Path(file.source))
 
     def drop(self, file: DraftFile) -> None:
-        """Take a file out again."""
+        """Remove a file again."""
         Path(file.source).unlink()
         _checksum(Path(file.source)).unlink(missing_ok=True)
 
@@ -264,10 +264,10 @@ def size_of_path(path: Path) -> int:
 
 
 def remove_superseded(folder: Path, winner: StagingName) -> None:
-    """Remove what writers of the same name have left that began before this one.
+    """Remove what writers of the same name have left that started before this one.
 
-    Whoever began earlier has died or was overtaken: a step has one owner at a time. One that began later may be the
-    owner by now, and is left alone.
+    A writer that started earlier has died or was superseded: a step has one owner at a time. One that started later may
+    be the owner by now, and is left alone.
     """
     for path in list(folder.iterdir()) if folder.is_dir() else []:
         found = staging_of(path.name)
@@ -309,7 +309,7 @@ def _written_beside(path: Path, data: bytes, mode: int) -> Path:
 
 
 def _linked(staged: Path, path: Path, data: bytes) -> bool:
-    """A link is made once and complete, whoever else is at it."""
+    """A link is created once and complete, even with concurrent writers."""
     try:
         path.hardlink_to(staged)
     except FileExistsError:
@@ -326,7 +326,7 @@ def _linked(staged: Path, path: Path, data: bytes) -> bool:
 
 
 def _in_folder(folder: Path, write: Callable[[], T]) -> T:
-    """Write into a folder, made anew where another process has removed it meanwhile because it was empty."""
+    """Write into a folder, created again if another process has meanwhile removed it because it was empty."""
     for _ in range(_TRIES):
         with suppress(FileNotFoundError):
             folder.mkdir(parents=True, exist_ok=True)

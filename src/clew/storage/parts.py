@@ -23,7 +23,8 @@ ORIGIN = "__origin"
 TRACE_ID = "_trace_id"
 """The trace id of a row where a file holds it: in registered datasets, and of rows that were appended as they were."""
 PARENTS = "__parents"
-"""In the files of summary rows that were written with their links: the trace ids of the rows behind each, ascending."""
+"""In the files of summary rows that were written with their links: the trace ids of the source rows of each,
+ascending."""
 _GROUP_KEY = "__key"
 DELETED_MASK = 1
 """The mask of a deleting step."""
@@ -79,7 +80,7 @@ class IdBlock:
 
 
 CARRIED: Literal["carried"] = "carried"
-"""Said of a file whose rows hold their trace ids in a column of their own."""
+"""For a file whose rows hold their trace ids in a separate column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def change_columns(step: TracedStep) -> list[str]:
 PartKind = Literal["input", "created", "changes", "links"]
 
 PartLineage = Literal["links", "window", "continues"]
-"""How created rows lead to those behind them: by ids stored with them, by what their step and keys say, or not at all
+"""How created rows lead to their source rows: by ids stored with them, by what their step and keys say, or not at all
 since they keep the ids of the rows that they were appended from."""
 LINEAGE = "lineage"
 """The detail of a created part that says which."""
@@ -157,7 +158,7 @@ def part_to_json(part: Part) -> dict[str, object]:
 def part_from_json(data: object, file: str) -> Part:
     """The part that `part_to_json` wrote. `file` is where it was read, for messages.
 
-    Raises UserError where a newer Clew wrote it, and where it is no part.
+    Raises UserError where a newer Clew wrote it, and where it is not a part.
     """
     version = data.get("version") if isinstance(data, dict) else None
     if isinstance(version, int) and version > LAYOUT_VERSION:

@@ -1,6 +1,6 @@
-"""What can be let go: one thing, and the protocol of those who know about things that get old.
+"""What can be deleted: one item, and the protocol of the kinds of items that expire.
 
-What was removed, by whom and why: lines of JSON below the storage root, which are only ever added to.
+What was deleted, by whom and why: lines of JSON below the storage root, which are only ever added to.
 """
 
 import json
@@ -18,7 +18,7 @@ RUN, DATASET_VERSION, LEFTOVER = "run", "dataset-version", "leftover"
 
 @dataclass(frozen=True, slots=True)
 class Removable:
-    """A thing that nobody needs."""
+    """An item that is no longer needed."""
 
     kind: str
     """run, dataset-version, leftover, or what a collectable calls its things."""
@@ -33,7 +33,7 @@ class Removable:
 
 
 class Collectable(Protocol):
-    """A kind of thing beside runs that gets old, such as captures. It says what may go, and takes it away."""
+    """A kind of thing beside runs that gets old, such as captures. It says what may be deleted, and deletes it."""
 
     @property
     def kind(self) -> str:
@@ -41,11 +41,11 @@ class Collectable(Protocol):
         ...
 
     def expired(self, now: datetime, without_runs: Collection[str]) -> Sequence[Removable]:
-        """What may go, once these runs are gone too."""
+        """What may be deleted once these runs are deleted too."""
         ...
 
     def remove(self, thing: Removable) -> None:
-        """Take one of them away. Doing it again changes nothing."""
+        """Delete one of them. Doing it again changes nothing."""
         ...
 
 
@@ -70,7 +70,7 @@ class Journal:
     root: StorageRoot
 
     def add(self, record: RemovalRecord) -> None:
-        """Write a line, and be sure that it is on the disk before anything else happens."""
+        """Write a line, and return when it is on disk."""
         self.root.add_line(REMOVALS, json.dumps(record.to_json(), ensure_ascii=False))
 
     def records(self, environment: str) -> list[RemovalRecord]:

@@ -1,8 +1,8 @@
 """What Clew needs of a storage root: little enough that an object store can do all of it.
 
-Things are named by keys: texts such as `runs/<run>/input/<dataset>/part.json`, relative to the root, with slashes. A
+Things are named by keys: strings such as `runs/<run>/input/<dataset>/part.json`, relative to the root, with slashes. A
 file appears whole or not at all. Nothing is ever renamed, and nothing is removed but by the key it was written under.
-A folder is a common beginning of keys: it exists as long as there is something below it.
+A folder is a common prefix of keys: it exists as long as there is something below it.
 
 Every operation raises OSError where the place itself does not answer, and FileNotFoundError where a key has nothing.
 """
@@ -27,7 +27,7 @@ class StoredFile:
     modified: float
     """Seconds since 1970."""
     version: str
-    """Differs whenever the content was written anew, such as an ETag."""
+    """Differs whenever the content was written again, such as an ETag."""
 
     @property
     def name(self) -> str:
@@ -71,11 +71,11 @@ class Draft(Protocol):
         ...
 
     def drop(self, file: DraftFile) -> None:
-        """Take a file out again."""
+        """Remove a file again."""
         ...
 
     def publish(self, name: str, description: bytes) -> None:
-        """Make the files visible, and behind them the file that describes them, under a name in the folder.
+        """Make the files visible, and after them the file that describes them, under a name in the folder.
 
         Where the folder has a description already, this one takes its place. The files of both are there, since a
         reader may hold the earlier one. What attempts that began earlier have left of the folder is removed.
@@ -118,14 +118,14 @@ class StorageRoot(Protocol):
         ...
 
     def write_new(self, key: StorageKey, data: bytes) -> bool:
-        """Write a file that nobody ever changes, and return when it is safe. False where it was there already.
+        """Write an immutable file, and return when it is safe. False where it was there already.
 
         Any number of writers may race with the same content. FileExistsError where other content is there.
         """
         ...
 
     def write_secret(self, key: StorageKey, data: bytes) -> bool:
-        """The same for what nobody else on the machine may read."""
+        """The same for a file that other users of the machine may not read."""
         ...
 
     def write(self, key: StorageKey, data: bytes) -> None:
@@ -159,7 +159,7 @@ class StorageRoot(Protocol):
         ...
 
     def draft(self, folder: StorageKey) -> Draft:
-        """Begin a folder."""
+        """Start a folder."""
         ...
 
     # For those who read and write tables
@@ -173,5 +173,5 @@ class StorageRoot(Protocol):
         ...
 
     def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":
-        """Open a Parquet file, to be closed by who asks. The checksums of its pages are verified."""
+        """Open a Parquet file; the caller closes it. The checksums of its pages are verified."""
         ...

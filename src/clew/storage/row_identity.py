@@ -1,6 +1,6 @@
 """Which row is which: ordinals inside, row ids outside.
 
-A row stands in a Parquet file that nobody rewrites, at a position that never changes. The ordinal of the file and the
+A row is in a Parquet file that is never rewritten, at a position that never changes. The ordinal of the file and the
 position make a 64-bit ordinal; ordinal and run make a UUID, and the UUID gives the ordinal back. So no row id is ever
 stored, and the same row has the same id however often it is computed.
 """
@@ -55,7 +55,7 @@ class RowIds:
         return str(self._uuid(ordinal))
 
     def ordinal(self, row_id: str) -> int | None:
-        """The ordinal of a row id, None where it is no row id or one of another run."""
+        """The ordinal of a row id, None where it is not a row id, or one of another run."""
         try:
             value = uuid.UUID(row_id).int
         except ValueError:

@@ -34,7 +34,7 @@ def tick_of(trace_id: int) -> int:
 
 
 def first_tick_of(timestamp_ms: int) -> int:
-    """The tick at which a millisecond begins."""
+    """The tick at which a millisecond starts."""
     return timestamp_ms << SEQUENCE_BITS
 
 

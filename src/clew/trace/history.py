@@ -38,7 +38,7 @@ class Histories:
         self._period = period
 
     def entries(self, ordinal: int, until: int) -> list[TraceEntry]:
-        """What happened to a row, from its creation up to a step; nothing where there is no such row."""
+        """What happened to a row, from its creation up to a step; nothing if the row does not exist."""
         place = self._run.place(ordinal)
         if place is None:
             return []

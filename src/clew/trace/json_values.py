@@ -62,7 +62,7 @@ JsonValue = str | int | float | bool | None
 
 
 def json_value(value: Value) -> JsonValue:
-    """A value for `json.dumps`. Doubles that JSON has no number for are texts."""
+    """A value for `json.dumps`. Doubles that JSON has no number for are strings."""
     match value:
         case Decimal():
             return f"{value:f}"

@@ -173,7 +173,7 @@ class RunTrace:
     def ordered(
         self, where: str | None, order: Order, at: int | None = None, *, limit: int = _MOST_ROWS, offset: int = 0
     ) -> FoundRows:
-        """Rows by their values after a step, sorted: `limit` of them behind the first `offset`."""
+        """Rows by their values after a step, sorted: `limit` of them after the first `offset`."""
         seq = self.run.checked_step(at)
         if limit < 1 or offset < 0:
             raise UserError(INVALID_PAGE.anywhere(problem=f"a page cannot have {limit} rows after {offset}"))
@@ -235,7 +235,7 @@ class RunTrace:
         self._reading.files.verify(self.parts)
 
     def close(self) -> None:
-        """Let go of the database, where one was needed. It is opened again when it is asked again."""
+        """Close the database, if one was opened. The next question opens it again."""
         self._reading.database.close()
 
     def columns_in(self, where: str, at: int) -> list[str]:

@@ -54,7 +54,7 @@ def row_name(label: str) -> str:
 
 
 def html_table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table with a caption. Cells are texts, or pieces of HTML that were escaped before."""
+    """A table with a caption. Cells are strings, or pieces of HTML that were escaped before."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
     body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -162,7 +162,7 @@ class FoundRows:
     columns: Columns
     rows: tuple[FoundRow, ...]
     has_more: bool
-    """Whether there are rows behind the last one; ask for those after its row id."""
+    """Whether there are rows after the last one; request those after its row id."""
 
     def to_json(self) -> dict[str, object]:
         """The form that `clew trace --where --json` gives."""

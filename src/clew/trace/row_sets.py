@@ -89,7 +89,7 @@ class RowSet:
         return {ordinal for ordinal, cells in self.values(ordinals, named) if decide(see(ordinal, cells)) is True}
 
     def ordinals(self, after: int, limit: int) -> list[int]:
-        """The first rows behind an ordinal."""
+        """The first rows after an ordinal."""
         chunks = self._chunks(None, date.min, after)
         return list(islice((ordinal for chunk in chunks for ordinal in chunk.to_pylist()), limit))
 
@@ -102,7 +102,7 @@ class RowSet:
         return [(key, dict(zip(columns, row, strict=True))) for key, row in zip(keys, rows, strict=True)]
 
     def ordered(self, ordinals: Sequence[int] | None, order: Order, *, offset: int, limit: int) -> list[int]:
-        """Some of these rows, of all rows where none are given, in an order: those behind the first `offset`."""
+        """Some of these rows, of all rows where none are given, in an order: those after the first `offset`."""
         types, read = {order.column: self._types[order.column]}, list[PartFile]()
         wanted = table_of([(ORDINAL, arrow_type(INTEGER), list(ordinals or ()))])
         bounds = (0, _LAST_ORDINAL) if ordinals is None else _bounds(wanted)
@@ -306,7 +306,7 @@ def created_rows(reading: Reading, part: Part) -> RowSet:
 
 
 def keys_of(reading: Reading, part: Part) -> tuple[GroupKey, ...]:
-    """The keys of the groups that the rows of a part stand for; none where they are no summaries."""
+    """The keys of the groups that the rows of a part stand for; none where they are not summaries."""
     step = reading.run.step(part.seq)
     if not isinstance(step, CreatingStep):
         return ()
@@ -319,7 +319,7 @@ def pinned_rows(reading: Reading, use: DatasetUse) -> RowSet:
 
 
 def rows_of_all_periods(reading: Reading, use: DatasetUse) -> RowSet:
-    """All rows in the files of a dataset, with those of periods that the run did not ask for."""
+    """All rows in the files of a dataset, including those of periods that the run did not need."""
     return _pinned(reading, use, None)
 
 

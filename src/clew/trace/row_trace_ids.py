@@ -77,7 +77,7 @@ class RowTraceIds:
         return sorted(found)
 
     def stored_parents(self, part: Part, ordinals: Collection[int]) -> list[Pair]:
-        """The links that summary rows were written with: pairs of the ordinal of a row and the id of one behind it."""
+        """The links written with summary rows: pairs of the ordinal of a row and the id of one of its source rows."""
         unnested = [self._unnested(file) for file in numbered(part)]
         if not unnested:
             return []
@@ -85,7 +85,7 @@ class RowTraceIds:
         return self._pairs(sql + f" WHERE {ORDINAL} IN (SELECT {TRACE_ID} FROM {_WANTED})", part.files, ordinals)
 
     def stored_children(self, part: Part, trace_ids: Collection[int]) -> list[Pair]:
-        """The same, for rows that have one of these ids behind them."""
+        """The same, for rows that were made from one of these ids."""
         unnested = [self._unnested(file) for file in numbered(part)]
         if not unnested:
             return []

@@ -1,6 +1,6 @@
 """The parts of one run in their roles: where its rows come from, and which part says what a step changed.
 
-The keys of groups: where summary rows have them, and how the rows behind them give them.
+The keys of groups: where summary rows have them, and how their source rows give them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from clew.storage.parts import Part, PartFile, TracedStep, group_key_column
 from clew.storage.row_identity import place_of
 
 STATE_COLUMNS: tuple[tuple[str, Type], ...] = (("_period", STRING), ("_labels", STRING), ("_deleted", BOOLEAN))
-"""The system columns that the state of a row has behind its data columns."""
+"""The system columns that the state of a row has after its data columns."""
 
 NotDone = Literal["skipped", "not reached"]
 
@@ -73,7 +73,7 @@ class RunParts:
         return None
 
     def traced(self, after: int, until: int) -> Iterator[tuple[Part, TracedStep]]:
-        """The narrow steps behind one step up to another, in order, with the part that has their changes."""
+        """The narrow steps after one step up to another, in order, with the part that has their changes."""
         for part in self.changes:
             for step in sorted(part.steps, key=lambda step: step.seq):
                 if after < step.seq <= until:
@@ -150,7 +150,7 @@ class GroupKey:
     column: str
     """The column in the files of the summary rows that has it as the groups had it."""
     value: Expression
-    """Gives it for a row behind a summary."""
+    """Gives it for a source row of a summary."""
 
 
 def group_keys(run: RunParts, files: TraceFiles, step: CreatingStep, part: Part) -> tuple[GroupKey, ...]:

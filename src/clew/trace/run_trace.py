@@ -15,7 +15,7 @@ _ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 def open_trace(view: RunFacts, environment: RunEnvironment) -> RunTrace:
-    """What every step of a run did to every row. UserError RunNotFinished while the run goes on."""
+    """What every step of a run did to every row. UserError RunNotFinished while the run is not finished."""
     if view.snapshot.status not in _ENDED:
         raise UserError(RUN_NOT_FINISHED.anywhere(run_id=view.record.run_id, status=view.snapshot.status.value))
     if view.plan is None:

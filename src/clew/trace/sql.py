@@ -38,7 +38,7 @@ class Sql:
 
 
 def joined(separator: str, pieces: Iterable[Sql]) -> Sql:
-    """Pieces one behind the other."""
+    """Pieces one after the other."""
     found = list(pieces)
     return Sql(
         separator.join(piece.text for piece in found),

@@ -23,7 +23,7 @@ _BATCH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A number of rows behind one that was seen."""
+    """A number of rows after one that was seen."""
 
     limit: int
     after: int = -1

@@ -1,4 +1,4 @@
-"""DuckDB as the reader of many rows: one database in memory for each trace, opened when it is first asked.
+"""DuckDB as the reader of many rows: one database in memory for each trace, opened on first use.
 
 Everything that reading a run needs, together.
 """
@@ -68,7 +68,7 @@ class TraceDatabase:
             return self._connection.cursor()
 
     def close(self) -> None:
-        """Let go of what the database holds."""
+        """Free what the database holds."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()

@@ -153,7 +153,7 @@ class OutputArguments(Located):
         return self.mode or self.destination.mode or WriteMode.OVERWRITE
 
     def check(self) -> Iterator[Diagnostic]:
-        """The mode stands in one place."""
+        """The mode is set in one place only."""
         if self.mode is not None and self.destination.mode is not None:
             problem = "the mode is set both in the destination and beside it"
             yield INVALID_VALUE.at(self.place_of_key("mode"), problem=problem, hint="remove one of the two")

@@ -169,7 +169,7 @@ def _declared_keys(fields: tuple[dataclasses.Field[object], ...]) -> Iterator[De
 
 @record("a mapping")
 class Located:
-    """A frozen value from a file. Where it stands plays no part in whether it equals another."""
+    """A frozen value from a file. Its place does not matter for equality."""
 
     noun: ClassVar[str]
     fields: ClassVar[tuple[dataclasses.Field[object], ...]]

@@ -204,7 +204,7 @@ def _article(column: DatasetColumn) -> str:
 
 
 _FEW_ROWS = 100_000
-"""Up to here keys are compared in this process, which takes less time than to ask Spark."""
+"""Up to this many, keys are compared in this process, which is faster than Spark."""
 
 
 def require_unique_key(spark: SparkSession, use: DatasetUse, drafted: DraftedPart, unit: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows of files and tables that have types of their own: Parquet, other formats of Spark, JDBC."""
+"""Rows of typed files and tables: Parquet, other formats of Spark, JDBC."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

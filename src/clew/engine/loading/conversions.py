@@ -1,7 +1,7 @@
-"""Texts as values, exactly: what a text means as each type, in SQL. A text that means nothing there becomes NULL.
+"""Strings as values, exactly: what a string means as each type, in SQL. A string without a meaning there becomes NULL.
 
-The rules are those of the language (TO_INTEGER, TO_DECIMAL, TO_DATE), with one difference: digits behind the scale of
-a decimal are refused rather than rounded, since loading must not change what it loads.
+The rules are those of the language (TO_INTEGER, TO_DECIMAL, TO_DATE), with one difference: digits beyond the scale of a
+decimal are refused rather than rounded, since loading must not change what it loads.
 
 Typed values as the types of a dataset, exactly: which types of a file serve which type, and how they are cast.
 Rows as they were read, before anything was checked: the form that all kinds of sources share.
@@ -68,7 +68,7 @@ def _guarded(text: str, pattern: str, value: str) -> str:
 
 
 def _decimal_pattern(scale: int) -> str:
-    """A number that has no digits behind the scale but zeros."""
+    """A number whose digits beyond the scale are all zeros."""
     return rf"^ *[+-]?(?:[0-9]+(?:\.[0-9]{{0,{scale}}}0*)?|\.(?=[0-9])[0-9]{{0,{scale}}}0*) *\z"
 
 
@@ -132,7 +132,7 @@ def _holds_all(source: str, target: Type) -> bool:
 
 
 def _digits(source: str) -> tuple[int, int] | None:
-    """How many digits an exact number type has before and behind the point."""
+    """How many digits an exact number type has before and after the decimal point."""
     if source in _WHOLE:
         return _WHOLE[source], 0
     match = _DECIMAL.fullmatch(source)

@@ -21,7 +21,7 @@ FIELDS = "__fields"
 
 _CORRUPT = "__corrupt"
 _ABSENT = "\ue000nothing\ue001"
-"""Stands for a field with nothing in it, not even quotes, which Spark would otherwise mix up with the null value."""
+"""Marks an empty field without quotes, which Spark would otherwise confuse with the null value."""
 _OWN_OPTIONS = frozenset({"header", "delimiter", "sep", "quote", "escape", "encoding", "null_value", "multiline"})
 _LINES_LOOKED_AT = 1000
 _UPPER_HALF = bytes(range(128, 256))
@@ -189,7 +189,7 @@ def broken(options: CsvOptions, fields: int) -> str:
 
 
 def _well_quoted(options: CsvOptions) -> str:
-    """A line in which every field that begins with a quote ends with one.
+    """A line in which every field that starts with a quote ends with one.
 
     All repetitions are possessive: Java's expressions would otherwise recurse once for each and overflow the stack.
     """

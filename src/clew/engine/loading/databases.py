@@ -104,7 +104,7 @@ def _store(batches: Iterator[pa.RecordBatch], columns: list[str], file: str) -> 
 
 
 def driver_of(url: str) -> str | None:
-    """The class of the driver for an address, where it is well known: in a jar of its own Spark would not find it."""
+    """The class of the driver for an address, where it is well known: Spark would not find it in a separate jar."""
     return _DRIVERS.get(url.split(":")[1]) if url.count(":") > 1 else None
 
 

@@ -2,7 +2,7 @@
 
 Spark numbers the rows of a partition, not the lines of a file. A few small files are read one by one: each is one
 partition then. Large files stay split, so that all cores read them: a first pass counts the lines of every block, and
-the numbers of a block go on where those of the block before it ended.
+the numbers of a block continue where those of the block before it ended.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ _IS_BLANK = f"trim({LINE}) = ''"
 
 @dataclass(frozen=True, slots=True)
 class NumberedLines:
-    """Lines that are not blank, behind the header, each with its file and number."""
+    """Lines that are not blank, after the header, each with its file and number."""
 
     rows: DataFrame
     expected: "LineTotals | None"
@@ -49,7 +49,7 @@ class LineTotals:
 
 
 def can_be_read_one_by_one(files: Sequence[SourceFile]) -> bool:
-    """Whether files are so few and small that each is a partition of its own."""
+    """Whether files are so few and small that each is one partition."""
     return len(files) <= _FEW and all(file.size <= _SMALL for file in files)
 
 

@@ -81,7 +81,7 @@ def _pinned(spark: SparkSession, request: PinRequest, folder: StorageKey, transf
 
 
 def _nothing_to_load(request: PinRequest, found: Sequence[FoundFile], rows_read: int) -> UserError:
-    """A run without a single row would publish empty outputs in the place of good ones."""
+    """A run without a single row would replace good outputs with empty ones."""
     period = request.period.identifier
     sources = _descriptions(request, found)
     place = f"{', '.join(sources[:3])}{' and others' if len(sources) > 3 else ''}"
@@ -104,7 +104,7 @@ def _written(
     *,
     is_small: bool,
 ) -> tuple[Part, Findings]:
-    """Write the rows. Where lines could not be numbered for sure, they are read once more, in the careful way."""
+    """Write the rows. Where lines could not be numbered for sure, they are read again, the careful way."""
     ways: list[ReadLines] = [lines_by_block, lines_by_block]
     if can_be_read_one_by_one([each.file for each in found]):
         ways.insert(0, lines_one_by_one)
@@ -296,7 +296,7 @@ def pin_managed(
 ) -> Part:
     """An input part over existing files, with ordinals of this run. Nothing is copied.
 
-    Rows of other periods are in the files too: whoever reads the part applies `period_condition`.
+    Rows of other periods are in the files too: readers of the part apply `period_condition`.
     """
     numbered = (replace(file, ordinal=first_file_ordinal + position) for position, file in enumerate(files))
     read = ", ".join(periods_read(period, periods)) if use.temporal_mode == "period" else period.identifier

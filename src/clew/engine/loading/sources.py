@@ -25,7 +25,7 @@ _LONGEST_VALUE = 80
 
 
 def unavailable(problem: str, hint: str | None = None) -> UserError:
-    """Data that cannot be had."""
+    """Data that cannot be read."""
     return UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
 
 
@@ -61,7 +61,7 @@ class Origin:
 
 
 def positions_of(use: DatasetUse, names: Sequence[str], origin: Origin) -> Mapping[str, int]:
-    """Where each column of a dataset stands among the columns of a file.
+    """The position of each column of a dataset among the columns of a file.
 
     Order does not matter, other columns are left alone, and upper and lower case are the same where that is not
     ambiguous. `_period` may be missing where all rows are of one period.
@@ -115,7 +115,7 @@ class PinRequest:
     periods: PeriodTree
     first_file_ordinal: int
     secrets: Callable[[str], str]
-    """The secret behind a reference."""
+    """The secret that a reference names."""
     tables: TableReader | None = None
     """Reads tables of PostgreSQL where there is no JDBC driver."""
     may_be_empty: bool = True
@@ -124,7 +124,7 @@ class PinRequest:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A dataset as a run sees it ever after."""
+    """A dataset as the run sees it from then on."""
 
     part: Part
     rows_read: int

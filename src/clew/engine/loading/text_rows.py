@@ -61,7 +61,7 @@ def csv_rows(
 
 
 def _names_by_position(use: DatasetUse, heading: Heading, origin: Origin) -> tuple[str, ...]:
-    """Without a header, fields stand in the order of the dataset's columns."""
+    """Without a header, fields are in the order of the dataset's columns."""
     names = tuple(column.name for column in use.columns)
     without_period = tuple(name for name in names if name != PERIOD_COLUMN)
     if len(heading.fields) == len(names):
@@ -142,7 +142,7 @@ def _json_group(
 
 
 def _with_period(use: DatasetUse, cells: Mapping[str, str], period: str | None) -> dict[str, RawCell]:
-    """The cells, with the period of the place where the rows do not have one of their own."""
+    """The cells, with the period of the place if the rows have none."""
     found: dict[str, RawCell] = {name: TextCell(sql) for name, sql in cells.items()}
     if use.temporal_mode == "period" and PERIOD_COLUMN not in found and period is not None:
         found[PERIOD_COLUMN] = TextCell(text_literal(period))

@@ -32,7 +32,7 @@ from clew.plan.operations import (
 def changed_rows(
     rows: DataFrame, step: ChangingStep, expressing: Expressing, joined: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """The rows behind a step that changes them. `joined` has the datasets that it looks up in, by alias."""
+    """The rows after a step that changes them. `joined` has the datasets that it looks up in, by alias."""
     match step:
         case UpdateStep():
             return apply_update(rows, step, expressing, joined)

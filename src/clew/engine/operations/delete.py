@@ -13,7 +13,7 @@ from clew.storage.parts import DELETED_MASK, mask_column
 
 
 def apply_delete(rows: DataFrame, step: DeleteStep, expressing: Expressing) -> DataFrame:
-    """The rows behind a deletion."""
+    """The rows after a deletion."""
     selected = selected_column(step.seq)
     changes = {
         mask_column(step.seq): f"CASE WHEN {quoted(selected)} THEN {DELETED_MASK}L END",

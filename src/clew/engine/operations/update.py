@@ -2,7 +2,7 @@
 
 It adds columns that say what it changed (a mask, and the values after it) and gives the assigned columns their new
 values. Nothing runs here: Spark evaluates the chain when something is written, and leaves out what the writer does not
-ask for.
+need.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ def joined_rows(pinned: DataFrame, join: Join) -> DataFrame:
 def apply_update(
     rows: DataFrame, step: UpdateStep, expressing: Expressing, joined: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """The rows behind an update. `joined` has for each alias its dataset, columns named by `joined_column`."""
+    """The rows after an update. `joined` has for each alias its dataset, columns named by `joined_column`."""
     rows = rows_with_joins(rows, step, expressing, joined)
     selected = selected_column(step.seq)
     new = {
@@ -95,7 +95,7 @@ def _changes(step: UpdateStep) -> dict[str, str]:
 def _mask(step: UpdateStep, positions: range) -> str:
     """One bit for each assignment that changed a value, NULL where none did.
 
-    A single assignment needs it only where it has left no value behind, which is seldom, and such a mask costs next to
+    A single assignment needs it only where it has left no value behind, which is rare, and such a mask costs almost
     nothing. Of several assignments the mask tells for a row whether anything has changed.
     """
     if len(step.assignments) == 1:

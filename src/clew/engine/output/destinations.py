@@ -32,7 +32,7 @@ class Destinations:
     sandbox: Path | None
     """The sandbox of the environment, where the run is one of a draft."""
     secret: Callable[[str], str]
-    """The secret behind a reference."""
+    """The secret that a reference names."""
 
     def target_of(self, step: OutputStep) -> OutputTarget | None:
         """The place of a step's files; None where they go to a table."""
@@ -87,7 +87,7 @@ class Destinations:
         return path
 
     def _require_own_place(self, step: OutputStep, path: Path) -> None:
-        """Replacing a folder takes away all that is in it, so nothing else may be in it."""
+        """Replacing a folder deletes everything in it, so nothing else may be in it."""
         over = written_over(self.workspace, path)
         if over is None and step.mode == "overwrite" and step.destination.format in _REPLACED:
             over = next(_strangers(path), None)

@@ -43,8 +43,8 @@ def write_through(
 ) -> Callable[[], None]:
     """What writes the rows when it is called.
 
-    Delta remembers who has written, so a retry adds nothing twice. Of other formats nobody knows that, so they are
-    overwritten only, which a retry repeats from the start.
+    Delta remembers who has written, so a retry adds nothing twice. Other formats do not remember it, so they are only
+    overwritten, which a retry repeats from the start.
     """
     if step.mode == "append" and format_ != DELTA:
         problem = f"cannot append to {shown}: in the format {format_} a retry could duplicate its rows"
@@ -71,7 +71,7 @@ _SPARK_FORMATS = {**_TEXTS, "orc": "orc", "parquet": "parquet"}
 """Formats that are published by renaming, with Spark's name for them."""
 
 _CSV_OPTIONS = {"delimiter": "sep", "null_value": "nullValue"}
-"""Our names of options for CSV, as Spark's. Quotes inside of quotes are doubled, as everybody reads them."""
+"""Our names of options for CSV, as Spark's. Quotes inside quotes are doubled, as most readers expect."""
 
 _JSON_OPTIONS = {"ignoreNullFields": "false"}
 """Every row has every column, NULL where there is no value: readers learn the columns from the rows."""
@@ -139,7 +139,7 @@ def write_files(rows: DataFrame, destination: OutputFolder, further: Further | N
 
 
 def discard_files(destination: OutputFolder) -> None:
-    """Take away what was staged and not published."""
+    """Delete what was staged and not published."""
     shutil.rmtree(destination.staging, ignore_errors=True)
 
 
@@ -166,7 +166,7 @@ def _staged(rows: DataFrame, destination: OutputFolder) -> Callable[[], None]:
 
 
 def _stage_further(further: Further, destination: OutputFolder) -> None:
-    """Add rows in files behind those that are there, also in the order of names, in which most readers take them."""
+    """Append rows in files after those that are there, also in the order of names, in which most readers take them."""
     first = _pieces(destination.staging)
     rows, is_small = further(first)
     options = dict(destination.step.destination.options)
@@ -185,7 +185,7 @@ def _pieces(staging: Path) -> list[Path]:
 
 
 def _require_room(destination: OutputFolder, spark_format: str) -> None:
-    """What is plainly in the way is said before anything is computed."""
+    """Obvious obstacles are reported before anything is computed."""
     path = destination.path
     if destination.is_one_file and path.is_dir():
         raise destination.conflict(f"cannot write {destination.shown}: it is a folder")
@@ -258,7 +258,7 @@ def _publish_file(destination: OutputFolder, header: bytes) -> None:
 
 
 class AppendedFiles:
-    """Which bytes of a file which run has added, kept in a file beside it, so that a retry takes its own away first."""
+    """Which bytes of a file which run has added, kept in a file beside it, so that a retry removes its own first."""
 
     def __init__(self, target: Path, owner: str) -> None:
         self._target = target
@@ -288,7 +288,7 @@ class AppendedFiles:
             _copy(old, write, size - position)
 
     def note(self, start: int, end: int) -> None:
-        """Remember what this owner is about to add. A note about bytes that never came is no note."""
+        """Remember what this owner is about to add. A note about bytes that were never written counts for nothing."""
         entries = [*self._kept, (self._owner, start, end)]
         replace_file(self._notes, json.dumps(entries).encode())
 

@@ -34,11 +34,11 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An output that is written and that nobody sees yet."""
+    """An output that is written but not visible yet."""
 
     publish: Callable[[], Published]
     discard: Callable[[], None] = lambda: None
-    """Takes it away, where something beside it has failed."""
+    """Deletes it, where something beside it has failed."""
 
 
 class Publisher(Protocol):
@@ -51,7 +51,7 @@ class Publisher(Protocol):
     def prepare(
         self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
     ) -> Pending:
-        """Write the rows that the step selects to where nobody looks, and then those that come of what was written."""
+        """Write the rows that the step selects to staging, and then those derived from what was written."""
         ...
 
 
@@ -81,7 +81,7 @@ class FilePublisher:
     def prepare(
         self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
     ) -> Pending:
-        """Write the rows that the step selects to where nobody looks, and then those that come of what was written."""
+        """Write the rows that the step selects to staging, and then those derived from what was written."""
 
         def chosen(rows: DataFrame) -> DataFrame:
             return output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))

@@ -56,7 +56,7 @@ class StorageRegistrar:
         return lambda: self.registry.register(registration).version
 
     def _require_period_of_its_own(self, step: OutputStep, dataset: str) -> None:
-        """A month whose rows stand in the file of their quarter already would be in the dataset twice."""
+        """A month whose rows are already in the file of their quarter would be in the dataset twice."""
         versions = self.registry.versions(dataset)
         above = {each.identifier for each in self.periods.ancestors(self.period)}
         taken = next((file for file in versions[0].files if file.period in above), None) if versions else None

@@ -1,8 +1,8 @@
 """Outputs to tables of databases: staged as Parquet below the run, and brought over when all else has succeeded.
 
-PostgreSQL takes all rows in one transaction that also notes the run and step, so nobody sees half of them and a retry
-writes nothing twice. Other databases are reached through Spark and a JDBC driver, which cannot promise that for rows
-that are added; so they are only ever overwritten, which a retry repeats from the start.
+PostgreSQL takes all rows in one transaction that also notes the run and step, so no reader sees half of them, and a
+retry writes nothing twice. Other databases are reached through Spark and a JDBC driver, which cannot promise that for
+rows that are added; so they are only ever overwritten, which a retry repeats from the start.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,14 +47,14 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class StagedTable:
-    """Rows that wait to be written to a table."""
+    """Rows that are waiting to be written to a table."""
 
     draft: Draft
     count: int
     publish: Callable[[], None]
 
     def discard(self) -> None:
-        """Take them away."""
+        """Delete them."""
         self.draft.discard()
 
 
@@ -71,7 +71,7 @@ class TableOutputs:
     sink: TableSink
 
     def stage(self, rows: DataFrame, step: OutputStep) -> StagedTable:
-        """Write the rows of a step below the run. What is plainly wrong with its table is said before."""
+        """Write the rows of a step below the run. Obvious problems with its table are reported first."""
         target = self.target_of(step)
         url = target.address.url
         is_foreign = url.startswith(_JDBC) and not url.startswith(_JDBC_POSTGRESQL)
@@ -129,6 +129,6 @@ def _batches(draft: Draft) -> "Iterator[pa.RecordBatch]":
 
 
 def _as_destination(error: ClewError, step: OutputStep) -> ClewError:
-    """What a database says, told of the place that writes to it."""
+    """What a database says, reported at the place that writes to it."""
     diagnostic = DESTINATION_UNAVAILABLE.at(step.place, problem=error.diagnostic.message)
     return TransientFailure(diagnostic) if isinstance(error, TransientFailure) else UserError(diagnostic)

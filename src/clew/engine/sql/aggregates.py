@@ -1,6 +1,6 @@
 """Functions over the rows of a group in Spark SQL.
 
-An argument may stand in several of Spark's functions, since aggregates do not stand within each other: its text is
+An argument may be used in several of Spark's functions, since aggregates are never nested: its text is
 doubled once. A lambda, which would bind it, must not hold aggregates.
 """
 

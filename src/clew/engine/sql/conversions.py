@@ -1,7 +1,7 @@
-"""Values of one type as another in Spark SQL: conversions that happen unasked, and the functions that convert.
+"""Values of one type as another in Spark SQL: implicit conversions, and the functions that convert.
 
-Spark reads texts more generously than the language does (`1e3`, digits of other scripts, a day without a zero). So a
-text that the language refuses is replaced by one that Spark refuses too, with the reason in it.
+Spark reads strings more leniently than the language does (`1e3`, digits of other scripts, a day without a zero). So a
+string that the language refuses is replaced by one that Spark refuses too, with the reason in it.
 """
 
 from clew.engine.sql.call import Entries, SqlCall, repeating

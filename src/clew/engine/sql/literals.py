@@ -69,7 +69,7 @@ def literal(value: Value, type_: Type) -> str:
 
 
 def zero(type_: Type) -> str:
-    """Nought as a number of a type; of another decimal type it could make Spark round what is compared with it."""
+    """Zero as a number of a type; of another decimal type it could make Spark round what is compared with it."""
     return literal(Decimal(0), type_) if type_.kind is Kind.DECIMAL else {Kind.DOUBLE: "0D"}.get(type_.kind, "0L")
 
 

@@ -7,7 +7,7 @@ from clew.lang.typed import Constant
 from clew.lang.types import STRING, Kind, Type, decimal
 
 _ALL_WHOLE = "4503599627370496D"
-"""Doubles from here on have no digits behind the point."""
+"""Doubles from here on have no digits after the decimal point."""
 
 
 def _round(call: SqlCall) -> str:

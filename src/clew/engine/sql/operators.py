@@ -96,7 +96,7 @@ def _compared_in_parts(a: str, operator: str, b: str) -> str:
 
 
 def _parts(number: str) -> str:
-    """What is before the point and what is behind it, which compare like the number itself."""
+    """The parts before and after the decimal point, which compare like the number itself."""
     before, behind = f"CAST(floor({number}) AS DECIMAL(38,0))", f"CAST(pmod({number}, 1BD) AS DECIMAL(38,38))"
     return f"named_struct('before', {before}, 'behind', {behind})"
 

@@ -1,4 +1,4 @@
-"""Functions on texts in Spark SQL. Spark counts code points too, but with 32 bits and from the end where negative."""
+"""Functions on strings in Spark SQL. Spark counts code points too, but with 32 bits and from the end where negative."""
 
 from clew.engine.sql.call import Entries, SqlCall, calling, repeating, whole_constant
 

@@ -144,7 +144,7 @@ AnyFunction = Function | LazyFunction | RunFunction | AggregateFunction
 
 
 def arity(function: AnyFunction) -> tuple[int, int | None]:
-    """The least and the most arguments; None where there is no most."""
+    """The fewest and the most arguments; None if there is no limit."""
     least = sum(not parameter.optional for parameter in function.parameters)
     unbounded = any(parameter.repeats for parameter in function.parameters)
     return least, None if unbounded else len(function.parameters)

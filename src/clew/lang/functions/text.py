@@ -1,4 +1,4 @@
-"""Functions on texts. Positions and lengths count characters (code points), not bytes."""
+"""Functions on strings. Positions and lengths count characters (code points), not bytes."""
 
 from collections.abc import Callable
 

@@ -192,7 +192,7 @@ def _only_the_source(context: Context, table: str) -> str | None:
 def _raw(context: Context, operation: "Append", table: Table) -> dict[str, PlannedExpression | None]:
     """Every column of the source under its own name. `_period` is a system column on both sides.
 
-    The columns that say when a bitemporal row counts come along where the working dataset has them too; nobody could
+    The columns that say when a bitemporal row counts come along where the working dataset has them too; no step could
     add them there.
     """
     span = operation.arguments.place("source", "dataset_id")

@@ -28,7 +28,7 @@ class KnownDatasets(Protocol):
     """Finds the datasets that operations name."""
 
     def use(self, ref: "DatasetRef", problems: Problems) -> DatasetUse | None:
-        """The dataset behind a reference; None where it cannot be used, which is reported."""
+        """The dataset that a reference names; None where it cannot be used, which is reported."""
         ...
 
 
@@ -102,11 +102,11 @@ class Context:
         return Scope((working, *joined), self.column_elsewhere, self.table_elsewhere)
 
     def added(self, after: PlanningState) -> tuple[Column, ...]:
-        """The columns that the step adds. New columns always stand behind those that exist."""
+        """The columns that the step adds. New columns always come after existing ones."""
         return after.schema.columns[len(self.state.schema.columns) :]
 
     def own_name(self, column: str) -> str:
-        """The name of a column of the working dataset, without the table that may stand in front of it."""
+        """The name of a column of the working dataset, without the table that may precede it."""
         table, dot, name = column.partition(".")
         is_own = bool(dot and name) and table.casefold() == self.state.table.casefold()
         return name if is_own and column not in self.state.schema.types else column
@@ -137,7 +137,7 @@ def _differing_in_case(column: str, names: Sequence[str]) -> str | None:
 
 
 def reads(table_of: Iterable[tuple[str, PlannedExpression | None]]) -> tuple[Read, ...]:
-    """The columns that expressions read, each with the reason that stands before it."""
+    """The columns that expressions read, each with the reason given before it."""
     found = dict[tuple[str, str, str], Read]()
     for because, planned in table_of:
         if planned is not None:
