@@ -160,7 +160,7 @@ def _precedence() -> Iterable[str]:
 def _digits() -> Iterable[str]:
     yield "## Digits of decimals"
     yield (
-        "`decimal(p,s)` has p digits, s of them behind the point. Below, a is a `decimal(p1,s1)` and b a "
+        "`decimal(p,s)` has p digits, s of them after the decimal point. Below, a is a `decimal(p1,s1)` and b a "
         "`decimal(p2,s2)`. An integer counts as `decimal(20,0)` where it meets a decimal, a whole number that is "
         "written out as a decimal with just its digits. IF, COALESCE, MIN and MAX give either of their values."
     )

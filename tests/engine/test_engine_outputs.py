@@ -162,7 +162,7 @@ def test_what_is_in_the_way_is_said_before_anything_is_written(
 def test_a_parquet_file_cannot_be_added_to(publish: Callable[..., int], tmp_path: Path) -> None:
     publish("o.parquet", output_step("parquet", "append"), at_most=2)
     publish("o.parquet", output_step("parquet", "append"), at_most=1)
-    with pytest.raises(UserError, match="a Parquet file cannot grow"):
+    with pytest.raises(UserError, match="a Parquet file cannot be extended"):
         publish("o.parquet", output_step("parquet", "append"), "another run")
     assert read_parquet(tmp_path / "o.parquet") == EXPECTED[:1]
 
