@@ -191,7 +191,7 @@ def test_captures_of_a_file_and_of_words_go_to_the_server_with_the_run(
         "WrongUsage",
         "--dry-run does not work with --server",
     )
-    assert refused["hint"].startswith("leave out --server")
+    assert refused["hint"].startswith("run without --server")
 
 
 def test_a_run_that_fails_on_a_server_fails_here_too(

@@ -124,7 +124,7 @@ def test_every_truncation_is_refused(length: int) -> None:
 
 def test_another_schema_or_template_is_refused() -> None:
     for header in ((40, 4, 904, 1), (40, 1, 900, 1), (40, 4, 901, 1)):
-        with pytest.raises(CodecError, match="is no FrameDescriptor"):
+        with pytest.raises(CodecError, match="is not a FrameDescriptor"):
             FrameDescriptor.decode(struct.pack("<HHHH", *header) + bytes(40))
 
 

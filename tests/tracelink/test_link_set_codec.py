@@ -172,7 +172,7 @@ def test_a_buffer_that_is_too_small_to_write_into_is_refused() -> None:
 
 @pytest.mark.parametrize("other", [{"schema": 900}, {"schema": 905}, {"template": 2}, {"schema": 0}])
 def test_another_schema_or_template_is_refused(other: dict[str, Any]) -> None:
-    with pytest.raises(CodecError, match="is no TraceLinkSet"):
+    with pytest.raises(CodecError, match="is not a TraceLinkSet"):
         TraceLinkSet.decode(packed(**other))
 
 
