@@ -14,6 +14,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.names import joined_column
 from clew.engine.operations.update import guarded_rows, matched_rows
 from clew.engine.parts import arrow_tables
+from clew.lang.doubles import order
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Value, columns_of
 from clew.plan.datasets import DatasetUse
@@ -66,14 +67,14 @@ class JoinChecks:
         if sum(file.rows for file in part.files) > _FEW_ROWS:
             is_loaded_so = bool(_natural_key(join)) and _natural_key(join) <= keys.columns
             return is_loaded_so or _are_unique_on_spark(other, keys, self.expressing)
-        seen = set[tuple[Value, ...]]()
+        seen = set[tuple[object, ...]]()
         conditions = [evaluator(condition) for condition in keys.own_conditions]
         values = [evaluator(value) for value in keys.values]
         for cells in _cells(self.root, part, join.dataset):
             row = Row({join.alias: cells}, self.expressing.today)
             if any(condition(row) is not True for condition in conditions):
                 continue
-            key = tuple(value(row) for value in values)
+            key = tuple(_comparable(value(row)) for value in values)
             if None not in key and key in seen:
                 return False
             seen.add(key)
@@ -89,6 +90,11 @@ class JoinChecks:
                 _require_single_matches(matched, step, join, self.expressing)
             if join is not step.lookups[-1]:
                 before = matched_rows(before, step, join, other, self.expressing, "left")
+
+
+def _comparable(value: Value) -> object:
+    """What a set compares as the language compares values; to a set, two NaN are different."""
+    return order(value) if isinstance(value, float) else value
 
 
 def _natural_key(join: Join) -> frozenset[str]:

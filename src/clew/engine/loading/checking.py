@@ -3,12 +3,14 @@
 The natural key of loaded rows: no two rows of a period have the same.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
@@ -243,7 +245,15 @@ def require_unique_key(spark: SparkSession, use: DatasetUse, drafted: DraftedPar
 def _are_unique(drafted: DraftedPart, names: Sequence[str]) -> bool:
     columns = list(names)
     rows = pa.concat_tables([pq.read_table(source, columns=columns) for source in drafted.sources])
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):
+            rows = rows.set_column(index, field, _comparable(rows.column(index)))
     return bool(rows.group_by(columns).aggregate([]).num_rows == rows.num_rows)
+
+
+def _comparable(doubles: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Doubles with one zero and one NaN. Arrow groups by their bits, of which both have several."""
+    return pc.if_else(pc.is_nan(doubles), math.nan, pc.add(doubles, 0.0))
 
 
 def _key_columns(use: DatasetUse) -> list[str]:
