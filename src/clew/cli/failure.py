@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import click
 
-from clew.cli.colour import error_text
-from clew.cli.output import write_json
+from clew.cli.output import error_text, write_json
 from clew.cli.session import Session
 from clew.diagnostics import ClewError, EngineBug, Nature, UserError
 from clew.diagnostics.codes import CATALOGUE

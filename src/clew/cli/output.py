@@ -1,13 +1,17 @@
-"""Standard output, where commands write their result."""
+"""What commands write: text and JSON on standard output, coloured on terminals, and files that users asked for."""
 
 import io
 import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
-from clew.diagnostics import UserError
+import click
+
+from clew.diagnostics import Diagnostic, UserError, render
 from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
 
 
@@ -58,3 +62,41 @@ def tolerate_any_text() -> None:
 def abandon() -> None:
     """Discard unwritten output, so that Python does not try to flush it again at exit and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether to colour the output on a stream. Honours NO_COLOR and FORCE_COLOR."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def error_text(diagnostic: Diagnostic, source_of: Callable[[str], str | None], stream: TextIO) -> str:
+    """A diagnostic as text for a stream."""
+    text = render(diagnostic, source_of)
+    if not has_colours(stream):
+        return text
+    headline, *rest = text.split("\n")
+    place, error, message = headline.partition(f"error {diagnostic.code}: ")
+    lines = [click.style(place, bold=True) + click.style(error, fg="red", bold=True) + message]
+    if len(rest) == 2:
+        excerpt, caret = rest
+        gutter, bar, pointer = caret.partition("| ")
+        number, _, line = excerpt.partition(" | ")
+        lines.append(click.style(f"{number} |", fg="bright_black") + f" {line}")
+        lines.append(click.style(gutter + bar, fg="bright_black") + click.style(pointer, fg="yellow"))
+    else:
+        lines += [click.style(hint, fg="yellow") for hint in rest]
+    return "\n".join(lines)
+
+
+def good(text: str) -> str:
+    """A word for success, in green."""
+    return click.style(text, fg="green", bold=True) if has_colours(sys.stdout) else text
+
+
+def bad(text: str) -> str:
+    """A word for failure, in red."""
+    return click.style(text, fg="red", bold=True) if has_colours(sys.stdout) else text

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from clew.api.remote import RemoteServer
-from clew.cli.colour import bad, good
 from clew.cli.failure import DONE, FAILED, INTERRUPTED
 from clew.cli.formatting import short
-from clew.cli.output import say, write_json
+from clew.cli.output import bad, good, say, write_json
 from clew.cli.session import Session
 from clew.cli.views.page import plain
 from clew.cli.views.progress import LiveWatch, PlainWatch, RunProgress, watch_for_output

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.definitions import Dataset, DatasetRef, Project, Status, TableDefinition
-from clew.diagnostics import Diagnostic, Span, did_you_mean
+from clew.diagnostics import Diagnostic, Problems, Span, did_you_mean
 from clew.diagnostics.codes.workspace import DATASET_INACTIVE, UNKNOWN_DATASET, UNKNOWN_RESOLVER
 from clew.lang.conversion import assignable
 from clew.lang.types import STRING
@@ -18,7 +18,6 @@ from clew.plan.expansion import ExpandedProject, PlacedOperation
 from clew.plan.names import names_of_registered
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
-from clew.plan.problems import Problems
 
 
 class Unknowable:

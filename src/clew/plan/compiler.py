@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from clew.definitions import Aggregate, Append, Delete, Operation, Output, Project, Update
-from clew.diagnostics import Diagnostic, UserError
+from clew.diagnostics import Diagnostic, Problems, UserError
 from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL, UNKNOWN_CAPABILITY
 from clew.diagnostics.codes.workspace import DUPLICATE_ID
 from clew.plan.catalogue import Catalogue
@@ -43,7 +43,6 @@ from clew.plan.operations import (
 from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
 from clew.plan.postlude import PostludeJob
 from clew.plan.postlude_planning import Anchors, SinkKnowledge, plan_jobs
-from clew.plan.problems import Problems
 
 DEBUG_CAPABILITY = "cap.rfc.0003.debug_capture_postlude.v1"
 """Breakpoints, captures and postlude jobs, under the name that their specification gives."""

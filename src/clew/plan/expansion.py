@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from clew.definitions import Fragment, Operation, Project, Use
 from clew.definitions.salvage import SEQ_UNKNOWN
-from clew.diagnostics import did_you_mean
+from clew.diagnostics import Problems, did_you_mean
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS, DUPLICATE_SEQ, INVALID_LABEL
 from clew.diagnostics.codes.workspace import FRAGMENT_CYCLE, INVALID_VALUE, UNKNOWN_FRAGMENT
 from clew.plan.names import CALLSITE, is_label
-from clew.plan.problems import Problems
 from clew.plan.selectors import Selectors
 
 MAIN = "main"

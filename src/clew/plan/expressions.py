@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from clew.diagnostics import UserError
+from clew.diagnostics import Problems, UserError
 from clew.diagnostics.codes.language import TYPE_MISMATCH
 from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
 from clew.lang.conversion import assignable
 from clew.lang.syntax import Node
 from clew.lang.typed import ColumnValue, Convert, Expression, walk
 from clew.lang.types import BOOLEAN, NULL, Type
-from clew.plan.problems import Problems
 from clew.plan.selectors import Selectors
 from clew.plan.steps import PlannedExpression
 

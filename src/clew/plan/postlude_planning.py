@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from clew.definitions import postlude as written
-from clew.diagnostics import Span, did_you_mean
+from clew.diagnostics import Problems, Span, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.project import SINK_NOT_ALLOWED, TASK_NOT_ALLOWED
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
@@ -17,7 +17,6 @@ from clew.plan.json_form import digest_of
 from clew.plan.names import STEP, qualified
 from clew.plan.operations.context import PlanningState
 from clew.plan.plan import Breakpoint
-from clew.plan.problems import Problems
 
 RUN_FACTS: Mapping[str, Type] = {
     "project": STRING,

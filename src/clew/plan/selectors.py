@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics import Problems, UserError, did_you_mean
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.lang import parse
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference, walk
-from clew.plan.problems import Problems
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import ExpressionText

@@ -19,7 +19,7 @@ from clew.definitions import (
     Scenario,
     WorkspaceDefinitions,
 )
-from clew.diagnostics import Diagnostic, UserError, did_you_mean, in_order, raise_if_any
+from clew.diagnostics import Diagnostic, Problems, UserError, did_you_mean, in_order, raise_if_any
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
@@ -42,7 +42,6 @@ from clew.plan.expansion import ExpandedProject, FragmentLibrary, expand
 from clew.plan.operations import Destination
 from clew.plan.plan import Plan
 from clew.plan.postlude_planning import SinkKnowledge
-from clew.plan.problems import Problems
 from clew.plan.steps import StepBase
 
 

@@ -1,17 +1,16 @@
 """Versions of registered datasets that no longer fit the projects that read them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from clew.definitions import Period, PeriodTree, Project, Use
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.codes.project import DATASET_CONFLICT
-from clew.lang.types import Type
+from clew.lang.types import Kind, Type, parse_type
 from clew.plan import Plan, plan_from_json
 from clew.plan.catalogue import registered_use
-from clew.plan.conflicts import columns_that_matter, missing_and_retyped
 from clew.plan.datasets import DatasetUse
 from clew.runs.registry import DatasetRegistry, DatasetVersion, ProjectRegistry
 
@@ -71,12 +70,12 @@ def version_conflict(
 
     A version carries the files of other periods over from earlier ones, so what counts is who wrote each file.
     """
-    needed = columns_that_matter(plan, use)
+    needed = _columns_that_matter(plan, use)
     wanted = {period.identifier, *(each.identifier for each in periods.descendants(period.identifier))}
     read = [file for file in version.files if use.temporal_mode != "period" or file.period in wanted]
     makers = {(file.run_id, file.seq) for file in read}
     for made in versions:
-        problems = missing_and_retyped(needed, made.columns) if (made.run_id, made.seq) in makers else []
+        problems = _missing_and_retyped(needed, made.columns) if (made.run_id, made.seq) in makers else []
         if problems:
             return _told(plan, use, made, problems, _last_that_fits(versions, needed))
     return None
@@ -103,8 +102,8 @@ def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterato
         versions = record.versions(use.dataset_id) if use.resolver_id is None else ()
         wanted = (each for each in versions if use.pinned_version in {None, each.version})
         version = next(wanted, None)
-        needed = columns_that_matter(plan, use)
-        problems = [] if version is None else missing_and_retyped(needed, version.columns)
+        needed = _columns_that_matter(plan, use)
+        problems = [] if version is None else _missing_and_retyped(needed, version.columns)
         if version is not None and problems:
             problem = _told(plan, use, version, problems, _last_that_fits(versions, needed))
             yield Outdated(
@@ -157,7 +156,7 @@ def _told(plan: Plan, use: DatasetUse, version: Offer, problems: Sequence[str], 
 
 
 def _newest_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> Offer | None:
-    return next((each for each in versions if not missing_and_retyped(needed, each.columns)), None)
+    return next((each for each in versions if not _missing_and_retyped(needed, each.columns)), None)
 
 
 def _last_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> str:
@@ -172,7 +171,7 @@ def broken_by(plan: Plan, projects: Sequence[Project], record: OnRecord) -> Iter
             continue
         offered = [(column.name, str(column.type)) for column in registered_use(plan, step.registers).columns]
         for user, use in _users_of(step.registers, plan.name, projects, record):
-            problems = missing_and_retyped(columns_that_matter(user, use), offered)
+            problems = _missing_and_retyped(_columns_that_matter(user, use), offered)
             if problems:
                 newest = record.versions(step.registers)
                 since = f" since its version {newest[0].version}" if newest else ""
@@ -195,3 +194,30 @@ def _users_of(
             if use.dataset_id == dataset and use.resolver_id is None and use.pinned_version is None:
                 yield plan, use
                 break
+
+
+def _columns_that_matter(plan: Plan, use: DatasetUse) -> dict[str, Type]:
+    """The columns of a dataset that some step reads or writes, with the types that the plan takes them to have."""
+    named = {read.column for step in plan.steps for read in step.reads} | set(use.natural_key)
+    named.update(column for step in plan.steps for column in step.columns_named)
+    return {column.name: column.type for column in use.columns if column.name in named}
+
+
+def _missing_and_retyped(needed: Mapping[str, Type], offered: Iterable[tuple[str, str]]) -> list[str]:
+    """What is wrong with the columns that are offered, in words, column by column."""
+    types = dict(offered)
+    found = list[str]()
+    for name, type_ in needed.items():
+        if name not in types:
+            found.append(f'has no column "{name}"')
+        elif not _serves(parse_type(types[name]), type_):
+            found.append(f'has "{name}" as {types[name]}, not {type_}')
+    return found
+
+
+def _serves(offered: Type, needed: Type) -> bool:
+    """Whether files with a column of one type can be read as another: the same, or a decimal with room to spare."""
+    if offered.kind is not Kind.DECIMAL or needed.kind is not Kind.DECIMAL:
+        return offered == needed
+    digits = needed.precision - needed.scale
+    return offered.scale <= needed.scale and offered.precision - offered.scale <= digits

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.colour import bad, error_text, good
 from clew.cli.failure import FAILED
 from clew.cli.formatting import counted, enumerated
 from clew.cli.options import argument, command, environment_option, workspace_option
-from clew.cli.output import say, write_json
+from clew.cli.output import bad, error_text, good, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 
 from clew.cli.failure import FAILED
 from clew.cli.options import command, environment_option, option, run_argument, workspace_option
-from clew.cli.output import say, write_json
+from clew.cli.output import bad, good, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def _list(run: "Run", session: Session, *, follow: bool) -> None:
 
 
 def _verify(run: "Run", session: Session) -> int:
-    from clew.cli.colour import bad, good
     from clew.cli.formatting import counted
 
     report = run.verify()

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.colour import error_text
 from clew.cli.failure import FAILED
 from clew.cli.options import command, environment_option, option, project_argument, workspace_option
-from clew.cli.output import say, write_json
+from clew.cli.output import error_text, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:

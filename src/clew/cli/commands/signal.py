@@ -7,7 +7,7 @@ import click
 
 from clew.cli.failure import DONE, FAILED
 from clew.cli.options import argument, command, environment_option, option, run_argument, workspace_option
-from clew.cli.output import say, write_json
+from clew.cli.output import bad, good, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
@@ -70,8 +70,6 @@ def _type(name: str) -> "SignalType":
 
 
 def _words(outcome: "SignalOutcome", type_: "SignalType", step: str | None) -> str:
-    from clew.cli.colour import bad, good
-
     about = f" of step {step}" if step is not None else ""
     if outcome.refused is None:
         return f"{good('accepted')}: {type_}{about}"

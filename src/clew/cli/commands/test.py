@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.colour import bad, good
 from clew.cli.failure import FAILED
 from clew.cli.formatting import counted
 from clew.cli.options import argument, command, option, workspace_option
-from clew.cli.output import say, write_json
+from clew.cli.output import bad, good, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from clew.cli.colour import has_colours
-from clew.cli.output import write
+from clew.cli.output import has_colours, write
 
 _WIDTH_OF_PIPES = 120
 """The width where the output is not a terminal."""

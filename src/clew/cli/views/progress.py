@@ -14,9 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from clew.captures.queue import CaptureRecord
-from clew.cli.colour import bad, has_colours
 from clew.cli.formatting import short
-from clew.cli.output import say
+from clew.cli.output import bad, has_colours, say
 from clew.cli.views.captures import job_name, what
 from clew.cli.views.page import plain
 from clew.cli.views.tables import StepLines, outcome

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 
 from clew.api.run import Run
 from clew.api.run_view import RunView
-from clew.cli.colour import bad, error_text, good
 from clew.cli.formatting import between, duration, local_time, short, size, zone_name
+from clew.cli.output import bad, error_text, good
 from clew.cli.session import Session
 from clew.cli.views.captures import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain

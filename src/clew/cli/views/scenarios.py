@@ -8,8 +8,7 @@ from decimal import Decimal
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from clew.cli.colour import bad, error_text, has_colours
-from clew.cli.output import say
+from clew.cli.output import bad, error_text, has_colours, say
 from clew.cli.views.page import plain
 from clew.scenarios.matching import Mismatch, ScenarioRow
 from clew.scenarios.running import ScenarioResult

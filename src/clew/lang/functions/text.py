@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from clew.lang import letters
 from clew.lang.functions.declaration import Example, Family, Function, NullRule, Parameter
 from clew.lang.functions.inference import Infer, fixed, repeated
 from clew.lang.typed import Value
@@ -53,6 +52,34 @@ def _replace(text: str, part: str, replacement: str) -> str:
     return text.replace(part, replacement) if part else text
 
 
+_NEWER_PAIRS = {
+    "\u1c89": "\u1c8a",
+    "\ua7cb": "\u0264",
+    "\ua7cc": "\ua7cd",
+    "\ua7ce": "\ua7cf",
+    "\ua7d2": "\ua7d3",
+    "\ua7d4": "\ua7d5",
+    "\ua7da": "\ua7db",
+    "\ua7dc": "\u019b",
+    **{chr(0x10D50 + index): chr(0x10D70 + index) for index in range(22)},
+    **{chr(0x16EA0 + index): chr(0x16EBB + index) for index in range(25)},
+}
+"""Upper and lower case of letters that are newer than the oldest Python we run on: it has Unicode 14, Spark has 17."""
+
+_TO_LOWER = str.maketrans(_NEWER_PAIRS)
+_TO_UPPER = str.maketrans({lower: upper for upper, lower in _NEWER_PAIRS.items()})
+
+
+def _upper(text: str) -> str:
+    """The text in upper case, which can be longer."""
+    return text.upper() if text.isascii() else text.upper().translate(_TO_UPPER)
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, which can be longer."""
+    return text.lower() if text.isascii() else text.lower().translate(_TO_LOWER)
+
+
 TEXT = (
     _function(
         "CONCAT",
@@ -64,8 +91,8 @@ TEXT = (
         ('CONCAT("a", NULL)', "NULL"),
         infer=repeated(STRING, returns=STRING),
     ),
-    _function("UPPER", (_TEXT,), STRING, "The string in upper case.", letters.upper, ('UPPER("größe")', '"GRÖSSE"')),
-    _function("LOWER", (_TEXT,), STRING, "The string in lower case.", letters.lower, ('LOWER("ÄB")', '"äb"')),
+    _function("UPPER", (_TEXT,), STRING, "The string in upper case.", _upper, ('UPPER("größe")', '"GRÖSSE"')),
+    _function("LOWER", (_TEXT,), STRING, "The string in lower case.", _lower, ('LOWER("ÄB")', '"äb"')),
     _function(
         "TRIM",
         (_TEXT,),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypedDict, TypeVar
 
-from clew.diagnostics import Diagnostic, Span, UserError
+from clew.diagnostics import Diagnostic, Problems, Span, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, RESERVED_COLUMN
 from clew.lang import Scope, Table, parse
@@ -14,7 +14,6 @@ from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS, Column, Schema
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import Expressions
 from clew.plan.lineage import LineageState
-from clew.plan.problems import Problems
 from clew.plan.steps import PlannedExpression, Read, StepBase
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
