@@ -1,5 +1,6 @@
 """Commands about runs that have been: listing, showing, following, verifying, deleting."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -269,3 +270,28 @@ def test_dead_letters_are_listed_and_sent_again(clew: Clew, sample: Path, engine
     assert clew("dlq", "replay", "--sink", "other", cwd=sample).out == "0 events will be sent again\n"
     assert clew("dlq", "replay", "--json", cwd=sample).json == {"replayed": 3}
     assert clew("dlq", "reply", cwd=sample).code == 2
+
+
+def test_environments_that_share_a_store_and_a_bus_id_keep_their_events_apart(
+    clew: Clew, sample: Path, engine: FakeEngine
+) -> None:
+    path = sample / "clew.yaml"
+    webhook = "    bus: [{id: audit, type: webhook, url: 'http://127.0.0.1:9/'}]\n    tenant: acme\n"
+    lines = "bus: [{id: audit, type: file, path: globex.jsonl}]"
+    sinks = "sinks: {close-review: {type: capture_store, path: globex}}"
+    other = f"  globex:\n    tenant: globex\n    {lines}\n    {sinks}\n"
+    text = path.read_text().replace("    mode: dev\n", f"    mode: dev\n{webhook}")
+    path.write_text(text.replace("environments:\n", f"environments:\n{other}"))
+    where = ("--period", "2026-01", "--json", "--env")
+    theirs = clew("run", "gl-close", *where, "dev", cwd=sample).json["run_id"]
+    with open_state(clew_package.open(sample, "dev").run_environment) as state:
+        for entry_id in range(1, 4):
+            state.stores.outbox.bury(entry_id, error="connection refused")
+
+    assert clew("dlq", "--json", "--env", "globex", cwd=sample).json["dead_letters"] == []
+    assert clew("dlq", "replay", "--json", "--env", "globex", cwd=sample).json == {"replayed": 0}
+    assert clew("dlq", "replay", "--json", "--env", "dev", cwd=sample).json == {"replayed": 3}
+    mine = clew("run", "gl-close", *where, "globex", cwd=sample).json["run_id"]
+    sent = [json.loads(line)["subject"] for line in (sample / "globex.jsonl").read_text().splitlines()]
+    assert mine != theirs
+    assert set(sent) == {mine}

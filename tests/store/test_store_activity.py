@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 from clew.runs.limits import Accepted
 from clew.runs.stores import RunStores
+from clew.store.owner import Owner
 from tests.runs.runs_histories import request
 from tests.store.store_fixtures import OpenStores
 
@@ -29,12 +30,14 @@ def test_leases_are_listed_with_their_holders_and_whether_they_have_run_out(url:
 
 def test_the_outbox_is_counted_by_bus(url: str, open_stores: OpenStores) -> None:
     stores = open_stores(url, clock=lambda: NOON, buses=("hook", "log"))
+    other = open_stores(url, clock=lambda: NOON, buses=("hook", "log"), owner=Owner(tenant_id="another"))
     submit(stores, "a")
-    submit(stores, "b", tenant="another")
+    submit(stores, "c")
+    submit(other, "b", tenant="another")
     (first, _) = stores.outbox.take("hook", limit=5, hold_s=1)
     stores.outbox.bury(first.entry_id, error="no answer")
     stores.outbox.postpone(stores.outbox.take("log", limit=1, hold_s=1)[0].entry_id, error="busy", delay_s=5)
-    found = {load.bus: load for load in stores.activity.outbox("dev")}
+    found = {load.bus: load for load in stores.activity.outbox("dev", tenant_id="default")}
     assert (found["hook"].waiting, found["hook"].retried, found["hook"].dead) == (1, 0, 1)
     assert (found["log"].waiting, found["log"].retried, found["log"].dead) == (2, 1, 0)
     assert found["hook"].oldest is not None

@@ -24,6 +24,7 @@ from clew.events.values import ArtifactRef, Cursor, PlanRef
 from clew.runs.leases import LateWrite, Lease, OutOfDate
 from clew.runs.limits import Accepted
 from clew.runs.stores import RunStores
+from clew.store.schema import run_events
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock
 from tests.runs.runs_histories import FAILURE, START, artifact, request, steps
@@ -246,10 +247,25 @@ def test_sqlite_refuses_to_replace_an_event(sqlite_url: str, open_stores: OpenSt
     lease = new_run(stores)
     stores.writer.append("run-1", [started()], token=lease.token)
     engine = raw_engine(sqlite_url)
-    replacement = "INSERT OR REPLACE INTO run_events SELECT * FROM run_events WHERE run_seq = 2"
-    with pytest.raises(sa.exc.DatabaseError, match="append-only"), engine.begin() as connection:
-        connection.exec_driver_sql(replacement)
+    for same, statement in _replacements().items():
+        with pytest.raises(sa.exc.DatabaseError, match="append-only"), engine.begin() as connection:
+            connection.exec_driver_sql(statement)
+        assert [event.event_type for event in stores.reader.events("run-1")] == ["RunQueued", "StepStarted"], same
     engine.dispose()
+
+
+def _replacements() -> dict[str, str]:
+    """Statements that replace an event by another one, which has one of its keys and nothing else of it."""
+    columns = [column.name for column in run_events.c]
+    other = {"run_seq": "99", "idempotency_key": "'another key'", "event_id": "'another id'"}
+    statements = dict[str, str]()
+    for same in other:
+        changed = {**other, "event_type": "'RunFailed'", "event_data": "'{}'"}
+        del changed[same]
+        values = ", ".join(changed.get(name, name) for name in columns)
+        into = f"INSERT OR REPLACE INTO run_events ({', '.join(columns)})"
+        statements[same] = f"{into} SELECT {values} FROM run_events WHERE run_seq = 2"
+    return statements
 
 
 def test_postgresql_keeps_events_in_partitions_that_cannot_be_emptied(

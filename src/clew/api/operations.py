@@ -91,7 +91,8 @@ class Operations:
     def activity(self) -> Activity:
         """Runs that have not ended, their workers, and the events that wait for event buses."""
         with self._access.opened() as at:
-            name, tenant, stores, reader = at.environment.name, at.principal.tenant_id, at.state.stores, at.runs
+            name, stores, reader = at.environment.name, at.state.stores, at.runs
+            tenant = at.principal.tenant_id or at.environment.settings.tenant
             return Activity(
                 load=stores.catalog.load(name),
                 policy=at.environment.queue_policy(),

@@ -15,6 +15,7 @@ from clew.runs.submission import RunQueue
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.captures import SqlCaptureStore
 from clew.store.migrations import MIGRATIONS, migrate
+from clew.store.owner import Owner
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
 from clew.store.state_store import StoreOptions, open_database, run_stores
 from clew.store.tracelink import trace_link_stores
@@ -49,6 +50,7 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
     """
     secrets = environment.secrets()
     options = StoreOptions(
+        owner=Owner(tenant_id=environment.settings.tenant, environment_id=environment.name),
         buses=tuple(bus.id for bus in environment.settings.bus),
         chained=environment.settings.store_limits.tamper_evidence,
     )

@@ -176,7 +176,7 @@ class SnapshotStore(Protocol):
         ...
 
     def behind(self, limit: int) -> tuple[str, ...]:
-        """Runs with events that their saved snapshot does not know."""
+        """Runs of the environment with events that their saved snapshot does not know."""
         ...
 
 
@@ -228,7 +228,10 @@ class DeadLetter:
 
 
 class OutboxStore(Protocol):
-    """Events that event buses have not confirmed. Written with the events themselves, in one transaction."""
+    """Events of one environment that its event buses have not confirmed.
+
+    Written with the events themselves, in one transaction.
+    """
 
     def take(self, bus: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
         """Entries that are due, oldest first, held for this caller for a while."""
@@ -249,7 +252,7 @@ class OutboxStore(Protocol):
     def dead_letters(
         self, *, bus: str | None = None, tenant_id: str | None = None, limit: int = 100
     ) -> tuple[DeadLetter, ...]:
-        """What was given up, oldest first; of all tenants, or of one."""
+        """What was given up, oldest first; nothing for another tenant than that of the environment."""
         ...
 
     def replay(

@@ -17,6 +17,7 @@ from clew.events.reducer import head_after
 from clew.events.snapshot import RunStatus
 from clew.runs.leases import PeriodBusy
 from clew.store.database import Database
+from clew.store.owner import Owner
 from clew.store.run_rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
 from clew.store.schema import Moment, outbox, run_events, runs
 
@@ -26,15 +27,17 @@ class AppendOptions:
     """How a store appends."""
 
     adapter_version: str
+    owner: Owner = Owner()
     buses: tuple[str, ...] = ()
-    """The event buses that every event goes to."""
+    """The event buses that every event of a run of the owner goes to."""
     chained: bool = False
     """Whether events carry the hash of the one before them."""
     max_event_bytes: int = 256_000
 
 
 _HEAD = (
-    *(runs.c.run_id, runs.c.project_id, runs.c.period, runs.c.plan_version, runs.c.status, runs.c.approval_pending),
+    *(runs.c.run_id, runs.c.tenant_id, runs.c.environment_id, runs.c.project_id, runs.c.period),
+    *(runs.c.plan_version, runs.c.status, runs.c.approval_pending),
     *(runs.c.started_at, runs.c.completed_at, runs.c.last_seq, runs.c.last_signal_seq, runs.c.seen_signal_seq),
     *(runs.c.token, runs.c.slot, runs.c.slot_held, runs.c.last_hash),
 )
@@ -132,7 +135,8 @@ def append_to(
     if raws:
         _insert(connection, raws)
         _move_head(connection, run, fresh, raws, last_hash=previous if options.chained else run.last_hash)
-        _fill_outbox(connection, raws, options.buses)
+        if options.owner.owns(run):
+            _fill_outbox(connection, raws, options)
     return tuple(results)
 
 
@@ -201,11 +205,19 @@ def _slot_held(status: RunStatus, run: sa.Row[Any]) -> str | None:
     return None if status.is_terminal else held
 
 
-def _fill_outbox(connection: sa.Connection, raws: Sequence[RawEvent], buses: Sequence[str]) -> None:
+def _fill_outbox(connection: sa.Connection, raws: Sequence[RawEvent], options: AppendOptions) -> None:
     rows = [
-        {"run_id": raw.run_id, "run_seq": raw.run_seq, "sink": bus, "attempts": 0, "due_at": raw.persisted_at}
+        {
+            "run_id": raw.run_id,
+            "run_seq": raw.run_seq,
+            "sink": bus,
+            "attempts": 0,
+            "due_at": raw.persisted_at,
+            "tenant_id": options.owner.tenant_id,
+            "environment_id": options.owner.environment_id,
+        }
         for raw in raws
-        for bus in buses
+        for bus in options.buses
     ]
     if rows:
         connection.execute(_INSERT_OUTBOX, rows)

@@ -4,6 +4,7 @@ What goes on in a database, counted.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ from clew.runs.request import RunFilter, RunRecord, RunRequest
 from clew.runs.stores import HeldLease, Intake, OutboxLoad
 from clew.store.appending import AppendOptions, append_to, locked_run
 from clew.store.database import Database
+from clew.store.owner import Owner
 from clew.store.run_rows import RUN_COLUMNS, new_run_values, run_record
 from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots, step_attempts, trace_blocks
 
@@ -26,8 +28,9 @@ from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots
 class SqlRunCatalog:
     """Lists runs."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: Owner) -> None:
         self._database = database
+        self._owner = owner
 
     def run(self, run_id: str) -> RunRecord:
         """One run."""
@@ -58,7 +61,7 @@ class SqlRunCatalog:
     def load(self, environment_id: str) -> Load:
         """How busy an environment is."""
         with self._database.read() as connection:
-            return load_of(connection, environment_id)
+            return load_of(connection, replace(self._owner, environment_id=environment_id))
 
 
 class SqlRunIntake:
@@ -76,7 +79,7 @@ class SqlRunIntake:
             known = _same_request(connection, request)
             if known is not None and not _was_rejected(connection, known):
                 return Intake(run_record(known), None)
-            admission = decide(load_of(connection, request.environment_id))
+            admission = decide(load_of(connection, _whose(request)))
             not_before = admission.not_before if isinstance(admission, Accepted) else None
             if known is None:
                 self._insert(connection, request, run_id, not_before)
@@ -118,14 +121,18 @@ class SqlRunIntake:
         )
 
 
-def load_of(connection: sa.Connection, environment_id: str) -> Load:
+def _whose(request: RunRequest) -> Owner:
+    return Owner(tenant_id=request.tenant_id, environment_id=request.environment_id)
+
+
+def load_of(connection: sa.Connection, owner: Owner) -> Load:
     """How busy an environment is, as a transaction sees it. A run that a worker has taken counts as running."""
     taken = runs.c.slot_held.is_not(None)
     open_statuses = [RunStatus.PENDING.value, RunStatus.APPROVED.value, RunStatus.RUNNING.value]
     statement = sa.select(
         sa.func.count().filter(taken),
         sa.func.count().filter(~taken),
-    ).where(runs.c.environment_id == environment_id, runs.c.status.in_(open_statuses))
+    ).where(owner.rows_of(runs), runs.c.status.in_(open_statuses))
     running, queued = connection.execute(statement).one()
     return Load(running, queued)
 
@@ -176,7 +183,7 @@ class SqlActivity:
         statement = (
             sa.select(runs.c.run_id, runs.c.lease_owner, runs.c.token, runs.c.lease_expires_at)
             .add_columns(self._database.now().label("now"))
-            .where(runs.c.lease_owner.is_not(None), *_mine(environment_id, tenant_id))
+            .where(runs.c.lease_owner.is_not(None), *_mine(runs, environment_id, tenant_id))
             .order_by(runs.c.lease_owner, runs.c.run_id)
         )
         with self._database.read() as connection:
@@ -197,8 +204,7 @@ class SqlActivity:
                 sa.func.min(outbox.c.due_at).filter(alive),
                 sa.func.max(outbox.c.error),
             )
-            .join(runs, runs.c.run_id == outbox.c.run_id)
-            .where(*_mine(environment_id, tenant_id))
+            .where(*_mine(outbox, environment_id, tenant_id))
             .group_by(outbox.c.sink)
             .order_by(outbox.c.sink)
         )
@@ -206,6 +212,6 @@ class SqlActivity:
             return tuple(OutboxLoad(*row) for row in connection.execute(statement))
 
 
-def _mine(environment_id: str, tenant_id: str | None) -> list[sa.ColumnElement[bool]]:
-    conditions = [runs.c.environment_id == environment_id]
-    return conditions if tenant_id is None else [*conditions, runs.c.tenant_id == tenant_id]
+def _mine(table: sa.Table, environment_id: str, tenant_id: str | None) -> list[sa.ColumnElement[bool]]:
+    conditions = [table.c.environment_id == environment_id]
+    return conditions if tenant_id is None else [*conditions, table.c.tenant_id == tenant_id]

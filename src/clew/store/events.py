@@ -17,6 +17,7 @@ from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import LateWrite, OutOfDate
 from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
 from clew.store.database import Database
+from clew.store.owner import Owner
 from clew.store.run_rows import EVENT_COLUMNS, raw_event
 from clew.store.schema import run_events, runs, snapshots
 
@@ -143,8 +144,9 @@ _BEHIND = sa.text("projected_seq < last_seq")
 class SqlSnapshots:
     """One saved snapshot per run, with its watermark."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: Owner) -> None:
         self._database = database
+        self._owner = owner
 
     def load(self, run_id: str) -> RunSnapshot | None:
         """The saved snapshot."""
@@ -170,7 +172,8 @@ class SqlSnapshots:
                 connection.execute(sa.insert(snapshots).values(run_id=snapshot.run_id, **values))
 
     def behind(self, limit: int) -> tuple[str, ...]:
-        """Runs with events that their saved snapshot does not know."""
-        statement = sa.select(runs.c.run_id).where(_BEHIND).order_by(runs.c.run_id).limit(limit)
+        """Runs of the environment with events that their saved snapshot does not know."""
+        mine = self._owner.rows_of(runs)
+        statement = sa.select(runs.c.run_id).where(_BEHIND, mine).order_by(runs.c.run_id).limit(limit)
         with self._database.read() as connection:
             return tuple(connection.scalars(statement))

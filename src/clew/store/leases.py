@@ -11,6 +11,7 @@ from clew.runs.leases import Claim, LateWrite, Lease, LeaseNews, PeriodBusy
 from clew.store.appending import locked_run
 from clew.store.catalog import load_of
 from clew.store.database import Database
+from clew.store.owner import Owner
 from clew.store.run_rows import head_of, run_record
 from clew.store.schema import runs, step_attempts
 
@@ -24,8 +25,9 @@ _WAITING = sa.text("wants_worker = 1")
 class SqlLeases:
     """Who drives which run, in the run's own row."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: Owner) -> None:
         self._database = database
+        self._owner = owner
 
     def claim(self, environment_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | None:
         """Take the run that has waited longest and may go on now."""
@@ -33,7 +35,7 @@ class SqlLeases:
             return None
         try:
             with self._database.write(lock=f"queue:{environment_id}") as connection:
-                has_room = load_of(connection, environment_id).running < max_running
+                has_room = load_of(connection, self._whose(environment_id)).running < max_running
                 run = connection.execute(self._next(environment_id, has_room=has_room)).one_or_none()
                 if run is None:
                     return None
@@ -79,11 +81,15 @@ class SqlLeases:
             }
             connection.execute(sa.update(runs).where(runs.c.run_id == lease.run_id).values(values))
 
+    def _whose(self, environment_id: str) -> Owner:
+        """The environment by its name, of the same tenant: a worker never takes runs of another one."""
+        return replace(self._owner, environment_id=environment_id)
+
     def _has_waiting(self, environment_id: str) -> bool:
         """Whether it is worth to ask for the lock; idle workers ask this all the time."""
         free = runs.c.lease_expires_at.is_(None) | (runs.c.lease_expires_at <= self._database.now())
         with self._database.read() as connection:
-            waiting = sa.select(runs.c.run_id).where(_WAITING, runs.c.environment_id == environment_id, free)
+            waiting = sa.select(runs.c.run_id).where(_WAITING, self._whose(environment_id).rows_of(runs), free)
             return connection.execute(waiting.limit(1)).first() is not None
 
     def _next(self, environment_id: str, *, has_room: bool) -> sa.Select[Any]:
@@ -95,7 +101,7 @@ class SqlLeases:
             sa.select(runs, now.label("now"))
             .where(
                 _WAITING,
-                runs.c.environment_id == environment_id,
+                self._whose(environment_id).rows_of(runs),
                 runs.c.lease_expires_at.is_(None) | (runs.c.lease_expires_at <= now),
                 runs.c.not_before <= now,
                 runs.c.slot_held.is_not(None) | ~_STARTABLE | may_start,

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from clew.runs.stores import DeadLetter, OutboxEntry
 from clew.store.database import Database
+from clew.store.owner import Owner
 from clew.store.run_rows import EVENT_COLUMNS, RUN_COLUMNS, raw_event, run_record
 from clew.store.schema import outbox, run_events, runs
 
@@ -15,10 +16,11 @@ _ALIVE = sa.text("dead_since IS NULL")
 
 
 class SqlOutbox:
-    """Entries per event and bus. Delivery is at least once: an entry goes when its bus has confirmed it."""
+    """Entries of one environment, per event and bus. An entry goes when its bus has confirmed it: at least once."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: Owner) -> None:
         self._database = database
+        self._mine = owner.rows_of(outbox)
 
     def take(self, bus: str, *, limit: int, hold_s: float) -> tuple[OutboxEntry, ...]:
         """Entries that are due, held for this caller for a while."""
@@ -40,7 +42,7 @@ class SqlOutbox:
         if not entry_ids:
             return
         with self._database.write() as connection:
-            connection.execute(sa.delete(outbox).where(outbox.c.entry_id.in_(list(entry_ids))))
+            connection.execute(sa.delete(outbox).where(self._mine, outbox.c.entry_id.in_(list(entry_ids))))
 
     def postpone(self, entry_id: int, *, error: str, delay_s: float) -> None:
         """Try this one again after a while."""
@@ -53,11 +55,11 @@ class SqlOutbox:
     def dead_letters(
         self, *, bus: str | None = None, tenant_id: str | None = None, limit: int = 100
     ) -> tuple[DeadLetter, ...]:
-        """What was given up, oldest first; of all tenants, or of one."""
+        """What was given up, oldest first; nothing for another tenant than that of the environment."""
         statement = (
             sa.select(outbox, run_events.c.event_type)
             .join(run_events, _same_event())
-            .where(*_dead(bus, tenant_id))
+            .where(self._mine, *_dead(bus, tenant_id))
             .order_by(outbox.c.entry_id)
             .limit(limit)
         )
@@ -68,7 +70,7 @@ class SqlOutbox:
         self, *, entry_ids: Collection[int] | None = None, bus: str | None = None, tenant_id: str | None = None
     ) -> int:
         """Send dead letters again."""
-        statement = sa.update(outbox).where(*_dead(bus, tenant_id))
+        statement = sa.update(outbox).where(self._mine, *_dead(bus, tenant_id))
         if entry_ids is not None:
             statement = statement.where(outbox.c.entry_id.in_(list(entry_ids)))
         with self._database.write() as connection:
@@ -79,7 +81,7 @@ class SqlOutbox:
         now = self._database.now()
         return (
             sa.select(outbox.c.entry_id, now.label("now"))
-            .where(outbox.c.sink == bus, _ALIVE, outbox.c.due_at <= now)
+            .where(self._mine, outbox.c.sink == bus, _ALIVE, outbox.c.due_at <= now)
             .order_by(outbox.c.entry_id)
         )
 
@@ -87,7 +89,7 @@ class SqlOutbox:
         with self._database.write() as connection:
             now: Any = connection.scalar(sa.select(self._database.now()))
             values = {"attempts": outbox.c.attempts + 1, "error": error, **consequence(now)}
-            connection.execute(sa.update(outbox).where(outbox.c.entry_id == entry_id).values(values))
+            connection.execute(sa.update(outbox).where(self._mine, outbox.c.entry_id == entry_id).values(values))
 
 
 def _dead(bus: str | None, tenant_id: str | None) -> list[sa.ColumnElement[bool]]:
@@ -95,7 +97,7 @@ def _dead(bus: str | None, tenant_id: str | None) -> list[sa.ColumnElement[bool]
     if bus is not None:
         conditions.append(outbox.c.sink == bus)
     if tenant_id is not None:
-        conditions.append(outbox.c.run_id.in_(sa.select(runs.c.run_id).where(runs.c.tenant_id == tenant_id)))
+        conditions.append(outbox.c.tenant_id == tenant_id)
     return conditions
 
 

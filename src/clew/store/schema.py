@@ -131,7 +131,10 @@ outbox = sa.Table(
     sa.Column("due_at", Moment, nullable=False),
     sa.Column("error", sa.Text),
     sa.Column("dead_since", Moment),
+    sa.Column("tenant_id", sa.String(255), nullable=False),
+    sa.Column("environment_id", sa.String(255), nullable=False),
 )
+"""Each entry has the environment of its run, so that no other environment sends it, however their buses are called."""
 
 run_deletions = sa.Table(
     "run_deletions",

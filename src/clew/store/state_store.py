@@ -19,6 +19,7 @@ from clew.store.events import SqlEventReader, SqlEventWriter, SqlSnapshots
 from clew.store.leases import SqlAttempts, SqlLeases
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.outbox import SqlOutbox
+from clew.store.owner import Owner
 from clew.store.postgresql import PostgresqlTransactions
 from clew.store.schema import Moment
 from clew.store.sqlite import SqliteTransactions
@@ -28,6 +29,8 @@ from clew.store.sqlite import SqliteTransactions
 class StoreOptions:
     """How to open a state store."""
 
+    owner: Owner = Owner()
+    """The environment that the store is opened for. Its outbox holds the events of this environment only."""
     buses: tuple[str, ...] = ()
     """Ids of the event buses that every event goes to. An event that was stored before a bus was named does not."""
     chained: bool = False
@@ -64,6 +67,7 @@ def run_stores(database: Database, options: StoreOptions) -> RunStores:
     """All stores on one database."""
     appending = AppendOptions(
         adapter_version=f"clew-{version('clew')}",
+        owner=options.owner,
         buses=options.buses,
         chained=options.chained,
         max_event_bytes=options.max_event_bytes,
@@ -71,12 +75,12 @@ def run_stores(database: Database, options: StoreOptions) -> RunStores:
     return RunStores(
         reader=SqlEventReader(database),
         writer=SqlEventWriter(database, appending),
-        catalog=SqlRunCatalog(database),
+        catalog=SqlRunCatalog(database, options.owner),
         intake=SqlRunIntake(database, appending),
-        leases=SqlLeases(database),
-        snapshots=SqlSnapshots(database),
+        leases=SqlLeases(database, options.owner),
+        snapshots=SqlSnapshots(database, options.owner),
         attempts=SqlAttempts(database),
-        outbox=SqlOutbox(database),
+        outbox=SqlOutbox(database, options.owner),
         activity=SqlActivity(database),
     )
 
