@@ -1,4 +1,4 @@
-# Every target sets up what it needs; the second time that takes no time.
+# Every target first sets up what it needs, which takes no time once it is done.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test lint types imports format bench lock docs golden clean java jars
 
-# What Spark 4.3 itself does not bring along, and the tests of tables and formats want. There is no Iceberg for it yet.
+# Connectors that Spark 4.3 does not include and that tests of tables and formats need. Iceberg has no build for it yet.
 JARS         ?= $(HOME)/.cache/clew/jars
 CONNECTORS   := org.postgresql:postgresql:42.7.14 io.delta:delta-spark_4.2_2.13:4.4.0 io.delta:delta-storage:4.4.0
 MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 		{ echo "Clew needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.11 ..."; exit 1; }
 	@echo "Setting up $(VENV) (about a minute the first time; PySpark is large) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
-		{ rm -rf $(VENV); echo "$(PYTHON) cannot make virtual environments; Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+		{ rm -rf $(VENV); echo "$(PYTHON) cannot create virtual environments; Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
@@ -32,7 +32,7 @@ java:
 	@major=$$(java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -1); test "$${major:-0}" -ge 17 || \
 		{ echo "Java $${major:-?} is too old: install Java 17 or newer (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"; exit 1; }
 
-demo: java $(STAMP) ## the sample workspace from start to end
+demo: java $(STAMP) ## a tour of the sample workspace
 	@$(BIN)/python demo/run.py
 
 check: $(STAMP) lint types imports ## style, types, imports, and the tests that need no JVM, database server or browser
@@ -68,14 +68,14 @@ jars: ## drivers and formats for Spark that some tests use, into ~/.cache/clew/j
 		file=$$(echo $$artifact | sed -E 's/.*:(.*):(.*)/\1-\2.jar/'); test -s $(JARS)/$$file && continue; \
 		echo "Fetching $$file ..."; mvn -q -B $(MAVEN_COPIES) -Dartifact=$$artifact -DoutputDirectory=$(JARS) || exit 1; done
 
-docs: $(STAMP) ## write the reference pages anew from the declarations
+docs: $(STAMP) ## regenerate the reference pages from the declarations
 	@$(BIN)/python -m tools.reference_pages
 	@$(BIN)/python -m tools.command_pages
 
 golden: $(STAMP) ## rewrite the golden files of the tests, on purpose
 	@$(BIN)/python -m pytest -n 2 --update-golden
 
-lock: $(STAMP) ## write constraints.txt anew from what is installed
+lock: $(STAMP) ## rewrite constraints.txt from what is installed
 	@$(BIN)/python -m pip freeze --exclude-editable --disable-pip-version-check | sort -f > constraints.new
 	@{ echo "# Exact versions of everything that is installed. Written by 'make lock'."; grep -E '^[A-Za-z0-9._-]+==' constraints.new; echo "hatchling==1.33.0"; } > constraints.txt
 	@rm constraints.new

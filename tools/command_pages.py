@@ -1,6 +1,6 @@
 """Writes docs/reference/commands.md from the declarations of the commands.
 
-Run it with `make docs`. A test fails where the page is not what this gives.
+Run it with `make docs`. A test fails if the page is out of date.
 """
 
 import inspect
@@ -18,18 +18,18 @@ HEADER = """\
 
 # Commands
 
-`clew COMMAND --help` prints the same. Every command takes `--json`, prints one JSON document on standard output then
-and nothing else there, and answers an error with `{"error": {"code", "message", "file", "line", "column", "hint"}}`.
+`clew COMMAND --help` prints the same. With `--json`, every command prints exactly one JSON document on standard output;
+an error is printed as `{"error": {"code", "message", "file", "line", "column", "hint"}}`.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | what the command works on is wrong, or it failed |
-| 2 | the command was used wrongly |
-| 3 | what was asked for does not exist |
+| 1 | failed, or found errors |
+| 2 | wrong usage |
+| 3 | not found |
 | 130 | interrupted |
 
-Colours appear on terminals only. `NO_COLOR` turns them off, `FORCE_COLOR` on.
+Output is coloured on terminals only. `NO_COLOR` turns colours off, `FORCE_COLOR` turns them on.
 """
 
 
@@ -60,12 +60,17 @@ def _parameters(command: click.Command) -> Iterator[str]:
     rows = list[str]()
     for parameter in command.get_params(context):
         if isinstance(parameter, click.Argument):
-            rows.append(f"| `{parameter.metavar or parameter.name}` | {parameter.help} |")
+            rows.append(f"| {_code(parameter.metavar or parameter.name or '')} | {parameter.help} |")
         elif isinstance(parameter, click.Option):
             value = f" {parameter.metavar}" if parameter.metavar else ""
-            names = ", ".join(f"`{name}{value}`" for name in sorted(parameter.opts, key=len, reverse=True))
+            names = ", ".join(_code(f"{name}{value}") for name in sorted(parameter.opts, key=len, reverse=True))
             rows.append(f"| {names} | {parameter.help} |")
     yield "\n".join(["| argument or option | |", "|---|---|", *rows, ""])
+
+
+def _code(text: str) -> str:
+    """Code in a cell of a table, where a bar would end the cell."""
+    return f"`{text}`".replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -219,7 +219,7 @@ def month_end(dice: Dice, last_day: date) -> Iterator[Entry]:
 
 
 def test_entries(dice: Dice, days: Sequence[date], count: int) -> Iterator[Entry]:
-    """Postings that somebody made to try the system out, and forgot."""
+    """Postings that were made to try the system out, and then forgotten."""
     for number in range(1, count + 1):
         text = f"TEST posting {number}, please ignore"
         center = dice.one_of(DEPARTMENTS)

@@ -1,6 +1,6 @@
 """Writes the pages of docs/reference/ that are derived from declarations: functions and error codes.
 
-Run it with `make docs`. A test fails where a page is not what this gives.
+Run it with `make docs`. A test fails if a page is out of date.
 """
 
 import string
@@ -23,11 +23,11 @@ LITERALS = ("42", "3.14", '"text"', '"say ""hi"""', "TRUE", "FALSE", "NULL", 'DA
 
 PRECEDENCE = (
     ("`-a`, `+a`", "", "`-a * b` is `(-a) * b`"),
-    ("`*`, `/`", "from left to right", "`a / b * c` is `(a / b) * c`"),
-    ("`+`, `-`", "from left to right", "`a - b + c` is `(a - b) + c`"),
+    ("`*`, `/`", "left to right", "`a / b * c` is `(a / b) * c`"),
+    ("`+`, `-`", "left to right", "`a - b + c` is `(a - b) + c`"),
     (
         "`=`, `<>`, `<`, `<=`, `>`, `>=`, `IN`, `NOT IN`, `IS NULL`, `IS NOT NULL`",
-        "do not follow each other",
+        "none",
         "`a < b < c` is refused",
     ),
     ("`NOT`", "", "`NOT a = b` is `NOT (a = b)`"),
@@ -59,8 +59,8 @@ def functions_page() -> str:
     ]
     return _page(
         "# Functions",
-        "What each function and operator of the [expression language](language.md) takes, gives, and does with NULL. "
-        "Names of functions are the same in upper and lower case.",
+        "What each function and operator of the [expression language](language.md) takes, what it gives, and how it "
+        "treats NULL. Function names are not case-sensitive.",
         _contents(part.removeprefix("## ") for part in parts if part.startswith("## ")),
         *parts,
     )
@@ -72,7 +72,7 @@ def _contents(headings: Iterable[str]) -> str:
 
 def _operators() -> Iterable[str]:
     yield "## Operators"
-    yield "All of them give NULL if one of their operands is NULL."
+    yield "An operator gives NULL if one of its operands is NULL."
     rows = [
         (
             f"`{_form(function)}`",
@@ -123,8 +123,8 @@ def _takes(parameter: Parameter) -> str:
 
 def _null_rule(function: AnyFunction) -> str:
     if function.nulls is NullRule.HANDLES and isinstance(function, RunFunction | AggregateFunction):
-        return "has no arguments that could be NULL"
-    return {NullRule.HANDLES: "as the sentence above says"}.get(function.nulls, function.nulls.value)
+        return "it has no arguments"
+    return {NullRule.HANDLES: "see above"}.get(function.nulls, function.nulls.value)
 
 
 def _examples(examples: Iterable[Example]) -> Iterable[str]:
@@ -137,9 +137,10 @@ def _examples(examples: Iterable[Example]) -> Iterable[str]:
 def _literals() -> Iterable[str]:
     yield "## Literals"
     yield (
-        "A number has just the digits that it is written with: digits on both sides of the point, no exponent. A whole "
-        "number that does not fit 64 bits is a decimal. A text stands in double quotes and may hold line breaks; two "
-        "quotes in a row are one. A date is written as a call of DATE, which is checked when the project is compiled."
+        "A number has exactly the digits that you write; a decimal point needs digits on both sides, and there are no "
+        "exponents. A whole number that does not fit into 64 bits is a decimal. Text is in double quotes and may "
+        "contain line breaks; write a double quote inside it twice. Write a date as a call of DATE, which is checked "
+        "when the project is compiled."
     )
     yield _table(("Literal", "Type"), [(f"`{text}`", f"`{_type_of(text)}`") for text in LITERALS])
 
@@ -153,16 +154,16 @@ def _type_of(text: str) -> Type:
 
 def _precedence() -> Iterable[str]:
     yield "## Precedence"
-    yield "From tight to loose; parentheses come before all of them. [grammar.lark](grammar.lark) is the whole grammar."
-    yield _table(("Operators", "In a row", "Example"), PRECEDENCE)
+    yield "From tightest to loosest; parentheses override them. [grammar.lark](grammar.lark) is the full grammar."
+    yield _table(("Operators", "Associativity", "Example"), PRECEDENCE)
 
 
 def _digits() -> Iterable[str]:
     yield "## Digits of decimals"
     yield (
         "`decimal(p,s)` has p digits, s of them after the decimal point. Below, a is a `decimal(p1,s1)` and b a "
-        "`decimal(p2,s2)`. An integer counts as `decimal(20,0)` where it meets a decimal, a whole number that is "
-        "written out as a decimal with just its digits. IF, COALESCE, MIN and MAX give either of their values."
+        "`decimal(p2,s2)`. An integer combined with a decimal counts as `decimal(20,0)`; an integer literal counts as a "
+        "decimal with exactly its digits. IF, COALESCE, MIN and MAX return one of their arguments."
     )
     yield f"```\n{_table_of_digits()}\n```"
     yield _rule_for_too_many_digits()
@@ -179,17 +180,18 @@ def _rule_for_too_many_digits() -> str:
 
 
 def _conversions() -> Iterable[str]:
-    yield "## Conversions that happen unasked"
+    yield "## Implicit conversions"
     yield (
-        "Where two types meet (compared, calculated with, chosen between), both become the type in the table, or the "
-        "expression is refused. Everything else is asked for with TO_STRING, TO_INTEGER, TO_DECIMAL or TO_DATE. NULL "
-        "takes any type. Exact numbers are compared with all their digits, whatever their types are."
+        "When an operator or function combines values of two types, both are converted to the type in this table; where "
+        "the table has none, the expression is an error. For any other conversion use TO_STRING, TO_INTEGER, "
+        "TO_DECIMAL or TO_DATE. NULL fits every type. Exact numbers of different types are compared with all their "
+        "digits."
     )
     header = ("", *(f"`{kind}`" for kind in KINDS))
     yield _table(header, [(f"`{row}`", *(_meeting(row, column) for column in KINDS)) for row in KINDS])
     yield (
-        "A value that is assigned to a column becomes the type of the column. Numbers are rounded half-up to its "
-        "scale; a value that does not fit is an error that names the column and the value. These can be assigned:"
+        "A value that is assigned to a column is converted to the type of the column. Numbers are rounded half-up to "
+        "its scale; if a value does not fit, the error names the column and the value. These can be assigned:"
     )
     yield _table(
         ("Column", "Values that can be assigned"),
@@ -205,24 +207,24 @@ def _meeting(a: Type, b: Type) -> str:
 def _today() -> Iterable[str]:
     yield "## What TODAY means"
     yield (
-        "TODAY() is the date, in UTC, on which the run started. It is fixed in the run's snapshot, so every row sees "
-        "the same date, also where a run passes midnight, is paused and resumed, or is explained a year later. Nothing "
-        "else in the language depends on the clock, and nothing on chance."
+        "TODAY() is the date, in UTC, on which the run started. It is stored with the run, so every row sees the same "
+        "date, even if the run passes midnight, is paused and resumed, or is explained a year later. Nothing else in "
+        "the language depends on the clock, and nothing is random."
     )
 
 
 def errors_page() -> str:
     """Every code of the catalogue."""
     natures = {
-        Nature.WRONG: "the thing itself is wrong or failed",
-        Nature.USAGE: "the command or the request was put wrongly",
-        Nature.NOT_FOUND: "what was asked for does not exist",
+        Nature.WRONG: "a definition or some data is wrong, or something failed",
+        Nature.USAGE: "the command or request is invalid",
+        Nature.NOT_FOUND: "it does not exist",
     }
     return _page(
         "# Errors",
-        "Every error has a code, which stays the same from release to release, a message, the place where one is to "
-        "blame, and a hint. Words in ‹angle brackets› stand for what the message names.",
-        "A code is of one of three kinds:",
+        "Every error has a code that does not change between releases, a message, a place in a file if there is one, "
+        "and a hint. Words in ‹angle brackets› are placeholders.",
+        "There are three kinds of errors:",
         "\n".join(f"- *{nature.value}*: {meaning}" for nature, meaning in natures.items()),
         "The families:",
         _contents(FAMILIES),
@@ -236,7 +238,7 @@ def _code(code: Code) -> str:
         [
             code.meaning,
             "",
-            f"- message: {'says what exactly is wrong' if message == '‹problem›' else message}",
+            f"- message: {'states the problem' if message == '‹problem›' else message}",
             f"- remedy: {code.remedy}",
             f"- kind: {code.nature.value}",
         ]

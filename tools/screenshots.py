@@ -1,4 +1,4 @@
-"""Takes the pictures of the web pages that the README shows, anew, from a run of the sample.
+"""Takes new screenshots of the web pages for the README, from a run of the sample.
 
     python -m tools.screenshots [WORKSPACE]
 

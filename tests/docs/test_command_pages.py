@@ -35,12 +35,19 @@ def test_every_command_and_option_is_on_the_page(name: str) -> None:
     assert section
     for parameter in command.params:
         for option in parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]:
-            assert f"`{option}" in section, f"{name} {option}"
+            written = str(option).replace("|", r"\|")  # a bare bar would end the cell
+            assert f"`{written}" in section, f"{name} {option}"
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_is_in_the_readme(name: str) -> None:
     assert f"clew {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_row_of_a_table_has_two_cells() -> None:
+    """A bar inside a cell has to be escaped, also between backquotes."""
+    rows = re.findall(r"^\|.*\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) != 3] == []
 
 
 def test_usage_lines_have_one_pair_of_brackets_around_what_may_be_left_out() -> None:

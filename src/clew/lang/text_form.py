@@ -15,7 +15,7 @@ _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
 
 def text_of(expression: Expression) -> str:
-    """The expression, fully parenthesised where operators meet, without the conversions that happen unasked."""
+    """The expression, fully parenthesised where operators meet, without implicit conversions."""
     match expression:
         case Constant(value):
             return text_of_value(value)

@@ -11,8 +11,8 @@ Decimal results follow one table, so that both evaluators agree to the last digi
     SUM(a)             min(p1 + 10, 38)                            s1
     AVG(a)             p1 + 4, or as SUM(a) / count beyond 38      s1 + 4
 
-A result that would need more than 38 digits keeps its integer digits and gives up digits of the scale, but never
-below 6 (or below the scale it had, where that is smaller). What is then lost is rounded half-up. SUM keeps its scale.
+A result that would need more than 38 digits keeps its integer digits and loses digits of its scale, but
+never below 6 (or below its own scale if that is smaller), and is rounded half-up. SUM keeps its scale.
 
 Spark has the same rules for + - * / and SUM. For the others the typed tree says which type is meant, and Clew makes
 Spark convert: its remainder has the sign of a, its "either" may round to whole numbers, its AVG loses integer digits.

@@ -23,7 +23,7 @@ from clew.plan.postlude import (
 from clew.plan.steps import Assignment, Detail, PlannedExpression
 
 _ROWS = {
-    "period": "rows whose _period is the run's",
+    "period": "rows of the run's period",
     "bitemporal": "rows in force on the first day of the run's period",
     "none": "all rows, whatever the period",
 }
@@ -46,9 +46,9 @@ def whereabouts(use: DatasetUse) -> str:
         case "project override":
             return f"resolver {use.resolver_id}, chosen by the project"
         case "dataset":
-            return f"resolver {use.resolver_id}, which the dataset names"
+            return f"resolver {use.resolver_id}, named by the dataset"
         case "default":
-            return f"resolver {use.resolver_id}, the default: the dataset names none"
+            return f"resolver {use.resolver_id}, the default, since the dataset names none"
         case "managed":
             return "kept by Clew: another project registers it"
         case "inline":

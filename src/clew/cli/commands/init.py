@@ -16,7 +16,7 @@ from clew.cli.session import Session
 def init(context: click.Context, folder: Path) -> None:
     """Create a sample workspace, ready to check.
 
-    The sample is the month close of a general ledger: three months of data, two projects and their scenarios.
+    The sample is the month-end close of a general ledger: three months of data, two projects and their scenarios.
     """
     from clew.api.workspace_files import write_sample_workspace
 

@@ -34,12 +34,12 @@ def history_page(history: RowHistory, name: str, last: int) -> Group:
     return Group(
         Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(name)),
         grid(lines, fixed=3),
-        Text(f"{many}; the whole row: --at {last}{_lineage(history)}", style="dim"),
+        Text(f"{many}; --at {last} shows the whole row{_lineage(history)}", style="dim"),
     )
 
 
 def _lineage(history: RowHistory) -> str:
-    return "" if history.trace_id is None else f"; where it came from and went: clew lineage {history.trace_id}"
+    return "" if history.trace_id is None else f"; `clew lineage {history.trace_id}` shows where it came from and went"
 
 
 def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:

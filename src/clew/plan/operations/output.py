@@ -65,10 +65,10 @@ class OutputStep(StepBase):
     def details(self) -> Iterator[Detail]:
         """Its rows, its destination and its columns."""
         yield words.selected(self.selector)
-        mode = "in place of what is there" if self.mode == "overwrite" else "after what is there"
+        mode = "replaces what is there" if self.mode == "overwrite" else "adds to what is there"
         yield Detail("writes", (self.destination.described, mode))
         yield Detail(
-            "deleted", ("rows that were deleted are written too" if self.include_deleted else "rows are not written",)
+            "deleted", ("rows are written too" if self.include_deleted else "rows are not written",)
         )
         yield Detail("columns", (words.enumerated(self.columns),))
         if self.registers:
