@@ -98,7 +98,7 @@ def test_it_does_not_depend_on_titles_versions_and_the_order_in_the_file(check: 
         ("SUM(x)", "AVG(x)"),
         ('region = "N"', 'region = "S"'),
         ("c.id = customer_id", "c.id = order_id"),
-        ("dataset_id: customers", "dataset_id: customers, dataset_version: 1"),
+        ("dataset_id: customers", "dataset_id: customers, dataset_version: 2"),
         ("seq: 3", "seq: 30"),
         ("name: convert", "name: recompute"),
         ("column: x, expression", "column: amount, expression"),

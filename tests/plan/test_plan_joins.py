@@ -201,14 +201,17 @@ def test_an_override_for_a_dataset_that_does_not_exist_is_refused(check: Check) 
 
 def test_a_version_is_pinned_and_without_one_the_newest_counts(check: Check) -> None:
     assert join_of(check(joining(CUSTOMERS))).dataset.pinned_version is None
-    pinned = CUSTOMERS.replace("customers,", "customers, dataset_version: 1,")
-    assert join_of(check(joining(pinned))).dataset.pinned_version == 1
+    pinned = CUSTOMERS.replace("customers,", "customers, dataset_version: 2,")
+    assert join_of(check(joining(pinned))).dataset.pinned_version == 2
 
 
-def test_a_version_that_does_not_exist_yet_cannot_be_pinned(check: Check) -> None:
-    found = check(joining(CUSTOMERS.replace("customers,", "customers, dataset_version: «3»,")))
+@pytest.mark.parametrize("version", [1, 3])
+def test_of_a_dataset_that_a_resolver_finds_only_its_own_version_can_be_pinned(check: Check, version: int) -> None:
+    found = check(joining(CUSTOMERS.replace("customers,", f"customers, dataset_version: «{version}»,")))
     found.reports("UnknownDataset")
-    assert found.hints == ["the newest version is 2"]
+    assert found.hints == [
+        "the definition has version 2, and the data comes from a resolver, which keeps no other versions"
+    ]
 
 
 def test_the_temporal_mode_of_a_join_is_its_own(check: Check) -> None:

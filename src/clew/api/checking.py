@@ -16,7 +16,7 @@ from clew.diagnostics import ClewError, Diagnostic, EngineBug, UserError, did_yo
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
 from clew.diagnostics.codes.workspace import UNKNOWN_PROJECT
 from clew.plan import Plan, WorkspaceCompiler, compile_workspace
-from clew.runs.version_conflicts import broken_by, outdated_versions, remedy
+from clew.runs.version_conflicts import broken_by, outdated_versions, remedy, unknown_versions
 
 if TYPE_CHECKING:
     from clew.store.looking import Recorded
@@ -90,7 +90,7 @@ def check_workspace(loaded: LoadedWorkspace, compare: Compare = nothing_to_compa
     files = {*loaded.sources, *(diagnostic.span.file for diagnostic in diagnostics if diagnostic.span)}
     planned = {each.id: each for each in loaded.workspace.projects if each.id in compiled.plans}
     conflicts = compare([(project, compiled.plans[name]) for name, project in planned.items()])
-    return Check(diagnostics, _counts(files)).with_conflicts(conflicts)
+    return Check(diagnostics, _counts(files), compiled.notes).with_conflicts(conflicts)
 
 
 def check_project(loaded: LoadedWorkspace, name: str, compare: Compare = nothing_to_compare) -> Check:
@@ -107,7 +107,9 @@ def check_project(loaded: LoadedWorkspace, name: str, compare: Compare = nothing
     ]
     plan = compiler.project(project).plan
     conflicts = compare([] if plan is None else [(project, plan)])
-    return Check(in_order(found), _counts(concern.files | concern.scenario_files)).with_conflicts(conflicts)
+    notes = tuple(compiler.notes({each.id for each in concern.projects}))
+    counts = _counts(concern.files | concern.scenario_files)
+    return Check(in_order(found), counts, notes).with_conflicts(conflicts)
 
 
 def obstacles(concern: Concern, loaded: LoadedWorkspace, compiler: WorkspaceCompiler) -> tuple[Diagnostic, ...]:
@@ -189,6 +191,7 @@ def conflicts_of(
                 notes.append(remedy(outdated, project.id, all_projects, recorded))
             else:
                 found.append(outdated.diagnostic)
+        found += unknown_versions(plan, project, recorded)
         if project.status is Status.ACTIVE or recorded.active_plan(project.id) is not None:
             found += broken_by(plan, all_projects, recorded)
     return Conflicts(tuple(found), tuple(notes))
@@ -196,7 +199,7 @@ def conflicts_of(
 
 def _has_to_do_with_versions(plan: Plan) -> bool:
     registers = any(step.registers is not None for step in plan.outputs)
-    return registers or any(use.resolver_id is None for use in plan.datasets_read)
+    return registers or any(use.resolver_id is None or use.resolver_source == "default" for use in plan.datasets_read)
 
 
 def _look(place: StatePlace) -> "Recorded | None":

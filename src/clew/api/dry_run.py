@@ -81,7 +81,7 @@ def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence
         found = list[DryRead]()
         for use in datasets_of(choice.plan):
             part = inputs.pin(use, 0)
-            if use.resolver_id is None:
+            if (part.details or {}).get("format") == "managed":
                 _require_files(part, environment.storage_root)
             found.append(DryRead(use.dataset_id, sum(file.rows for file in part.files), sources_of(part)))
     return DryRun(choice.project, choice.version, period, choice.plan, tuple(found))

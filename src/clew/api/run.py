@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, overload
 
 from clew.api.opened_environment import EnvironmentAccess
-from clew.api.run_view import RunInput, RunView
+from clew.api.run_view import ResolverSnapshot, RunInput, RunView, resolver_snapshots
 from clew.diagnostics import Diagnostic, UserError
 from clew.events.values import LOAD_STEP
 from clew.runs.request import RunRecord
@@ -142,6 +142,13 @@ class Run:
             RunInput(part.name, sum(file.rows for file in part.files), sources_of(part), part.details or {})
             for part in read
         ]
+
+    def resolver_snapshots(self) -> "list[ResolverSnapshot]":
+        """What the names of its datasets meant when it read them: versions, and who said where the data is."""
+        from clew.storage.committed import readable_parts
+
+        parts, _ = readable_parts(self._access.environment.storage_root, self.view.snapshot)
+        return resolver_snapshots(self.plan, parts)
 
     def trace_size(self) -> tuple[int, list[Diagnostic]]:
         """The size of its trace in bytes, and the errors of unreadable files."""
@@ -328,7 +335,10 @@ class Run:
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew run --json`."""
-        return self.view.to_json()
+        return {
+            **self.view.to_json(),
+            "resolver_snapshots": [each.to_json() for each in self.resolver_snapshots()],
+        }
 
     def __repr__(self) -> str:
         return f"<Run {self.id[:8]} of {self.project} for {self.period}: {self.status}>"

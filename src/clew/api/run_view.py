@@ -1,15 +1,18 @@
 """A run with everything known about it: the one read model for commands, pages and Python."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 
 from clew.api.state import State
 from clew.captures.queue import CaptureRecord
 from clew.captures.reading import capture_json, job_json
 from clew.events.snapshot import StepSnapshot
 from clew.events.values import LOAD_STEP
+from clew.plan.plan import Plan
 from clew.runs.environment import RunEnvironment
 from clew.runs.view import RunFacts, RunFactsReader, iso, operation_of
+from clew.storage.committed import sources_of
+from clew.storage.parts import Part
 from clew.storage.plans import PlanReader, kept_plan
 
 
@@ -72,6 +75,58 @@ class RunInput:
     """Where it was read from, for people."""
     details: Mapping[str, object] = field(default_factory=dict)
     """The same for programs: its format, its files, or the version of a registered dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolverSnapshot:
+    """What the name of a dataset meant for a run: the versions of its definition or data, and of its resolver."""
+
+    dataset: str
+    dataset_version: int | None
+    """The registered version that was read; of data that a resolver found, the version of the definition."""
+    pinned_version: int | None
+    """The version that the project asks for."""
+    registered: bool
+    resolver: str | None
+    resolver_version: int | None
+    resolver_source: str | None
+    """Why this resolver: "project override", "dataset" or "default"."""
+    rule: str | None
+    sources: str
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `resolver_snapshots` in `run --json` and `show --json`."""
+        return asdict(self)
+
+
+def resolver_snapshots(plan: Plan | None, parts: Iterable[Part]) -> list[ResolverSnapshot]:
+    """What the description of every pinned dataset says about its origin."""
+    pins = {use.key: use.pinned_version for use in plan.datasets_read} if plan is not None else {}
+    found = list[ResolverSnapshot]()
+    for part in parts:
+        if part.kind != "input":
+            continue
+        details = part.details or {}
+        is_registered = details.get("format") == "managed"
+        version = details.get("version" if is_registered else "dataset_version")
+        found.append(
+            ResolverSnapshot(
+                dataset=str(details.get("dataset") or part.name),
+                dataset_version=version if isinstance(version, int) else None,
+                pinned_version=pins.get(part.name),
+                registered=is_registered,
+                resolver=_text(details.get("resolver")),
+                resolver_version=number if isinstance(number := details.get("resolver_version"), int) else None,
+                resolver_source=_text(details.get("resolver_source")),
+                rule=_text(details.get("rule")),
+                sources=sources_of(part),
+            )
+        )
+    return found
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 class RunReader(RunFactsReader):

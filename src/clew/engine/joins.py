@@ -65,7 +65,8 @@ class JoinChecks:
     def _are_unique(self, join: Join, keys: JoinKeys, other: DataFrame) -> bool:
         part = self.inputs[join.dataset.key]
         if sum(file.rows for file in part.files) > _FEW_ROWS:
-            is_loaded_so = bool(_natural_key(join)) and _natural_key(join) <= keys.columns
+            natural_key = _natural_key(join, part)
+            is_loaded_so = bool(natural_key) and natural_key <= keys.columns
             return is_loaded_so or _are_unique_on_spark(other, keys, self.expressing)
         seen = set[tuple[object, ...]]()
         conditions = [evaluator(condition) for condition in keys.own_conditions]
@@ -97,10 +98,14 @@ def _comparable(value: Value) -> object:
     return order(value) if isinstance(value, float) else value
 
 
-def _natural_key(join: Join) -> frozenset[str]:
-    """What was found unique when the dataset was loaded: the natural key, within each period that a run sees."""
+def _natural_key(join: Join, part: Part) -> frozenset[str]:
+    """What was found unique when the dataset was loaded: the natural key, within each period that a run sees.
+
+    Registered versions are not loaded, and their keys are not checked.
+    """
     use = join.dataset
-    key = frozenset(use.natural_key) if use.resolver_id is not None else frozenset()
+    is_checked = use.resolver_id is not None and (part.details or {}).get("format") != "managed"
+    key = frozenset(use.natural_key) if is_checked else frozenset()
     return key | {"_period"} if key and use.temporal_mode == "period" else key
 
 

@@ -1,13 +1,13 @@
 """Opens the Spark executor of a run: plan, session, inputs, destinations, registration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from clew.definitions import Period, Status, WorkspaceDefinitions
+from clew.definitions import Period, WorkspaceDefinitions
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.project import DATASET_CONFLICT
-from clew.diagnostics.codes.workspace import RESOLVER_INACTIVE, UNKNOWN_PERIOD, UNKNOWN_RESOLVER
+from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
 from clew.engine.output.destinations import Destinations
@@ -21,11 +21,12 @@ from clew.plan import Plan, require_capabilities
 from clew.plan.datasets import DatasetUse, TableTransfer
 from clew.plan.resolution import resolve
 from clew.runs.clock import utc_now
+from clew.runs.datasets_now import require_registrable, resolved_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
 from clew.runs.secrets import SecretRef, SecretsResolver
-from clew.runs.version_conflicts import version_conflict
+from clew.runs.version_conflicts import unknown_version, version_conflict
 from clew.storage.committed import describe_part
 from clew.storage.layout import part_folder
 from clew.storage.parts import Part, PartFile
@@ -78,6 +79,7 @@ class SparkExecutors:
         request = run.request
         plan = kept_plan(self.environment.storage_root, request.plan.digest or "")
         require_capabilities(plan, ENGINE_CAPABILITIES)
+        require_registrable(self.workspace, plan)
         period = period_of(self.workspace, request.period)
         is_draft = request.project_version == DRAFT
         destinations = Destinations(
@@ -137,19 +139,16 @@ class Inputs:
 
     def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
         """Pin a dataset, from where its resolver says or from a version that a project registered."""
-        if use.resolver_id is None:
-            return self._managed(use, first_file_ordinal)
         workspace = self.executors.workspace
-        resolver = workspace.resolver(use.resolver_id)
-        if resolver is None:
-            raise UserError(UNKNOWN_RESOLVER.anywhere(problem=f'no resolver "{use.resolver_id}"'))
-        if resolver.status is not Status.ACTIVE:
-            place, status = resolver.place("status"), resolver.status.value
-            raise UserError(RESOLVER_INACTIVE.at(place, name=resolver.id, status=status))
-        sources = resolve(use, resolver, self.period, workspace.periods, today=utc_now().date())
+        versions = self.executors.datasets.versions(use.dataset_id)
+        resolved = resolved_now(workspace, self.plan, use, versions)
+        if resolved is None:
+            return self._managed(use, versions, first_file_ordinal)
+        sources = resolve(resolved.use, resolved.resolver, self.period, workspace.periods, today=utc_now().date())
         request = PinRequest(
-            use=use,
+            use=resolved.use,
             sources=sources,
+            resolution=resolved.details(),
             datasources={name: each for each in workspace.datasources for name in (each.name, each.id)},
             workspace_root=workspace.root,
             storage_root=self.executors.environment.storage_root,
@@ -167,9 +166,9 @@ class Inputs:
         dataset = self.executors.workspace.dataset(use.dataset_id)
         return dataset is not None and dataset.may_be_empty
 
-    def _managed(self, use: DatasetUse, first_file_ordinal: int) -> Part:
-        version = self._version(use)
-        self._require_columns(use, version)
+    def _managed(self, use: DatasetUse, versions: Sequence[DatasetVersion], first_file_ordinal: int) -> Part:
+        version = _version(use, versions)
+        self._require_columns(use, version, versions)
         self._require_rows(use, version)
         files = [PartFile(file.path, file.rows, file.size, file.sha256) for file in version.files]
         part = pin_managed(
@@ -199,21 +198,24 @@ class Inputs:
         )
         raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
 
-    def _require_columns(self, use: DatasetUse, version: DatasetVersion) -> None:
+    def _require_columns(self, use: DatasetUse, version: DatasetVersion, versions: Sequence[DatasetVersion]) -> None:
         """A column that a file lacks would be read as NULL, so columns that a version dropped are reported first."""
-        versions = self.executors.datasets.versions(use.dataset_id)
         periods = self.executors.workspace.periods
         conflict = version_conflict(self.plan, use, version, versions, self.period, periods)
         if conflict is not None:
             raise UserError(DATASET_CONFLICT.anywhere(problem=conflict))
 
-    def _version(self, use: DatasetUse) -> DatasetVersion:
-        versions = self.executors.datasets.versions(use.dataset_id)
-        if use.pinned_version is not None:
-            versions = [version for version in versions if version.version == use.pinned_version]
-        if not versions:
-            pinned = f" version {use.pinned_version}" if use.pinned_version else ""
-            problem = f'no run has registered the dataset "{use.dataset_id}"{pinned} yet'
-            hint = "run the project that registers it first"
-            raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
+
+def _version(use: DatasetUse, versions: Sequence[DatasetVersion]) -> DatasetVersion:
+    """The version that a plan asks for: the newest, unless it pins one."""
+    if not versions:
+        pinned = f" version {use.pinned_version}" if use.pinned_version else ""
+        problem = f'no run has registered the dataset "{use.dataset_id}"{pinned} yet'
+        hint = "run the project that registers it first"
+        raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
+    if use.pinned_version is None:
         return versions[0]
+    found = next((version for version in versions if version.version == use.pinned_version), None)
+    if found is None:
+        raise UserError(unknown_version(use, versions))
+    return found

@@ -9,10 +9,12 @@ from clew.definitions import WorkspaceDefinitions
 from clew.diagnostics import UserError
 from clew.explain.unread_files import UnreadFiles
 from clew.explain.why_not import Elsewhere, RuleOutcome, WhyNot, why_not
+from clew.plan.plan import Plan
 from clew.plan.resolution import rules_considered
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunFilter
 from clew.runs.view import RunFacts, RunFactsReader
+from clew.storage.committed import input_part
 from clew.trace.reader import RunTrace
 from clew.trace.run_trace import open_trace
 
@@ -84,12 +86,21 @@ class OtherRuns:
         if self.workspace is None:
             return None
         plan, definitions = self.view.plan, self.workspace
-        resolver = definitions.resolver(plan.input.resolver_id) if plan and plan.input.resolver_id else None
+        resolver = definitions.resolver(self._resolver_id(plan) or "") if plan is not None else None
         period = definitions.periods.period(self.view.record.request.period)
         if plan is None or resolver is None or period is None:
             return None
         started = self.view.snapshot.started_at or self.view.record.created_at
         return UnreadFiles(definitions, self.workspace.root, plan.input, resolver, period, started.date())
+
+    def _resolver_id(self, plan: Plan) -> str | None:
+        """The resolver that the run used; for runs that did not record it, the one that the plan names."""
+        part = input_part(self.environment.storage_root, self.view.snapshot.artifacts, plan.input.key)
+        details = (part.details if part is not None else None) or {}
+        if details.get("format") == "managed":
+            return None
+        recorded = details.get("resolver")
+        return plan.input.resolver_id if recorded is None else str(recorded)
 
     def _rows(self, where: str, limit: int) -> Iterator[Elsewhere]:
         for trace in self._traces():

@@ -65,7 +65,12 @@ class Catalogue:
         override = self.overrides.get(name) if found.resolver_source == "managed" else None
         if override is not None:
             found = replace(found, resolver_id=override, resolver_source="project override")
+            self._require_version(found, None, reference, problems)
         return replace(found, pinned_version=reference.dataset_version)
+
+    def registered_id(self, name: str) -> str:
+        """Under what an output that becomes a dataset is kept."""
+        return registered_id(name, self.datasets)
 
     def _find(self, name: str) -> Dataset | DatasetUse | Unknowable | Diagnostic | None:
         if name in self.inline:
@@ -81,20 +86,23 @@ class Catalogue:
         is_registered = bool(self.registered_names & {dataset.id, dataset.name})
         if dataset.status is not Status.ACTIVE:
             problems.report(DATASET_INACTIVE.at(span, name=dataset.id, status=dataset.status.value))
-        elif pinned is not None and pinned > dataset.version and not is_registered:
-            hint = f"the newest version is {dataset.version}"
-            name = f"{dataset.id} version {pinned}"
-            problems.report(UNKNOWN_DATASET.at(reference.place("dataset_version"), name=name, hint=hint))
         use = replace(
             use_of_table(dataset.id, dataset.name, dataset.main_table, dataset.natural_key), pinned_version=pinned
         )
         resolver = self._resolver(dataset)
         if resolver is not None and not (is_registered and resolver[1] == "default"):
+            self._require_version(use, dataset.version, reference, problems)
             return replace(use, resolver_id=resolver[0], resolver_source=resolver[1])
         if not is_registered and self.knows_default_resolver:
             problem = f'nothing says where the data of "{dataset.id}" is: it has no resolver_id and there is no default'
             problems.report(UNKNOWN_RESOLVER.at(span, problem=problem))
         return use
+
+    def _require_version(self, use: DatasetUse, version: int | None, reference: DatasetRef, problems: Problems) -> None:
+        hint = version_of_resolved(reference.dataset_version, version)
+        if hint is not None:
+            name = f"{use.dataset_id} version {reference.dataset_version}"
+            problems.report(UNKNOWN_DATASET.at(reference.place("dataset_version"), name=name, hint=hint))
 
     def _resolver(self, dataset: Dataset) -> tuple[str, Literal["project override", "dataset", "default"]] | None:
         override = self.overrides.get(dataset.id) or self.overrides.get(dataset.name)
@@ -103,6 +111,30 @@ class Catalogue:
         if dataset.resolver_id is not None:
             return dataset.resolver_id, "dataset"
         return (self.default_resolver, "default") if self.default_resolver is not None else None
+
+
+def version_of_resolved(pinned: int | None, version: int | None) -> str | None:
+    """Why a dataset that a resolver finds does not have the version that is asked for; None where it does.
+
+    Registered datasets keep all their versions. A resolver finds the data as it is, under the definition as it is.
+    """
+    if pinned is None or pinned == version:
+        return None
+    if version is None:
+        return "the data comes from a resolver, which keeps no versions"
+    return f"the definition has version {version}, and the data comes from a resolver, which keeps no other versions"
+
+
+def registering_problem(declared: Dataset) -> tuple[str, str] | None:
+    """Why no output can become a version of a dataset, and what to do; None where one can.
+
+    It could be registered, but never read: its resolver says where the data is.
+    """
+    if declared.resolver_id is None:
+        return None
+    problem = f'the dataset "{declared.id}" has a resolver of its own, "{declared.resolver_id}"'
+    hint = f"remove `resolver_id` from {declared.file}, or register under another name"
+    return f"{problem}: an output cannot become a version of it", hint
 
 
 def use_of_table(dataset_id: str, name: str, table: TableDefinition, natural_key: tuple[str, ...]) -> DatasetUse:
@@ -133,14 +165,22 @@ class RegisteringOutput:
         return self.placed.operation.place("arguments", "register_as_dataset")
 
 
-def registrations(expansions: Iterable[tuple[Project, ExpandedProject]]) -> dict[str, list[RegisteringOutput]]:
-    """The outputs that make datasets, by the names of these."""
+def registrations(
+    expansions: Iterable[tuple[Project, ExpandedProject]], declared: Mapping[str, Dataset]
+) -> dict[str, list[RegisteringOutput]]:
+    """The outputs that make datasets, by the ids of these, or by their names where no file defines them."""
     found = dict[str, list[RegisteringOutput]]()
     for project, expansion in expansions:
         for placed in expansion.operations:
             if placed.operation.registers:
-                found.setdefault(placed.operation.registers, []).append(RegisteringOutput(project, placed))
+                name = registered_id(placed.operation.registers, declared)
+                found.setdefault(name, []).append(RegisteringOutput(project, placed))
     return found
+
+
+def registered_id(name: str, declared: Mapping[str, Dataset]) -> str:
+    """Under what a registered dataset is kept: the id, where a file defines one with this id or name."""
+    return declared[name].id if name in declared else name
 
 
 def datasets_named_by(project: Project, expansion: ExpandedProject) -> Iterator[str]:

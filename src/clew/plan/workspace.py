@@ -4,7 +4,7 @@ What a scenario expects of a plan, as far as it can be wrong before anything run
 Outputs of one project that would delete what an earlier one of the same run has written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os.path import normpath
 from pathlib import Path
@@ -32,6 +32,7 @@ from clew.plan.catalogue import (
     Unknowable,
     datasets_named_by,
     registered_use,
+    registering_problem,
     registration_mismatches,
     registrations,
     use_of_table,
@@ -132,6 +133,8 @@ class CompiledWorkspace:
 
     plans: Mapping[str, Plan]
     diagnostics: tuple[Diagnostic, ...]
+    notes: tuple[str, ...] = ()
+    """What is right and may still surprise."""
 
 
 def compile_workspace(workspace: WorkspaceDefinitions) -> CompiledWorkspace:
@@ -148,7 +151,7 @@ def compile_workspace(workspace: WorkspaceDefinitions) -> CompiledWorkspace:
     diagnostics += compiler.problems_of_the_rest()
     diagnostics += [found for resolver in workspace.resolvers for found in compiler.resolver(resolver)]
     diagnostics += [found for scenario in workspace.scenarios for found in compiler.scenario(scenario)]
-    return CompiledWorkspace(plans, in_order(diagnostics))
+    return CompiledWorkspace(plans, in_order(diagnostics), tuple(compiler.notes()))
 
 
 class WorkspaceCompiler:
@@ -169,7 +172,9 @@ class WorkspaceCompiler:
         self._salvaged_projects = [
             (each.definition, each.is_whole) for each in workspace.salvaged if isinstance(each.definition, Project)
         ]
-        self._registering = registrations((project, self._expansions[project.file]) for project in workspace.projects)
+        self._registering = registrations(
+            ((project, self._expansions[project.file]) for project in workspace.projects), self._datasets
+        )
         self._lost = self._find_lost()
 
     def project(self, project: Project) -> Compilation:
@@ -304,10 +309,27 @@ class WorkspaceCompiler:
                 found.append(REGISTRATION_CONFLICT.at(other.span, problem=problem))
             declared = self._workspace.dataset(name)
             plan = self.project(first.project).plan
-            if declared is not None and plan is not None:
+            conflict = registering_problem(declared) if declared is not None else None
+            if conflict is not None:
+                found.append(REGISTRATION_CONFLICT.at(first.span, problem=conflict[0], hint=conflict[1]))
+            elif declared is not None and plan is not None:
                 mismatches = registration_mismatches(plan, name, declared)
                 found += [REGISTRATION_CONFLICT.at(first.span, problem=problem) for problem in mismatches]
         return found
+
+    def notes(self, projects: Container[str] | None = None) -> list[str]:
+        """What is right and may still surprise; of some projects, or of all."""
+        default = self._workspace.default_resolver
+        if default is None:
+            return []
+        return [
+            f'the project "{first.project.id}" registers the dataset "{name}": from the first registration on, its '
+            f'data is what is registered, and no longer what the default resolver "{default.id}" finds'
+            for name, (first, *_) in self._registering.items()
+            if (projects is None or first.project.id in projects)
+            and (declared := self._workspace.dataset(name)) is not None
+            and declared.resolver_id is None
+        ]
 
     def _expanded(self, project: Project) -> ExpandedProject:
         """The operations of a project. What is wrong with them is reported when it is compiled."""
@@ -321,7 +343,7 @@ class WorkspaceCompiler:
             return None
         fragments = [_alone(each.definition) for each in salvaged if isinstance(each.definition, Fragment)]
         projects = [*(project for project, _ in self._salvaged_projects), *fragments]
-        return frozenset(registrations((project, self._expanded(project)) for project in projects))
+        return frozenset(registrations(((project, self._expanded(project)) for project in projects), self._datasets))
 
     def _registered(self, name: str) -> DatasetUse | Unknowable | Diagnostic | None:
         placings = self._registering.get(name)

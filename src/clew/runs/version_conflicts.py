@@ -8,6 +8,7 @@ from typing import Protocol
 from clew.definitions import Period, PeriodTree, Project, Use
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.codes.project import DATASET_CONFLICT
+from clew.diagnostics.codes.workspace import UNKNOWN_DATASET
 from clew.lang.types import Kind, Type, parse_type
 from clew.plan import Plan, plan_from_json
 from clew.plan.catalogue import registered_use
@@ -70,15 +71,38 @@ def version_conflict(
 
     A version carries the files of other periods over from earlier ones, so what counts is who wrote each file.
     """
-    needed = _columns_that_matter(plan, use)
+    needed = columns_that_matter(plan, use)
     wanted = {period.identifier, *(each.identifier for each in periods.descendants(period.identifier))}
     read = [file for file in version.files if use.temporal_mode != "period" or file.period in wanted]
     makers = {(file.run_id, file.seq) for file in read}
     for made in versions:
-        problems = _missing_and_retyped(needed, made.columns) if (made.run_id, made.seq) in makers else []
+        problems = missing_and_retyped(needed, made.columns) if (made.run_id, made.seq) in makers else []
         if problems:
             return _told(plan, use, made, problems, _last_that_fits(versions, needed))
     return None
+
+
+def unknown_version(use: DatasetUse, versions: Sequence[Offer], place: Span | None = None) -> Diagnostic:
+    """That a plan pins a version that is not among the registered ones."""
+    known = ", ".join(str(each.version) for each in reversed(versions))
+    name = f"{use.dataset_id} version {use.pinned_version}"
+    hint = f"the registered version{'s are' if len(versions) > 1 else ' is'} {known}"
+    if place is None:
+        return UNKNOWN_DATASET.anywhere(name=name, hint=hint)
+    return UNKNOWN_DATASET.at(place, name=name, hint=hint)
+
+
+def unknown_versions(plan: Plan, project: Project, record: OnRecord) -> Iterator[Diagnostic]:
+    """The pins of a project to versions that are not registered, of datasets that are."""
+    for use, place in _reads_with_places(plan, project):
+        versions = record.versions(use.dataset_id) if _is_registered(use) and use.pinned_version is not None else ()
+        if versions and all(each.version != use.pinned_version for each in versions):
+            yield unknown_version(use, versions, place)
+
+
+def _is_registered(use: DatasetUse) -> bool:
+    """Whether the data of a dataset is what runs register, once they have."""
+    return use.resolver_id is None or use.resolver_source == "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +123,11 @@ def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterato
     What counts is the version itself: files of other periods that it carries over may be older and are left to runs.
     """
     for use, place in _reads_with_places(plan, project):
-        versions = record.versions(use.dataset_id) if use.resolver_id is None else ()
+        versions = record.versions(use.dataset_id) if _is_registered(use) else ()
         wanted = (each for each in versions if use.pinned_version in {None, each.version})
         version = next(wanted, None)
-        needed = _columns_that_matter(plan, use)
-        problems = [] if version is None else _missing_and_retyped(needed, version.columns)
+        needed = columns_that_matter(plan, use)
+        problems = [] if version is None else missing_and_retyped(needed, version.columns)
         if version is not None and problems:
             problem = _told(plan, use, version, problems, _last_that_fits(versions, needed))
             yield Outdated(
@@ -156,7 +180,7 @@ def _told(plan: Plan, use: DatasetUse, version: Offer, problems: Sequence[str], 
 
 
 def _newest_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> Offer | None:
-    return next((each for each in versions if not _missing_and_retyped(needed, each.columns)), None)
+    return next((each for each in versions if not missing_and_retyped(needed, each.columns)), None)
 
 
 def _last_that_fits(versions: Sequence[Offer], needed: Mapping[str, Type]) -> str:
@@ -171,7 +195,7 @@ def broken_by(plan: Plan, projects: Sequence[Project], record: OnRecord) -> Iter
             continue
         offered = [(column.name, str(column.type)) for column in registered_use(plan, step.registers).columns]
         for user, use in _users_of(step.registers, plan.name, projects, record):
-            problems = _missing_and_retyped(_columns_that_matter(user, use), offered)
+            problems = missing_and_retyped(columns_that_matter(user, use), offered)
             if problems:
                 newest = record.versions(step.registers)
                 since = f" since its version {newest[0].version}" if newest else ""
@@ -191,19 +215,19 @@ def _users_of(
             continue
         plan = plan_from_json(json.loads(active))
         for use in plan.datasets_read:
-            if use.dataset_id == dataset and use.resolver_id is None and use.pinned_version is None:
+            if use.dataset_id == dataset and _is_registered(use) and use.pinned_version is None:
                 yield plan, use
                 break
 
 
-def _columns_that_matter(plan: Plan, use: DatasetUse) -> dict[str, Type]:
+def columns_that_matter(plan: Plan, use: DatasetUse) -> dict[str, Type]:
     """The columns of a dataset that some step reads or writes, with the types that the plan takes them to have."""
     named = {read.column for step in plan.steps for read in step.reads} | set(use.natural_key)
     named.update(column for step in plan.steps for column in step.columns_named)
     return {column.name: column.type for column in use.columns if column.name in named}
 
 
-def _missing_and_retyped(needed: Mapping[str, Type], offered: Iterable[tuple[str, str]]) -> list[str]:
+def missing_and_retyped(needed: Mapping[str, Type], offered: Iterable[tuple[str, str]]) -> list[str]:
     """What is wrong with the columns that are offered, in words, column by column."""
     types = dict(offered)
     found = list[str]()

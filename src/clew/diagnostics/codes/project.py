@@ -75,14 +75,15 @@ REGISTRATION_CONFLICT = Code(
     "RegistrationConflict",
     "{problem}",
     "Two projects register the same dataset, a registered dataset does not have the columns that its definition "
-    "declares, projects depend on each other's output in a cycle, or a run would register a month whose "
+    "declares or its definition names a resolver, projects depend on each other's output in a cycle, or a run would register a month whose "
     "quarter or year is already registered.",
     "let one project register each dataset, with the columns that its definition declares",
 )
 DATASET_CONFLICT = Code(
     "DatasetConflict",
     "{problem}",
-    "A version of a registered dataset lacks columns that a project uses, or has different types for them.",
+    "A version of a registered dataset, or the current definition of a dataset, lacks columns that a project uses, has "
+    "different types for them, or belongs to periods in another way.",
     "let the project that registers it write these columns again, or adapt and activate the project that uses them; "
     "`dataset_version` pins a version that fits",
 )

@@ -252,7 +252,7 @@ def _described(request: PinRequest, found: Sequence[FoundFile], unit: str) -> Pa
         columns=tuple((column.name, str(column.type)) for column in use.columns if column.name != "_period"),
         details={
             "dataset": use.dataset_id,
-            "version": use.pinned_version,
+            **request.resolution,
             "period": request.period.identifier,
             "datasource": source.datasource_id,
             "rule": source.rule,

@@ -5,7 +5,7 @@ What pinning a dataset takes and gives.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clew.definitions import Datasource, Period, PeriodTree
@@ -120,6 +120,8 @@ class PinRequest:
     """Reads tables of PostgreSQL where there is no JDBC driver."""
     may_be_empty: bool = True
     """Whether it is all right that there are no rows for the period."""
+    resolution: Mapping[str, str | int | None] = field(default_factory=dict)
+    """Which versions of which definitions have led to the sources, for the record."""
 
 
 @dataclass(frozen=True, slots=True)

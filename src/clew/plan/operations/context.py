@@ -30,6 +30,10 @@ class KnownDatasets(Protocol):
         """The dataset that a reference names; None where it cannot be used, which is reported."""
         ...
 
+    def registered_id(self, name: str) -> str:
+        """Under what an output that becomes a dataset is kept."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PlanningState:

@@ -113,7 +113,7 @@ def plan_output(context: Context, operation: "Output") -> PlannedOperation[Outpu
         mode=arguments.write_mode.value,
         columns=columns,
         include_deleted=arguments.include_deleted,
-        registers=registers,
+        registers=context.catalogue.registered_id(registers) if registers is not None else None,
     )
     return PlannedOperation(step, context.state)
 

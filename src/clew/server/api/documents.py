@@ -66,6 +66,9 @@ class RunDocument(ApiDocument):
     steps: list[Json]
     outputs: list[Json]
     error: Json | None
+    resolver_snapshots: list[Json] = Field(
+        description="Every dataset that the run read: its version, and the resolver with its version."
+    )
 
 
 class RunWish(BaseModel):

@@ -1,0 +1,132 @@
+"""The datasets of a plan as the workspace has them when a run starts.
+
+A plan is frozen when its project is activated; the datasets that it reads are not. They must exist, be active and still
+fit the plan, and their data is where it is now: the newest registered version, or where today's resolver finds it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from clew.definitions import Dataset, Resolver, Status, Use, WorkspaceDefinitions
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.project import DATASET_CONFLICT, REGISTRATION_CONFLICT
+from clew.diagnostics.codes.workspace import DATASET_INACTIVE, RESOLVER_INACTIVE, UNKNOWN_DATASET, UNKNOWN_RESOLVER
+from clew.plan.catalogue import registering_problem, use_of_table, version_of_resolved
+from clew.plan.datasets import DatasetUse
+from clew.plan.plan import Plan
+from clew.runs.registry import DatasetVersion
+from clew.runs.version_conflicts import columns_that_matter, missing_and_retyped
+
+ResolverSource = Literal["project override", "dataset", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A dataset whose data a resolver finds."""
+
+    use: DatasetUse
+    resolver: Resolver
+    source: ResolverSource
+    version: int | None
+    """The version of its definition; None for a dataset that has none."""
+
+    def details(self) -> dict[str, str | int | None]:
+        """What the record of the run says about it."""
+        return {
+            "dataset_version": self.version,
+            "resolver": self.resolver.id,
+            "resolver_version": self.resolver.version,
+            "resolver_source": self.source,
+        }
+
+
+def resolved_now(
+    workspace: WorkspaceDefinitions, plan: Plan, use: DatasetUse, versions: Sequence[DatasetVersion]
+) -> Resolved | None:
+    """How a dataset is read now; None where its data is a registered version. UserError where it cannot be used."""
+    declared = workspace.dataset(use.dataset_id)
+    _require_usable(workspace, plan, use, declared, versions)
+    chosen = _resolver(workspace, use, declared, is_registered=bool(versions))
+    if chosen is None:
+        return None
+    name, source = chosen
+    resolver = workspace.resolver(name)
+    if resolver is None:
+        raise UserError(UNKNOWN_RESOLVER.anywhere(problem=f'no resolver "{name}"'))
+    if resolver.status is not Status.ACTIVE:
+        raise UserError(RESOLVER_INACTIVE.at(resolver.place("status"), name=resolver.id, status=resolver.status.value))
+    version = declared.version if declared is not None else None
+    problem = version_of_resolved(use.pinned_version, version)
+    if problem is not None:
+        raise UserError(UNKNOWN_DATASET.anywhere(name=f"{use.dataset_id} version {use.pinned_version}", hint=problem))
+    return Resolved(replace(use, resolver_id=resolver.id, resolver_source=source), resolver, source, version)
+
+
+def require_registrable(workspace: WorkspaceDefinitions, plan: Plan) -> None:
+    """UserError RegistrationConflict where an output would become a version of a dataset that a resolver finds."""
+    for step in plan.outputs:
+        declared = workspace.dataset(step.registers) if step.registers is not None else None
+        problem = registering_problem(declared) if declared is not None else None
+        if problem is not None:
+            raise UserError(REGISTRATION_CONFLICT.at(step.place, problem=problem[0], hint=problem[1]))
+
+
+def _require_usable(
+    workspace: WorkspaceDefinitions,
+    plan: Plan,
+    use: DatasetUse,
+    declared: Dataset | None,
+    versions: Sequence[DatasetVersion],
+) -> None:
+    if declared is None:
+        was_declared = use.resolver_source in {"dataset", "default"}
+        if was_declared or (use.resolver_id is not None and not versions and not _registers(workspace, use)):
+            raise UserError(UNKNOWN_DATASET.anywhere(name=use.dataset_id))
+        return
+    if declared.status is not Status.ACTIVE:
+        status = declared.status.value
+        raise UserError(DATASET_INACTIVE.at(declared.place("status"), name=declared.id, status=status))
+    problems = _changes(plan, use, declared)
+    if problems:
+        problem = f'the dataset "{declared.id}" has changed since the project "{plan.name}" was activated: it '
+        hint = "adapt the project if need be, and activate it again"
+        raise UserError(DATASET_CONFLICT.at(declared.span, problem=problem + " and ".join(problems), hint=hint))
+
+
+def _changes(plan: Plan, use: DatasetUse, declared: Dataset) -> list[str]:
+    """What the plan relies on and the definition no longer says."""
+    now = use_of_table(declared.id, declared.name, declared.main_table, declared.natural_key)
+    offered = [(column.name, str(column.type)) for column in now.columns]
+    found = missing_and_retyped(columns_that_matter(plan, use), offered)
+    if now.temporal_mode != use.temporal_mode:
+        found.insert(0, f"has the temporal mode {now.temporal_mode}, not {use.temporal_mode}")
+    return found
+
+
+def _resolver(
+    workspace: WorkspaceDefinitions, use: DatasetUse, declared: Dataset | None, *, is_registered: bool
+) -> tuple[str, ResolverSource] | None:
+    if use.resolver_source == "project override" and use.resolver_id is not None:
+        return use.resolver_id, "project override"
+    if declared is None:
+        return None
+    if declared.resolver_id is not None:
+        return declared.resolver_id, "dataset"
+    default = workspace.default_resolver
+    return None if is_registered or default is None or _pins_data(workspace, use) else (default.id, "default")
+
+
+def _pins_data(workspace: WorkspaceDefinitions, use: DatasetUse) -> bool:
+    """Whether the project asks for a registered version, which none of the files is."""
+    return use.pinned_version is not None and _registers(workspace, use)
+
+
+def _registers(workspace: WorkspaceDefinitions, use: DatasetUse) -> bool:
+    """Whether a project, or a fragment of one, registers a dataset."""
+    entries = (
+        *(entry for project in workspace.projects for entry in project.operations),
+        *(entry for fragment in workspace.fragments for entry in fragment.operations),
+    )
+    names = {use.dataset_id, use.name}
+    return any(not isinstance(entry, Use) and entry.registers in names for entry in entries)
