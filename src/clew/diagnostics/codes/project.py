@@ -75,7 +75,8 @@ REGISTRATION_CONFLICT = Code(
     "RegistrationConflict",
     "{problem}",
     "Two projects register the same dataset, a registered dataset does not have the columns that its definition "
-    "declares or its definition names a resolver, projects depend on each other's output in a cycle, or a run would register a month whose "
+    "declares or its definition names a resolver, projects depend on each other's output in a cycle, or a run would "
+    "register a month whose "
     "quarter or year is already registered.",
     "let one project register each dataset, with the columns that its definition declares",
 )

@@ -67,9 +67,7 @@ class OutputStep(StepBase):
         yield words.selected(self.selector)
         mode = "replaces what is there" if self.mode == "overwrite" else "adds to what is there"
         yield Detail("writes", (self.destination.described, mode))
-        yield Detail(
-            "deleted", ("rows are written too" if self.include_deleted else "rows are not written",)
-        )
+        yield Detail("deleted", ("rows are written too" if self.include_deleted else "rows are not written",))
         yield Detail("columns", (words.enumerated(self.columns),))
         if self.registers:
             yield Detail("becomes", (f"the next version of the dataset {self.registers}",))
