@@ -162,8 +162,8 @@ def _digits() -> Iterable[str]:
     yield "## Digits of decimals"
     yield (
         "`decimal(p,s)` has p digits, s of them after the decimal point. Below, a is a `decimal(p1,s1)` and b a "
-        "`decimal(p2,s2)`. An integer combined with a decimal counts as `decimal(20,0)`; an integer literal counts as a "
-        "decimal with exactly its digits. IF, COALESCE, MIN and MAX return one of their arguments."
+        "`decimal(p2,s2)`. An integer combined with a decimal counts as `decimal(20,0)`; an integer literal counts as "
+        "a decimal with exactly its digits. IF, COALESCE, MIN and MAX return one of their arguments."
     )
     yield f"```\n{_table_of_digits()}\n```"
     yield _rule_for_too_many_digits()
@@ -182,8 +182,8 @@ def _rule_for_too_many_digits() -> str:
 def _conversions() -> Iterable[str]:
     yield "## Implicit conversions"
     yield (
-        "When an operator or function combines values of two types, both are converted to the type in this table; where "
-        "the table has none, the expression is an error. For any other conversion use TO_STRING, TO_INTEGER, "
+        "When an operator or function combines values of two types, both are converted to the type in this table; "
+        "where the table has none, the expression is an error. For any other conversion use TO_STRING, TO_INTEGER, "
         "TO_DECIMAL or TO_DATE. NULL fits every type. Exact numbers of different types are compared with all their "
         "digits."
     )

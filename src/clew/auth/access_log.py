@@ -1,6 +1,6 @@
-"""The record of who has read the values of which rows, and of who has changed what runs.
+"""The access log: who has read the values of which rows, and who has changed what runs.
 
-Records of an access log written together: whoever comes while others are being written goes with the next ones.
+Records that arrive while others are being written are written together, in the next transaction.
 """
 
 import threading

@@ -1,6 +1,7 @@
-"""API tokens: shown once when they are made, kept as a digest, expiring, revocable.
+"""API tokens and browser sessions.
 
-Sessions of browsers: what a cookie stands for.
+A token is shown once, when it is created; the store keeps its digest. It expires and can be revoked. A session is what
+a browser's cookie identifies.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""Events as lines of JSON in a file.
+"""A bus that appends events to a file, as lines of JSON.
 
-Lines at the end of a file that several processes write to.
+Several processes may append to one file: a line is written whole, after the end of what is there.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
-"""HTTP as Clew's own requests use it: proxies of the environment, certificates of the system, no redirects.
+"""HTTP requests that Clew itself sends: with the environment's proxies and the system's certificates.
 
 Redirects are not followed: they could lead anywhere, and would carry secrets with them. HTTP_PROXY, HTTPS_PROXY,
-ALL_PROXY and NO_PROXY mean what they mean to other programs.
+ALL_PROXY and NO_PROXY have their usual meaning.
 """
 
 import os

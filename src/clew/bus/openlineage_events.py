@@ -1,8 +1,7 @@
-"""Who says all this: every event and every facet carries it.
+"""Events of a run as OpenLineage run events, with their datasets and column lineage.
 
-The origin of the columns of an output, as a plan knows it.
-The datasets of a plan as OpenLineage names them: by their ids in the workspace, so that an output of one project is
-Events of a run as OpenLineage run events.
+Datasets are named by their ids in the workspace, so that an output of one project is the input of the next. Every event
+and facet names Clew as its producer.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
-"""Two captures compared: rows added, removed and changed, and columns side by side.
+"""Compares two captures: rows added, removed and changed, and columns side by side.
 
-Rows of one run are the same row by their id. Rows of different runs are the same by a key; where several rows have the
-same key, such as summaries whose key is empty, they are matched one after the other in their order. Values of types
-that cannot be compared, such as a number and what a mask made of it, are compared as texts.
+Rows of one run are matched by id, rows of different runs by a key. Where several rows have the same key, such as
+summaries whose key is empty, they are matched in order. Values whose types cannot be compared, such as a number and its
+masked form, are compared as text.
 """
 
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`

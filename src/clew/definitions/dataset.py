@@ -1,7 +1,4 @@
-"""Datasets: logical tables, without where their data lives.
-
-References to datasets, by id or name, perhaps of a certain version.
-"""
+"""Datasets: logical tables, without where their data lives. Also references to datasets, by id or name and version."""
 
 from collections.abc import Iterator
 from enum import StrEnum

@@ -1,7 +1,4 @@
-"""Addresses of databases in definitions: their kind, and the check that they contain no password.
-
-Datasources: connections to where data lives.
-"""
+"""Datasources: connections to where data lives, and the check that their addresses contain no password."""
 
 import re
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""Expressions as users write them in files: text in which every character knows its place.
+"""Expressions as users write them: text that knows the place of every character in its file.
 
-Where in the file each character of a scalar is, through quotes, escapes, folded lines and indentation.
+Quotes, escapes, folded lines and indentation are taken into account, so that an error is shown where it is.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""The kinds of files of a workspace: where each is and what it holds.
-
-Definition files on disk: which there are, and their text.
-"""
+"""The kinds of files in a workspace: where each kind is and what it contains. Finds and reads the files."""
 
 import stat
 from collections.abc import Mapping

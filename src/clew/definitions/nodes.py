@@ -1,7 +1,4 @@
-"""The text of one definition file, and the line and column of any character in it.
-
-What a file is read into before anything is known about its meaning: scalars, lists, mappings and their places.
-"""
+"""The nodes that a file is read into before its meaning is known: scalars, lists and mappings, with their places."""
 
 import re
 from bisect import bisect_right

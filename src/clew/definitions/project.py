@@ -1,7 +1,4 @@
-"""Projects: ordered operations on one input dataset.
-
-Fragments: operations that projects share.
-"""
+"""Projects, which are ordered operations on one input dataset, and fragments, which projects share."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
-"""What has to fit between files: ids, names, and references to other definitions.
+"""Checks across files: ids and names are unique, references lead somewhere, outputs go where they may.
 
-Where outputs may go: below the root of their datasource, and never over what the workspace itself is made of.
+An output stays below the root of its datasource and never overwrites the workspace itself.
 """
 
 import re

@@ -1,10 +1,8 @@
-"""From YAML text to nodes.
+"""From YAML text to nodes, and from the parser's complaints to messages for the person who edits the file.
 
-The events of the parser are turned into nodes here, without recursion and without its own resolution of values: that
-gives every value its place, is several times faster than composing, and leaves the meaning of scalars to
+The parser's events are turned into nodes here, without recursion and without the parser's own resolution of values.
+That gives every value its place, is several times faster than composing, and leaves the meaning of scalars to
 `clew.definitions.yaml_scalars`.
-
-What the YAML parser complains about, in words for the person who edits the file.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""What Spark's errors mean for the user, as far as their message shows.
-
-The row to blame where a step fails because of a value: the operation, the column, the value, the row.
-"""
+"""What an error of Spark means to the user: the operation, and the row, column and value to blame."""
 
 from collections.abc import Iterator
 

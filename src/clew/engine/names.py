@@ -1,6 +1,7 @@
-"""Names of columns inside Spark. User columns keep theirs; everything of ours starts with two underscores.
+"""Names of columns inside Spark: user columns keep theirs, internal ones start with two underscores.
 
-Columns as SQL text. A column object takes half a dozen calls to the JVM to make, a text one for all of them.
+Columns are passed to Spark as SQL text: making a column object takes half a dozen calls to the JVM, a text takes one
+for all columns.
 """
 
 from collections.abc import Callable, Container, Mapping

@@ -1,10 +1,10 @@
-"""Writing parts of a run to storage and reading them back with the ordinals of their rows.
+"""Writes parts of a run to storage, and reads them back with the ordinals of their rows.
 
-A part is a draft until all its files are there; then it is published with its description. What no event names counts
-for nothing.
+A part is a draft until all its files are there; then it is published with its description. A part that no event names
+does not exist.
 
-Counts that Parquet files tell by themselves: their footers say how many rows and how many NULLs they hold.
-Decimals of the trace that are whole numbers in a file, not bytes.
+Counts come from Parquet footers, which say how many rows and NULLs a file has. Decimals of the trace that fit into 64
+bits are stored as numbers, not as bytes.
 """
 
 import uuid

@@ -1,7 +1,6 @@
-"""The Spark session: one per process, quiet, and set so that expressions mean what the language says.
+"""The Spark session of an environment: one per process, quiet, and configured for the rules of the language.
 
-Whether there is a Java that Spark can use.
-The Spark session of an environment.
+Also checks that there is a Java that Spark can use.
 """
 
 import os

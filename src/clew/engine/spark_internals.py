@@ -1,8 +1,8 @@
-"""What Clew uses of PySpark without a promise that it stays: all of it, in one place.
+"""Everything that Clew uses of PySpark without a promise that it stays, in one place.
 
-Each function says what is missing from the public interface. `pyproject.toml` bounds the version of PySpark, and
-`tests/engine/test_spark_internals.py` fails where one of these has changed its shape. What differs between versions of
-Spark belongs here too.
+Each function says what the public interface lacks. `pyproject.toml` bounds the version of PySpark, and
+`tests/engine/test_spark_internals.py` fails if one of these has changed. Differences between versions of Spark belong
+here too.
 """
 
 import logging

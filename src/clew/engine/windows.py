@@ -1,8 +1,7 @@
 """Expanded windows: the source rows of every summary of a run, as pairs of trace ids in Parquet.
 
-Each batch is a separate job, which is skipped if it was done before. What a step stands for counts when its
-description is written, behind the last batch; so an expansion that breaks off is taken up again, and one that is
-repeated adds nothing.
+Each batch is a separate job, which is skipped if it was done before. The links of a step count once its description is
+written, after the last batch; so an interrupted expansion can be resumed, and a repeated one adds nothing.
 """
 
 from collections.abc import Iterator, Sequence

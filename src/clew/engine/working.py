@@ -1,6 +1,6 @@
 """The working dataset of a run: immutable rows in files, and the functions that steps have put on top of them.
 
-Rebuilding it from the parts that a run has committed is how a run resumes, how a capture is taken later, and how the
+It is rebuilt from the parts that a run has committed when the run resumes, when a capture is taken later, and when the
 next group of steps starts: there is no other state.
 """
 

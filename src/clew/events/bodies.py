@@ -1,7 +1,7 @@
 """What happened: one frozen class per event type.
 
-`NAME` is what the store keeps and consumers match on; it never changes. `VERSION` rises when the fields change, and
-`upcasters` says how to read the older ones.
+`NAME` is what the store keeps and consumers match on; it never changes. `VERSION` increases when the fields change, and
+`upcasters` says how to read older ones.
 """
 
 from collections.abc import Mapping

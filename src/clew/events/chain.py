@@ -1,7 +1,7 @@
 """Tamper evidence: each event carries the hash of the one before it.
 
-A chain shows that events were changed, removed or inserted after they were stored. It does not keep them from
-rewriting the whole chain; for that, its last hash has to be kept somewhere else.
+A chain shows that events were changed, removed or inserted after they were stored. It does not stop anyone from
+rewriting the whole chain; to detect that, keep its last hash elsewhere.
 """
 
 import hashlib

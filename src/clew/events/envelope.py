@@ -1,7 +1,7 @@
-"""Keys that make a repeated write or request recognisable as the same one.
+"""Events as they are stored: identity, order, attempts, cause and time around what happened.
 
-How to read events that older versions wrote: one small step per version.
-Events with everything around what happened: identity, order, attempts, cause and time.
+Idempotency keys make a repeated write or request recognizable. Upcasters read events that older versions wrote, in one
+small step per version.
 """
 
 import hashlib

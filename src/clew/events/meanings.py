@@ -1,7 +1,7 @@
 """What each event means for its run: one table, which the head of a run and its snapshot both follow.
 
-Whoever adds an event type adds its meaning here; the type checker finds a missing one. A status brings its moments with
-it: a run that has ended has `completed_at`, one that goes on again has lost it with all that belonged to the end.
+An event type needs an entry here; the type checker finds a missing one. A status sets its times too: a run that has
+ended has `completed_at`, and a run that continues loses it along with everything else about the end.
 """
 
 from collections.abc import Callable

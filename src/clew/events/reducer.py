@@ -1,8 +1,8 @@
-"""Where a run stands after its events, as the table of meanings has it. Pure.
+"""Reduces events to the state of a run, by the table of meanings. Pure functions.
 
-A snapshot is all that is known about a run. Its events are applied in the order of `run_seq`; at a gap the projection
-halts, since no later event can be understood without the one that is missing. The head is the few facts that the store
-keeps current in the same transaction as the events.
+A snapshot is everything known about a run. Its events are applied in the order of `run_seq`; at a gap the projection
+stops, since no later event can be understood without the missing one. The head is the few facts that the store keeps
+current in the same transaction as the events.
 """
 
 from collections.abc import Iterable

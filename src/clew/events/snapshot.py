@@ -1,7 +1,4 @@
-"""The states of runs and steps.
-
-Where a run stands, derived from its events. Snapshots are values: a later state is another snapshot.
-"""
+"""The state of a run and its steps, derived from events. Snapshots are values: a later state is another snapshot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Following a value back: the step that set it, the values that went in, and so on, down to the sources.
+"""Follows a value back: the step that set it, the values that went in, and so on, down to the sources.
 
 Every question leads to an earlier step or to another run, so the tree ends. It is cut where it becomes deeper or larger
 than anyone would read; what was cut can be requested separately.

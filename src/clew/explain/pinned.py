@@ -1,7 +1,6 @@
-"""Rows of datasets as a run saw them: found by a condition, with their sources and the runs they come from.
+"""Rows of datasets as a run saw them: found by a condition, with their sources.
 
-The way from a registered dataset to the run that registered it.
-The rows of other datasets that an update saw through its joins.
+Joined rows are found as an update saw them. Rows of a registered dataset lead to the run that registered it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,6 @@
-"""Conditions made for questions: keys of a group, and conditions with a row's values put in place.
+"""What selectors decided about a row, and whether stored values equal what the Python evaluator computes.
 
-What selectors decided about a row.
-Stored values against what the evaluator in Python makes of the same inputs.
+Also builds the conditions for such questions: the keys of a group, and conditions with a row's values in place.
 """
 
 import math

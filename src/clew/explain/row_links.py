@@ -1,7 +1,7 @@
-"""The links between the rows of one run: read where they were written, and else derived from steps and keys.
+"""The links between the rows of one run: read if they were written, otherwise derived from steps and keys.
 
-A summary row leads to the rows that its step selected and that have its keys. The way up asks which rows those are, the
-way down asks whose keys a row has. Either way the answer is the one that links written by the run would give.
+A summary row leads to the rows that its step selected and that have its keys. Going up asks which rows those are; going
+down asks which summaries have a row's keys. Either way the answer equals that of written links.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,10 +1,9 @@
 """The lineage of the rows of runs: which runs a trace was in, what it came from, and what was made from it.
 
-Reading it needs no Spark. The register of blocks tells the run that minted an id. From there ids continue in the files
-of registered datasets, and with these into the runs that pinned them; so only such runs are looked at, however many
-there are.
+Reading it does not need Spark. The register of blocks names the run that minted an id. From there, ids continue in the
+files of registered datasets and in the runs that pinned them, so only those runs are read, however many there are.
 
-Explanations cross projects in the same way: from a row of a registered dataset to the run that registered it.
+Explanations cross projects the same way: from a row of a registered dataset to the run that registered it.
 """
 
 from collections.abc import Callable, Collection, Iterator

@@ -1,9 +1,8 @@
-"""Files that a run has not read, or not all of: whether a row that it never loaded is in one, and why it was not.
+"""Looks for a row that a run did not load in files that it did not read, or read only in part, and says why.
 
-First the files that the run did read, then those that other rules name for its period, then those that rules name for
-other periods, the nearest first. The look is bounded: it answers a person who waits.
-
-Rows of source files, read in plain Python: a look at a few files, not a way to load them.
+First come the files that the run did read, then those that other rules name for its period, then those that rules name
+for other periods, nearest first. The search is bounded, because someone is waiting for the answer. Files are read in
+plain Python.
 """
 
 # ruff: noqa: PLC0415 - Parquet is read only where there is some

@@ -1,8 +1,4 @@
-"""Explanations as text for a terminal.
-
-Explanations as JSON: the tree as it is, with the kind of each cause by name.
-Explanations as a page that needs nothing else: one file, no script, to attach to a mail or an audit.
-"""
+"""Explanations as text for a terminal, as JSON, and as a self-contained HTML page without scripts."""
 
 import dataclasses
 import re

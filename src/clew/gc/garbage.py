@@ -1,7 +1,4 @@
-"""The garbage collector: finds what an environment no longer needs, and deletes it.
-
-Retention says how long runs are kept.
-"""
+"""The garbage collector: finds what the retention rules of an environment no longer keep, and deletes it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

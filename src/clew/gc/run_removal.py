@@ -1,6 +1,6 @@
-"""Deleting one run: its record, its history and its rows, unless a dataset still needs them.
+"""Deletes one run: its record, its history and its rows, unless a dataset still needs them.
 
-And the garbage collector of an environment, with the captures and the lineage that get old there.
+Also puts together the garbage collector of an environment, with its captures and its lineage.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,6 +1,6 @@
 """From the syntax tree to the typed tree: names, types, where aggregates are allowed.
 
-All problems of an expression are reported together; a part that is wrong is not judged by what it would have been.
+All problems of an expression are reported together; a part that is wrong causes no further errors.
 """
 
 from dataclasses import dataclass

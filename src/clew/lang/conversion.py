@@ -1,7 +1,4 @@
-"""Values of one type as another: which conversions are implicit, and what they do.
-
-What strings and numbers of files mean as values of a type: exactly that, or nothing.
-"""
+"""Conversions between types: which are implicit, what they do, and what strings and numbers in files mean exactly."""
 
 import math
 import re

@@ -1,8 +1,8 @@
-"""Doubles where they are not like other numbers: NaN, infinities, the two zeros.
+"""How doubles differ from other numbers: NaN, infinities, the two zeros.
 
-The rules are those of Spark: NaN equals itself and comes after everything else, and rounding never gives a negative
-zero, since it passes through a decimal that has none. Infinity is a value that data may hold, but no calculation makes
-it of numbers that are finite: that is a result which does not fit.
+The rules are Spark's: NaN equals itself and sorts after everything else, and rounding never gives a negative zero,
+since it goes through a decimal, which has none. Data may contain infinity, but no calculation on finite numbers gives
+it: such a result does not fit.
 """
 
 import math

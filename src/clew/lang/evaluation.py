@@ -1,6 +1,6 @@
-"""Evaluation in plain Python, row by row: the reference that Spark's evaluation is held against.
+"""Evaluation in plain Python, row by row: the reference for Spark's evaluation.
 
-An expression is compiled once into nested functions and then called for every row.
+An expression is compiled once into nested functions, which are then called for every row.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Tokens to a syntax tree, by precedence climbing.
 
-The grammar is published in docs/reference/grammar.lark; a test holds this parser and that grammar against each other.
-Precedence, from loose to tight: OR, AND, NOT, comparison (= <> < <= > >= IN, IS NULL; these do not chain), + and -,
-* and /, sign. NOT is an operator also where a parenthesis follows it: `NOT(a) IS NULL` is `NOT (a IS NULL)`.
+The grammar is published in docs/reference/grammar.lark; a test compares this parser with it. Precedence, from loosest
+to tightest: OR, AND, NOT, comparison (= <> < <= > >= IN, IS NULL; these do not chain), + and -, * and /, sign. NOT is
+an operator even before a parenthesis: `NOT(a) IS NULL` is `NOT (a IS NULL)`.
 """
 
 from decimal import Decimal

@@ -1,8 +1,7 @@
 """The syntax tree: what was written, before any name or type is known.
 
-Operators are calls of functions that have operator names, so that checking and evaluation know one kind of
-application only: `a + b` is `Call("+", (a, b))`, `a AND b AND c` is `Call("AND", (a, b, c))`, `x IS NOT NULL` is
-`NOT(ISNULL(x))`.
+Operators are calls of functions with operator names, so that checking and evaluation have only one kind of application:
+`a + b` is `Call("+", (a, b))`, `a AND b AND c` is `Call("AND", (a, b, c))`, `x IS NOT NULL` is `NOT(ISNULL(x))`.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""The datasets that projects can name: those that files define, and those that other projects register.
-
-Outputs that become datasets: what another project sees of them.
-"""
+"""The datasets that projects can name: those that files define, and those that other projects register."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,14 +1,12 @@
 """The compiler: a project becomes a plan, in passes that each do one thing.
 
-    expand      fragments in the place of their uses, operations in the order of seq
+    expand      fragments replaced by their operations, operations in the order of seq
     label       breakpoints and their qualified names
     flow        operation by operation: expressions checked, columns and lineage carried on
     attach      postlude jobs, anchored to breakpoints
-    conclude    capabilities and digest
+    conclude    digest, and the capabilities that an engine needs for the plan
 
-Every pass reports all it finds; a plan comes out only when nothing was found.
-
-What an engine must be able to do for a plan.
+Every pass reports everything it finds; there is a plan only if nothing was found.
 """
 
 import uuid

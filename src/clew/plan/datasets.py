@@ -1,7 +1,4 @@
-"""The datasets that a plan reads, as far as can be known before a run.
-
-Tables of databases that runs read from and write to without a driver for Spark.
-"""
+"""The datasets that a plan reads, as far as they are known before a run, and the database tables it reads or writes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

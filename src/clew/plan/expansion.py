@@ -1,7 +1,7 @@
-"""Fragments put in the place of their uses, and everything in the order of seq.
+"""Replaces the uses of fragments by their operations, and sorts everything by seq.
 
-A use at seq N of a fragment with k operations takes the seqs N to N+k-1, the fragment's operations in their own order.
-A use without seq follows the entry before it in the file.
+A use at seq N of a fragment with k operations takes the seqs N to N+k-1, in the fragment's order. A use without seq
+follows the entry before it in the file.
 """
 
 from collections.abc import Mapping, Sequence

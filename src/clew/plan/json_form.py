@@ -1,10 +1,8 @@
-"""Plans as JSON and back.
+"""Plans as JSON and back, and the digest of what decides their results.
 
-The form follows the dataclasses: a record is an object with the fields as keys, a tuple a list, a type its name, an
-expression the nested lists of `clew.lang.typed`. Records of a closed union carry a field with one literal value
-(`type`, `task`), by which the reader tells them apart.
-
-A digest over what decides results.
+The form follows the dataclasses: a record is an object with its fields as keys, a tuple is a list, a type is its name,
+an expression is the nested lists of `clew.lang.typed`. Records of a closed union carry a field with one literal value
+(`type`, `task`), which tells the reader which one it is.
 """
 
 import dataclasses

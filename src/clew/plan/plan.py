@@ -1,6 +1,6 @@
-"""A plan: a compiled, checked, immutable project. What a run executes and a reviewer approves.
+"""A plan: a compiled, checked, immutable project. It is what a run executes and a reviewer approves.
 
-Column lineage between two steps of a plan. The plan itself keeps that of its end; an output may come before it.
+It keeps the column lineage of its end; that of an earlier step, such as an output, is computed from the steps.
 """
 
 from dataclasses import dataclass

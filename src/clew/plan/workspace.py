@@ -1,7 +1,7 @@
-"""Compiling a whole workspace: every project, every resolver rule, every scenario.
+"""Compiles a whole workspace: every project, every resolver rule, every scenario.
 
-What a scenario expects of a plan, as far as it can be wrong before anything runs.
-Outputs of one project that would delete what an earlier one of the same run has written.
+Also finds scenarios that expect what their plan cannot give, and outputs of a project that would overwrite an earlier
+one of the same run.
 """
 
 from collections.abc import Container, Iterator, Mapping

@@ -1,7 +1,4 @@
-"""What drives the steps of a run: the protocol that an engine implements.
-
-Telling a running step to stop.
-"""
+"""The protocol of an engine: what drives the steps of a run, and how a running step is told to stop."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence

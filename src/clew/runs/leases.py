@@ -1,6 +1,6 @@
-"""Leases: who drives a run, until when, and by which token its writes are recognised.
+"""Leases: who drives a run, until when, and which token fences its writes.
 
-Writes that the store refuses on purpose. Neither a user's mistake nor a fault: another writer was first.
+Also the writes that the store refuses on purpose, because another writer was first.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
-"""The numbers that bound runs, with the defaults of the specification. Plain values: wiring fills them in.
+"""The limits of runs, with the defaults of the specification: plain values that the wiring fills in.
 
-How long to wait before trying again.
-Whether a request for a run is taken now, later or not at all.
+Also how long to wait before a retry, and whether a request is accepted now, later or not at all.
 """
 
 from collections.abc import Callable

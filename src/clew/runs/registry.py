@@ -1,8 +1,8 @@
 """Versions of datasets that runs register, and of projects that people activate.
 
-A version of a dataset is a list of immutable files, by period. Registering the output of a run for a period makes the
-next version: its files stand for that period, those of all other periods are carried over, so that closing February
-does not take January away.
+A version of a dataset is a list of immutable files, by period. Registering a run's output for a period creates the next
+version: its files replace those of that period, and those of all other periods are carried over, so that closing
+February does not remove January.
 """
 
 from collections.abc import Sequence

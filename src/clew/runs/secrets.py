@@ -1,6 +1,6 @@
-"""Secrets by reference. Plans and events hold `secret://PROVIDER/NAME`; the value exists only inside the step.
+"""Secrets by reference: plans and events hold `secret://PROVIDER/NAME`; only the step has the value.
 
-Keeps the values of secrets out of everything that is written down.
+Values that were looked up are redacted from everything that is written down.
 """
 
 import json

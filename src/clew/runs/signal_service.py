@@ -1,7 +1,4 @@
-"""Sending signals: decided, recorded, and only then applied.
-
-Applying accepted signals to a run that one holds.
-"""
+"""Sending signals: each is decided, recorded, and only then applied to the run."""
 
 import logging
 from dataclasses import dataclass

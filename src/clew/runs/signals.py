@@ -1,4 +1,4 @@
-"""Signals: what people may tell a run, who may, why one is refused, and what it does.
+"""Signals: which there are, who may send them, why one is refused, and what it does.
 
 The rules are pure: from a snapshot to a refusal or to events.
 """

@@ -1,8 +1,6 @@
-"""What runs need of a database, as small protocols. `clew.store` implements them for SQLite and PostgreSQL.
+"""What runs need from a database, as small protocols. `clew.store` implements them for SQLite and PostgreSQL.
 
-Every method that talks to a database raises `TransientFailure` when it is away, busy for too long or full.
-
-What goes on in a state store, for operators: who drives which run, and what waits for event buses.
+Every method that uses the database raises `TransientFailure` if it is unavailable, busy for too long, or full.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,6 +1,6 @@
-"""A worker: takes runs from the queue, drives them, keeps snapshots current and empties the outbox.
+"""A worker: takes runs from the queue, drives them, keeps snapshots current and delivers the outbox.
 
-Takes runs that wait and starts them. Keeps no state: everything it knows is in the store.
+It keeps no state: everything it knows is in the store.
 """
 
 import logging

@@ -1,7 +1,4 @@
-"""Rows of a scenario that come from a separate file.
-
-Rows that a scenario gives, as the pinned input of a run.
-"""
+"""The rows that a scenario gives, inline or from a file, as the pinned input of a run."""
 
 import csv
 from collections.abc import Iterator, Mapping

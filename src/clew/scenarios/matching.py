@@ -1,7 +1,4 @@
-"""Expected rows against the rows that came out.
-
-Expected changes against the trace.
-"""
+"""Compares expected rows with actual rows, and expected changes with the trace."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""All scenarios of a workspace, or those of some files: what cannot be read counts as an error, the rest is run.
+"""Runs all scenarios of a workspace, or those of some files. Files that cannot be read count as errors.
 
-Results of scenarios as JUnit XML, which build servers read.
+Results can be written as JUnit XML, which build servers read.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Descriptions of parts: written after the last file, read before the first.
 
-A part counts when an event of its run names its description; what no event names counts for nothing.
+A part counts once an event of its run names its description; without such an event it does not exist.
 """
 
 import json

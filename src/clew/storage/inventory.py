@@ -1,6 +1,6 @@
-"""What lies below a storage root, as lists: for the lineage of runs, and for garbage collection.
+"""Lists what a storage root contains, for the lineage of runs and for garbage collection.
 
-Whether something is still needed is not known here; these lists say what there is, and what it looks like.
+These lists say what there is and what it looks like, not whether it is still needed.
 """
 
 from collections.abc import Collection, Iterator

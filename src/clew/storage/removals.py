@@ -1,6 +1,6 @@
-"""What can be deleted: one item, and the protocol of the kinds of items that expire.
+"""Deletions: the protocol of items that expire, and the record of what was deleted, by whom and why.
 
-What was deleted, by whom and why: lines of JSON below the storage root, which are only ever added to.
+The record is lines of JSON below the storage root, which are only ever appended.
 """
 
 import json

@@ -1,10 +1,10 @@
-"""What Clew needs of a storage root: little enough that an object store can do all of it.
+"""What Clew needs from a storage root: little enough that an object store can provide all of it.
 
 Things are named by keys: strings such as `runs/<run>/input/<dataset>/part.json`, relative to the root, with slashes. A
-file appears whole or not at all. Nothing is ever renamed, and nothing is removed but by the key it was written under.
-A folder is a common prefix of keys: it exists as long as there is something below it.
+file appears whole or not at all. Nothing is ever renamed, and things are removed only by the key they were written
+under. A folder is a common prefix of keys: it exists as long as there is something below it.
 
-Every operation raises OSError where the place itself does not answer, and FileNotFoundError where a key has nothing.
+Every operation raises OSError if the place itself does not respond, and FileNotFoundError if there is nothing at a key.
 """
 
 from collections.abc import Iterator, Sequence

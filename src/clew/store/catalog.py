@@ -1,7 +1,4 @@
-"""The list of runs in a database, and the way in and out for whole runs.
-
-What goes on in a database, counted.
-"""
+"""The list of runs in a database, creating and deleting whole runs, and counts for operators."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""Errors of database drivers, turned into ours. The only place that knows their codes.
+"""A database as the stores use it: transactions for reading and writing, its clock, its locks.
 
-A database as the stores use it: transactions for reading and for writing, its clock, its locks.
+Errors of database drivers become ours here; no other module knows their codes.
 """
 
 # ruff: noqa: PLC0415 - the driver of PostgreSQL is imported by those who have one

@@ -1,7 +1,4 @@
-"""Histories in a database.
-
-Saved snapshots in a database.
-"""
+"""The histories of runs, and saved snapshots, in a database."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime

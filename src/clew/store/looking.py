@@ -1,7 +1,7 @@
-"""A look at what a state store has on record, for a check: nothing is made, upgraded or written.
+"""Reads what a state store has on record, for a check, without creating, upgrading or writing anything.
 
-The driver is asked directly, since a check happens hundreds of times a day and SQLAlchemy takes longer to start than
-all else that a check does.
+It uses the driver directly: a check runs hundreds of times a day, and SQLAlchemy takes longer to import than everything
+else that a check does.
 """
 
 # ruff: noqa: PLC0415 - the drivers are imported by those who have such a store

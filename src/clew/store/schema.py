@@ -1,6 +1,6 @@
-"""Column types that mean the same in every database.
+"""The tables as queries use them, with column types that mean the same in every database.
 
-The tables as queries use them. How a database comes to have them stands in `migrations`.
+The steps that create them are in `migrations`.
 """
 
 from datetime import UTC, datetime

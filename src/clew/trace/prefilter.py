@@ -1,7 +1,7 @@
-"""Conditions as SQL, as far as DuckDB and the evaluator in Python certainly mean the same.
+"""Conditions as SQL, as far as DuckDB and the Python evaluator certainly agree.
 
-What can be translated keeps every row for which the condition is true, and perhaps some more; the evaluator in Python
-has the last word. Doubles, timestamps and values that a column's type cannot hold exactly are left to it.
+The translated condition keeps every row for which the condition is true, and perhaps more; the Python evaluator then
+decides. Doubles, timestamps, and values that a column's type cannot hold exactly are left to it entirely.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,9 +1,7 @@
 """The trace of one run, read without Spark.
 
-Looking up one row reads the few row groups that hold it; questions about many rows go to DuckDB. Everything that comes
-out is typed as the plan has it.
-
-The rows of one run by the names that people know them by.
+Looking up one row reads the few row groups that hold it; questions about many rows go to DuckDB. All values have the
+types of the plan. Rows can be found by the names that people know them by.
 """
 
 from collections.abc import Mapping

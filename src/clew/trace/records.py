@@ -1,4 +1,4 @@
-"""What a trace tells about rows, as values: entries of a history, states, records of a step."""
+"""What a trace says about rows, as values: entries of a history, states, records of a step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
-"""Tables for notebooks: plain HTML, everything that users wrote escaped.
+"""Answers of a trace: as text, as JSON, as Arrow tables and data frames, and as HTML for notebooks.
 
-Arrow tables as data frames, without losing digits.
-Answers of a trace: to print, to send as JSON, to hand to Arrow or pandas, to look at in a notebook.
+Data frames lose no digits, and HTML escapes everything that users wrote.
 """
 
 # ruff: noqa: PLC0415 - table libraries are imported only when a table is requested

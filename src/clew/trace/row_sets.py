@@ -1,6 +1,6 @@
-"""Rows in files with the changes on top of them: finding some by a condition, sorting them, their values.
+"""Rows in files with the changes on top of them: finding rows by a condition, sorting them, reading their values.
 
-Questions are asked about the working dataset after a step, and about datasets as a run saw them.
+These can be the working dataset after a step, or a dataset as a run saw it.
 """
 
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`

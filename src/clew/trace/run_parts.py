@@ -1,6 +1,6 @@
-"""The parts of one run in their roles: where its rows come from, and which part says what a step changed.
+"""The parts of one run in their roles: which hold its rows, and which say what a step changed.
 
-The keys of groups: where summary rows have them, and how their source rows give them.
+Also the keys of groups: where summary rows have them, and how their source rows give them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Pieces of SQL for DuckDB: names are quoted here and nowhere else, values are always bound.
+"""Pieces of SQL for DuckDB. Names are quoted only here, and values are always bound.
 
-Changes laid over rows: the SQL of a column's value after the last step that changed it.
+Also the SQL of a column's value after the last step that changed it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

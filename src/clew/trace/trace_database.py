@@ -1,7 +1,4 @@
-"""DuckDB as the reader of many rows: one database in memory for each trace, opened on first use.
-
-Everything that reading a run needs, together.
-"""
+"""DuckDB, for questions about many rows: one in-memory database for each trace, opened on first use."""
 
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 

@@ -1,10 +1,7 @@
-"""Datagrams on their way from the network to the store: as many as there is room for, in order.
+"""The collector: receives datagrams from other programs and writes their frames and links to the store.
 
-What became of what came to a collector.
-Where a collector listens and how it works.
-Datagrams read into what the store keeps of them.
-The thread of a collector that writes.
-Receives datagrams and hands them to the thread that writes.
+One thread receives, another writes; a bounded buffer sits between them. If the store is unavailable for longer than the
+buffer lasts, messages are dropped and counted: receiving never waits.
 """
 
 import contextlib

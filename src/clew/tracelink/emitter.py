@@ -1,6 +1,6 @@
-"""The thread behind an emitter: takes messages out of the ring and sends them, several to a datagram.
+"""Sends frames and links from a Python process, without ever blocking it.
 
-Sending frames and links from a Python process, without ever being in its way.
+A message goes into a ring; a thread takes messages out of the ring and sends several in one datagram.
 """
 
 import socket

@@ -1,6 +1,6 @@
-"""What is kept of tracing beside the links: frames, windows and artifacts.
+"""What tracing stores besides links: frames, windows, artifacts, and blocks of trace ids.
 
-Which rows the ids of a block belong to: one entry for a block of millions.
+A block is one entry for millions of rows.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,7 +1,7 @@
-"""Minting trace ids: the clock behind them, blocks of them, and the generator of a node.
+"""Minting trace ids: the clock, blocks of ids, and the generator of a node.
 
-Trace id 0 means "not traced"; only tick 0 of node 0 would give it, and tick 0 is never used. The bits of an id stand in
-`storage.trace_id_bits`, since files on disk say by the same arithmetic which ids their rows have.
+Trace id 0 means "not traced"; only tick 0 of node 0 would give it, and tick 0 is never used. The bits of an id are
+defined in `storage.trace_id_bits`, since files on disk use the same arithmetic for the ids of their rows.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""The answer to a question about lineage: the traces with how they are linked, and what each of them is.
+"""The answer to a question about lineage: the traces, how they are linked, and what each of them is.
 
-A lineage graph as an indented tree, for a terminal.
-A lineage graph in the language of Graphviz. Arrows go from parent to child, as data flows.
+It renders itself as an indented tree, as JSON, as a table, or as a graph for Graphviz, with arrows from parent to
+child.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,12 +1,10 @@
-"""Where a trace came from and where it went, over any number of hops.
+"""Follows links from a trace, up or down, over any number of hops.
 
-The walk goes hop by hop and asks for a whole hop at once. It visits a trace once, so that circles do not keep it, and
-it stops at a number of hops and a number of traces. What it did not look behind is marked as such: the result never
-passes for more than it is.
+The walk asks for one whole hop at a time. It visits each trace once, so that cycles do not trap it, and stops at a
+number of hops and a number of traces. Traces whose links it did not follow are marked, so that the result never claims
+to be complete when it is not.
 
-Reading links, wherever they are kept.
-What a trace id stands for: a frame of a stream, a row of a run, a line of a file.
-What a question about lineage asks of whoever keeps links: a database, the files of runs, or several of these.
+Links and the places of traces come from readers: a database, the files of runs, or several of these.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -1,17 +1,15 @@
-"""Who holds which node id, and until when: the rules, without a database.
+"""Who holds which node id, and until when: the rules, without a database; and minting under a lease.
 
 A lease is a window of time in two senses. Until `expires_at_ms`, by the clock of the store, the node id belongs to its
-holder; keepalives move that on. And all timestamps in the holder's trace ids lie in [first_ms, reserved_until_ms): the
-holder has the store move the end of this window before it mints beyond it, be it with the clock or with a block that
-reaches ahead of it. The next holder's window begins where the last one ended. So no id can be minted twice even if a
-process that was thought dead mints on, or clocks of machines disagree or are set back.
+holder; keepalives extend that. And all timestamps in the holder's trace ids are in [first_ms, reserved_until_ms): the
+holder has the store extend this window before it mints beyond it, whether with the clock or with a block that reaches
+ahead of it. The next holder's window begins where the last one ended. So no id is ever minted twice, even if a process
+that was thought dead continues to mint, or clocks of machines disagree or are set back.
 
-A node id is free for another process once its lease has ended, everything reserved ahead has come to pass, and a
-cooldown after that is over. One that is configured for a process needs no rest: whoever is configured with it may have
-it as soon as it is free, and is refused before. Transitions are pure functions from lease to lease; a store runs
-them inside a transaction, and keeps every lease ever granted: that is the record of (node_id, process_id, start_time).
-
-Minting trace ids under a leased node id.
+A node id is free for another process once its lease has ended, everything reserved ahead has passed, and a cooldown
+after that is over. A node id that is configured for a process has no cooldown: the next process configured with it gets
+it as soon as it is free, and is refused before. Transitions are pure functions from lease to lease; a store runs them
+inside a transaction and keeps every lease ever granted, as the record of (node_id, process_id, start_time).
 """
 
 import os

@@ -1,8 +1,8 @@
-"""What all messages share, as Simple Binary Encoding defines it, little endian.
+"""What all messages share, as defined by Simple Binary Encoding, little endian.
 
-A message is a header, a block of fixed fields and, for some, a repeating group with a small header. Headers
-state the length of the blocks that follow, and a newer version only appends fields to a block. So a reader takes the
-fields it knows from the front and skips to the end that the header states.
+A message is a header, a block of fixed fields and, for some, a repeating group with a small header. Headers state the
+length of the blocks that follow, and a newer version only appends fields to a block. So a reader takes the fields it
+knows from the front and skips to the end that the header states.
 """
 
 import struct

@@ -1,7 +1,6 @@
-"""All that a deployment keeps for tracing, in one place.
+"""What a deployment stores for tracing, as protocols.
 
-Turning windows into links, long after the outputs were published.
-Letting go of what programs have sent, once it is old.
+Among them: the expansion of windows into links, long after the outputs were published, and the deletion of old data.
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,16 @@
-"""Datagrams: messages one after the other, and what to do with those that are not ours.
+"""Datagrams: messages one after the other, and how messages that are not ours are skipped.
 
-A datagram is a concatenation of plain SBE messages, nothing between them. So a producer in any language that sends one
-encoded message is right already, and coalescing is appending. SBE states no length of a whole message, which settles
-how the messages of others are skipped:
+A datagram is a concatenation of plain SBE messages with nothing between them. So any producer that sends one encoded
+message is correct, and coalescing is appending. SBE does not state the length of a whole message, which decides how
+unknown messages are skipped:
 
-- A message of ours ends where its headers say, whatever its version.
-- A message of ours that breaks a rule (a parent of 0, say) is skipped alone, since its end is known all the same.
+- One of our messages ends where its headers say, whatever its version.
+- One of our messages that breaks a rule (a parent of 0, say) is skipped alone, since its end is still known.
 - A message of another schema, or another template of our schemas, has an end that only its own schema knows. It and the
   rest of the datagram are skipped. Senders that mix schemas put foreign messages into separate datagrams.
-- Bytes that are no message at all, or a message that breaks off, end the datagram likewise.
+- Bytes that are not a message, and truncated messages, also end the datagram.
 
-Nothing of this is an error to the reader: it is counted.
+None of this is an error to the reader: it is counted.
 """
 
 from collections.abc import Iterator

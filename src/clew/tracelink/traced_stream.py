@@ -1,15 +1,14 @@
 """A stage outside Spark that takes part in tracing: which trace id an output gets, and what is recorded about it.
 
-- An output with no input begins a trace: a new id (`root`).
+- An output without an input begins a trace: a new id (`root`).
 - An output made from one input belongs to its trace: the same id, and no links (`derive`).
 - An output made from several inputs is a new trace: a new id, linked to theirs (`join`).
-- An output that adds up more inputs than it could name is a new trace, too: a new id, and a window that says
-  which inputs these were (`integrate`). That costs the same for ten inputs and for ten million.
-- One that is to be told apart from its only input is one too: a new id with one parent (`reroot`).
+- An output that aggregates more inputs than it could name is a new trace, too: a new id, and a window that says which
+  inputs these were (`integrate`). That costs the same for ten inputs as for ten million.
+- An output that must be distinguishable from its only input is a new trace with one parent (`reroot`).
 
-Trace ids go on over a change of epoch: they are unique without it.
-
-Windows of a stage that adds up: noted at the cost of a list entry, written to the store now and then.
+Trace ids continue across epochs: they are unique without the epoch. Windows are collected in a list and written to the
+store now and then.
 """
 
 from collections import deque

@@ -1,6 +1,6 @@
-"""The operations of a project: what each type takes, one file for each type, and the table of all types.
+"""The operations of a project: one file for each type, and the table of all types.
 
-The union is closed: where a type is missing from a `match`, the type checker says so.
+The union is closed: if a `match` lacks a type, the type checker reports it.
 """
 
 from typing import TypeAlias

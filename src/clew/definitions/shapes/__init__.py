@@ -1,7 +1,7 @@
-"""What a value in a file may be: how it is read into a Python value, and how it is described in JSON Schema.
+"""What a value in a file may be: how it is read into a Python value, and how JSON Schema describes it.
 
-A file kind is declared once, as records whose keys have a shape and a sentence. Reading, messages and schemas come from
-that declaration. Shapes read nodes rather than plain data, so that whatever is wrong is reported where it stands.
+A file kind is declared once, as records whose keys have a shape and a sentence. Reading, messages and schemas follow
+from that declaration. Shapes read nodes instead of plain data, so that every mistake is reported at its place.
 """
 
 from clew.definitions.shapes.compound import ByKey, ListOf, MapOf, Record, Tagged, TextOr, items_of

@@ -1,7 +1,7 @@
-"""Shapes of lists and mappings.
+"""Shapes of lists, mappings and records, and of values that are one of several things.
 
-Records: mappings with declared keys, read into frozen values that know their place.
-Shapes of values that are one of several things, told apart by a word, a key or the kind of the value.
+A record is a mapping with declared keys, read into a frozen value that knows its place. Alternatives are distinguished
+by a word, a key, or the kind of the value.
 """
 
 from collections.abc import Callable, Iterator, Mapping

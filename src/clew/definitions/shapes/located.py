@@ -1,7 +1,4 @@
-"""The idea of a shape, and how a value that does not have it is refused.
-
-Values that know their place in a file, and how their keys are declared.
-"""
+"""What a shape is, how it refuses a value, and how values know their place in a file."""
 
 import dataclasses
 from abc import ABC, abstractmethod

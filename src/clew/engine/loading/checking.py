@@ -1,6 +1,6 @@
-"""From rows as read to rows as the dataset says, and everything that is wrong with them, in one pass.
+"""Turns rows as read into rows as the dataset declares them, and finds everything wrong with them in one pass.
 
-The natural key of loaded rows: no two rows of a period have the same.
+No two rows of a period may have the same natural key.
 """
 
 import math

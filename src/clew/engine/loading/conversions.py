@@ -1,10 +1,9 @@
-"""Strings as values, exactly: what a string means as each type, in SQL. A string without a meaning there becomes NULL.
+"""Exact conversions of loaded values to the types of a dataset, in SQL.
 
-The rules are those of the language (TO_INTEGER, TO_DECIMAL, TO_DATE), with one difference: digits beyond the scale of a
-decimal are refused rather than rounded, since loading must not change what it loads.
-
-Typed values as the types of a dataset, exactly: which types of a file serve which type, and how they are cast.
-Rows as they were read, before anything was checked: the form that all kinds of sources share.
+Strings follow the rules of the language (TO_INTEGER, TO_DECIMAL, TO_DATE), with one difference: digits beyond the scale
+of a decimal are refused instead of rounded, since loading must not change what it loads. A string that has no meaning
+in a type becomes NULL. For typed values, a table says which type of a file serves which type of a dataset. All kinds of
+sources share one form of rows as read.
 """
 
 import re

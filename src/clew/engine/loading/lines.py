@@ -1,8 +1,8 @@
 """Lines of text files with their numbers, counted by Spark itself.
 
-Spark numbers the rows of a partition, not the lines of a file. A few small files are read one by one: each is one
-partition then. Large files stay split, so that all cores read them: a first pass counts the lines of every block, and
-the numbers of a block continue where those of the block before it ended.
+Spark numbers the rows of a partition, not the lines of a file. A few small files are read one by one, each as one
+partition. Large files stay split, so that all cores read them: a first pass counts the lines of every block, and each
+block continues the numbers of the one before it.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
-"""Pinning: whatever a run reads becomes Parquet under the run, checked, with the place of every row.
+"""Pinning: whatever a run reads becomes checked Parquet under the run, with the place of every row.
 
-Datasets that Clew itself keeps: their files never change, so pinning one only names them.
+Datasets that Clew itself keeps never change, so pinning one only names its files.
 """
 
 import re

@@ -1,8 +1,4 @@
-"""How loading says that data is not where it should be, or not as it should be.
-
-Which column of a file is which column of a dataset.
-What pinning a dataset takes and gives.
-"""
+"""What pinning a dataset takes and gives, which column of a file is which of the dataset, and errors about sources."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

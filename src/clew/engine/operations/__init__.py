@@ -1,7 +1,7 @@
-"""Spark's part of each type of operation, one file for each type, and the tables by which the engine finds it.
+"""Spark's part of each operation type, one file for each, and the tables by which the engine finds it.
 
-A step that changes rows is a function on them. A step that creates rows gives new ones. Every step can say which of its
-expressions may have failed.
+A step that changes rows is a function on them. A step that creates rows returns new ones. Every step can say which of
+its expressions may have failed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
-"""Files of outputs: staged beside their destination, published by renaming, never doubled by a retry.
+"""Outputs to files: staged beside their destination, published by renaming, never doubled by a retry.
 
-A path with a suffix (`closed.csv`) is one file, a path without one is a folder of files.
-
-Outputs in formats that Spark has a connector for, such as `delta`: the connector makes them visible, all at once.
+A path with a suffix (`closed.csv`) is one file, a path without one is a folder of files. Formats that need a connector
+of Spark, such as `delta`, are published by the connector, all at once.
 """
 
 import json

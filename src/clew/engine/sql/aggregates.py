@@ -1,7 +1,7 @@
 """Functions over the rows of a group in Spark SQL.
 
-An argument may be used in several of Spark's functions, since aggregates are never nested: its text is
-doubled once. A lambda, which would bind it, must not hold aggregates.
+An argument may appear in several of Spark's functions. Aggregates are never nested, so its text is doubled only once. A
+lambda could bind it, but must not contain aggregates.
 """
 
 from clew.engine.sql.call import Entries, SqlCall, calling, repeating

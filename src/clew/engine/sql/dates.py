@@ -1,6 +1,6 @@
-"""Functions on dates in Spark SQL. The language knows the years 1 to 9999, Spark knows more.
+"""Functions on dates in Spark SQL. The language has the years 1 to 9999, Spark has more.
 
-BETWEEN is not used: Spark calculates its operand ahead of the row's other expressions, also where AND or IN guard it.
+BETWEEN is not used: Spark evaluates its operand before the row's other expressions, even where AND or IN guard it.
 """
 
 from clew.engine.sql.call import Entries, SqlCall, SqlOf, repeating, whole_constant

@@ -1,7 +1,4 @@
-"""The operators in Spark SQL.
-
-Functions that decide, in Spark SQL.
-"""
+"""Operators and logical functions in Spark SQL."""
 
 from collections.abc import Callable
 from math import inf

@@ -1,6 +1,6 @@
-"""The types of operations: what each is, how it is planned, what its step answers. One file for each type.
+"""The operation types: what each is, how it is planned, and what its step answers. One file for each type.
 
-The unions are closed: where a type is missing from a `match`, the type checker says so.
+The unions are closed: if a `match` lacks a type, the type checker reports it.
 """
 
 from clew.plan.operations.aggregate import AggregateStep, plan_aggregate

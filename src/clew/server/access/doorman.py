@@ -1,7 +1,6 @@
-"""Authentication: failed sign-ins are counted by address, so that guessing is limited.
+"""Authentication: identifies the caller of a request by token, by session, or by the link of an embedded server.
 
-Identifies the caller of a request.
-Signs people in: by token, by session, or by the link that an embedded server prints.
+Failed sign-ins are counted by address, so that guessing is limited.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
-"""Templates: every value is escaped, and a missing name is an error.
+"""Renders pages: as HTML for people and as JSON for programs, from the same data.
 
-The frame of every page: sections, the user, scripts.
-A page is HTML for people and JSON for programs, from the same data.
+Templates escape every value, and a missing name is an error. All pages share one frame: sections, the user, scripts.
 """
 
 from collections.abc import Callable, Iterator, Mapping

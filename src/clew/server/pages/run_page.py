@@ -1,8 +1,6 @@
-"""A run: its timeline, inputs and outputs, errors, and the signals it accepts.
+"""A run: its timeline, inputs and outputs, events, errors, and the signals that the caller may send to it.
 
-Also the excerpt of a file that defines a failed operation,
-the events of a run as lines,
-and the signals that the caller may send to a run in its current state.
+A failed operation is shown with an excerpt of the file that defines it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

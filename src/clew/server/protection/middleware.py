@@ -1,9 +1,10 @@
-"""Middleware that protects routes. Requests forged by pages of other sites are refused.
+"""Middleware that protects all routes.
 
-Response headers restrict what pages of this server may do in a browser.
-The Host header must name this server, so that other sites cannot reach it by DNS rebinding.
-Unexpected errors become responses, inside the middleware that adds headers.
-Bodies that are too large, or take too long to arrive, are rejected.
+- Requests forged by pages of other sites are refused.
+- Response headers restrict what pages of this server may do in a browser.
+- The Host header must name this server, so that other sites cannot reach it by DNS rebinding.
+- Unexpected errors become responses, inside the middleware that adds headers.
+- Bodies that are too large, or take too long to arrive, are rejected.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""From any older schema to the present one, in place."""
+"""From any older schema to the current one, in place."""
 
 from clew.store.migrations.runner import Migration, migrate
 from clew.store.migrations.v0001 import Version1

@@ -1,7 +1,4 @@
-"""A step from one version of the schema to the next.
-
-Brings a database to the present version of the schema, once, however many processes open it at the same time.
-"""
+"""Brings a database to the current schema version, once, however many processes open it at the same time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

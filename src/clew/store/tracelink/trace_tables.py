@@ -1,9 +1,9 @@
 """The tables of TraceLink as queries use them.
 
-Numbers of the messages are unsigned and have 64 bits; the databases have signed ones of 64 bits. A number is stored as
-the signed one with the same bits, so all up to 2^63 - 1 are stored as they are, and none is lost or refused. Trace ids
-that Clew mints are below 2^63. For what is compared by size (sequences, times) the larger half would come out of order:
-bounds of windows and artifacts therefore end at 2^63 - 1, and no window reaches a frame beyond that.
+Messages have unsigned 64-bit numbers, databases have signed ones. A number is stored as the signed number with the same
+bits: numbers up to 2^63 - 1 are unchanged, and none is lost or refused. Trace ids that Clew mints are below 2^63.
+Numbers that are compared by size (sequences, times) would be out of order in the upper half; so bounds of windows and
+artifacts end at 2^63 - 1, and no window reaches a frame beyond that.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,8 @@
-"""The expansion job: links from windows, by joining them with the frames that came.
+"""Upkeep of TraceLink's tables: derives links from windows, and deletes old frames, links and windows.
 
-Windows are taken in the order of their trace ids, as many to a transaction as stand for the number of links that a
-transaction may write. A window that stands for more is written in several, one stretch of its stream after the other.
-
-Old frames, links and windows, out of a database in small transactions.
+Windows are taken in the order of their trace ids, as many per transaction as represent the number of links that it may
+write. A window that represents more is written in several transactions, one stretch of its stream after the other.
+Deleting happens in small transactions too.
 """
 
 # ruff: noqa: S608 - the statements are put together from constants; all values are bound
