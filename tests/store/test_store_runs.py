@@ -18,7 +18,7 @@ from clew.events import (
 )
 from clew.events.reducer import project_run
 from clew.events.snapshot import RunSnapshot, RunStatus
-from clew.runs.leases import Claim, LateWrite, Lease, PeriodBusy
+from clew.runs.leases import Claim, LateWrite, Lease, PeriodBusy, Wait, WaitReason
 from clew.runs.limits import Accepted, Admission, Load, Rejected
 from clew.runs.request import RunFilter
 from clew.runs.stores import Intake, RunStores
@@ -392,3 +392,37 @@ def test_deleting_a_run_takes_everything_of_it(timed: RunStores) -> None:
     assert timed.catalog.runs(RunFilter()) == ()
     timed.snapshots.save(replace(RunSnapshot("a"), last_event_seq=5))
     assert timed.snapshots.load("a") is None
+
+
+def test_a_run_that_is_asked_for_by_name_follows_the_rules_of_the_queue(timed: RunStores, clock: SetClock) -> None:
+    def claim_run(name: str) -> Claim | Wait:
+        return timed.leases.claim_run(name, owner="w", ttl_s=30, max_running=1)
+
+    submit(timed, "a")
+    submit(timed, "b")
+    later = clock.now + timedelta(seconds=50)
+    wanted = request(request_id="c", period="c")
+    timed.intake.create(wanted, run_id="c", approval_required=False, decide=lambda _load: Accepted(later))
+    first = claim_run("b")
+    assert isinstance(first, Claim)
+    assert timed.catalog.load("dev").running == 1
+    assert claim_run("b") == Wait(WaitReason.HELD)
+    assert claim_run("a") == Wait(WaitReason.NO_PLACE, running=1)
+    assert claim_run("c") == Wait(WaitReason.NOT_BEFORE, not_before=later)
+    timed.leases.release(first.lease, seen_seq=0)
+    again = claim_run("a")
+    assert isinstance(again, Claim)
+    timed.leases.release(again.lease, seen_seq=0)
+    clock.forward(50)
+    assert isinstance(claim_run("c"), Claim)
+    with pytest.raises(UserError) as unknown:
+        claim_run("nobody")
+    assert unknown.value.code == "RunNotFound"
+
+
+def test_a_run_that_is_asked_for_by_name_waits_for_its_period(timed: RunStores) -> None:
+    for name in ("a", "b"):
+        wanted = request(request_id=name, period="2026-01")
+        timed.intake.create(wanted, run_id=name, approval_required=False, decide=lambda _load: Accepted())
+    assert isinstance(timed.leases.claim_run("a", owner="w", ttl_s=30, max_running=9), Claim)
+    assert timed.leases.claim_run("b", owner="w", ttl_s=30, max_running=9) == Wait(WaitReason.PERIOD_BUSY)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
     from clew.plan import Plan
+    from clew.runs.leases import Wait
     from clew.runs.projector import Projected
     from clew.runs.signals import SignalType
     from clew.storage.parts import Part
@@ -237,15 +238,18 @@ class Run:
         self,
         watch: "Callable[[StoredEvent], None]" = lambda _event: None,
         on_interrupt: Callable[[], None] = lambda: None,
+        on_wait: "Callable[[Wait], None]" = lambda _wait: None,
     ) -> "Drive":
         """Drive it to its end in this process and pass each event to `watch`.
+
+        It waits for a free place of the environment and for its start time; `on_wait` is told what it waits for.
 
         The first KeyboardInterrupt cancels the run cleanly; a second one is raised and leaves the run as it is.
         """
         from clew.api.starting import drive_in_foreground, starter_of
 
         with self._access.opened() as at:
-            return drive_in_foreground(starter_of(at), self.id, watch, on_interrupt)
+            return drive_in_foreground(starter_of(at), self.id, watch, on_interrupt, on_wait)
 
     def take_captures(self) -> None:
         """After it has ended, write its captures and do its postlude jobs; in prod, leave them to a worker."""

@@ -31,6 +31,7 @@ from clew.plan import Plan
 from clew.runs.driver import DriverSettings, RunDriver
 from clew.runs.environment import RunEnvironment
 from clew.runs.executor import ExecutorFactory, StepExecutor
+from clew.runs.leases import Wait
 from clew.runs.projector import Projector
 from clew.runs.request import RunFilter, RunRecord, RunRequest
 from clew.runs.signals import Role, SignalType, actor_name
@@ -132,10 +133,15 @@ class RunStarter:
         self._projector().catch_up(submission.run.run_id)
         return submission.run
 
-    def drive(self, run_id: str, stop: threading.Event) -> RunStatus | None:
-        """Drive a run in this thread until it ends or `stop` is set. Returns None if a worker has the run."""
+    def drive(
+        self, run_id: str, stop: threading.Event, on_wait: Callable[[Wait], None] = lambda _wait: None
+    ) -> RunStatus | None:
+        """Drive a run in this thread until it ends or `stop` is set. Returns None if a worker has the run.
+
+        A run that may not start yet waits, and `on_wait` is told why.
+        """
         self.prepare()
-        return self.worker().run_one(run_id, stop)
+        return self.worker().run_one(run_id, stop, on_wait)
 
     def prepare(self) -> None:
         """Start Spark before taking a run, because that can take longer than a lease.
@@ -246,15 +252,18 @@ def drive_in_foreground(
     run_id: str,
     watch: Callable[[StoredEvent], None],
     on_interrupt: Callable[[], None] = lambda: None,
+    on_wait: Callable[[Wait], None] = lambda _wait: None,
 ) -> Drive:
-    """Drive a run to its end and pass each event to `watch`, in this thread.
+    """Drive a run to its end and pass each event to `watch`, in this thread. `on_wait` is told why it does not start.
 
     The first KeyboardInterrupt sends CANCEL and waits for the run to end cleanly; a second one is raised and leaves the
     run as it is: another worker continues it after its lease expires.
     """
     drive = Drive()
     seen = starter.state.stores.catalog.run(run_id).last_seq
-    thread = threading.Thread(target=_drive, args=(starter, run_id, drive), name=f"drive {run_id}", daemon=True)
+    thread = threading.Thread(
+        target=_drive, args=(starter, run_id, drive, on_wait), name=f"drive {run_id}", daemon=True
+    )
     thread.start()
     while True:
         try:
@@ -277,9 +286,9 @@ def drive_in_foreground(
     return drive
 
 
-def _drive(starter: RunStarter, run_id: str, drive: Drive) -> None:
+def _drive(starter: RunStarter, run_id: str, drive: Drive, on_wait: Callable[[Wait], None]) -> None:
     try:
-        drive.status = starter.drive(run_id, threading.Event())
+        drive.status = starter.drive(run_id, threading.Event(), on_wait)
     except BaseException as error:  # noqa: BLE001 - re-raised in the waiting thread
         drive.error = error
     finally:

@@ -8,7 +8,7 @@ from clew.api.run import Run
 from clew.api.starting import Drive
 from clew.api.workspace import Workspace
 from clew.cli.failure import DONE, FAILED, INTERRUPTED
-from clew.cli.formatting import short
+from clew.cli.formatting import counted, short
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.cli.views.captures import capture_lines
@@ -19,6 +19,7 @@ from clew.cli.views.tables import StepLines
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_HELD
 from clew.events.snapshot import RunStatus
+from clew.runs.leases import Wait, WaitReason
 
 
 def drive(workspace: Workspace, run: Run, session: Session) -> int:
@@ -66,6 +67,7 @@ def _drive(run: Run, session: Session) -> Drive:
                 on_interrupt=lambda: (
                     watch.tell("cancelling; press Ctrl-C again to quit immediately") if watch is not None else None
                 ),
+                on_wait=lambda wait: watch.tell(_waiting_for(wait, session)) if watch is not None else None,
             )
     except KeyboardInterrupt:
         _leave_at_once(run, session)
@@ -73,6 +75,19 @@ def _drive(run: Run, session: Session) -> Drive:
         hint = f"`{session.command(f'events {short(run.id)} --follow')}` shows its progress"
         raise UserError(RUN_HELD.anywhere(run_id=short(run.id), hint=hint))
     return done
+
+
+def _waiting_for(wait: Wait, session: Session) -> str:
+    """The line that says why the run does not start yet."""
+    match wait.reason:
+        case WaitReason.NO_PLACE:
+            running = session.command("runs --status running")
+            words = f"{counted(wait.running, 'run')} already running, no place is free; `{running}` lists them"
+        case WaitReason.NOT_BEFORE if wait.not_before is not None:
+            words = f"the run starts at {wait.not_before.astimezone():%Y-%m-%d %H:%M:%S}"
+        case _:
+            words = wait.reason.value
+    return f"waiting: {words} (Ctrl-C cancels the run)"
 
 
 def _watch(run: Run) -> PlainWatch | LiveWatch | None:

@@ -5,6 +5,7 @@ Also the writes that the store refuses on purpose, because another writer was fi
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from clew.diagnostics import ClewError, TransientFailure
 from clew.diagnostics.codes.runs import LATE_WRITE, OUT_OF_DATE, PERIOD_BUSY, WRITE_BUDGET_EXCEEDED
@@ -30,6 +31,26 @@ class Claim:
 
     lease: Lease
     run: RunRecord
+
+
+class WaitReason(StrEnum):
+    """Why a run cannot be taken now."""
+
+    HELD = "another worker has the run"
+    NO_PLACE = "all places are taken"
+    NOT_BEFORE = "its start time has not come"
+    PERIOD_BUSY = "another run of its project and period is under way"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A run that cannot be taken now."""
+
+    reason: WaitReason
+    running: int = 0
+    """How many runs are running where all places are taken."""
+    not_before: datetime | None = None
+    """The start time that has not come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
 from clew.events.snapshot import RunSnapshot
-from clew.runs.leases import Claim, Lease, LeaseNews
+from clew.runs.leases import Claim, Lease, LeaseNews, Wait
 from clew.runs.limits import Admission, Load
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.request import RunFilter, RunRecord, RunRequest
@@ -149,8 +149,13 @@ class LeaseStore(Protocol):
         """Take the run that has waited longest and may go on now, or None. No two callers get the same run."""
         ...
 
+    def claim_run(self, run_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | Wait:
+        """Take one particular run under the rules of the queue: a run that has not started needs a free place, its
+        start time and a free period. It need not be the one that has waited longest."""
+        ...
+
     def acquire(self, run_id: str, *, owner: str, ttl_s: float) -> Claim | None:
-        """Take one particular run, whatever its state, or None while another worker holds it."""
+        """Take one particular run, whatever its state, without starting it; None while another worker holds it."""
         ...
 
     def keep(self, lease: Lease, *, ttl_s: float) -> LeaseNews:

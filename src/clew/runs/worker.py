@@ -20,6 +20,7 @@ from clew.events.snapshot import RunStatus
 from clew.runs.active_run import ActiveRun, Heartbeat
 from clew.runs.driver import RunDriver, StartStatus
 from clew.runs.executor import Interruption
+from clew.runs.leases import Claim, Wait, WaitReason
 from clew.runs.limits import LeasePolicy, QueuePolicy
 from clew.runs.projector import Projector
 from clew.runs.stores import LeaseStore, RunStores
@@ -147,17 +148,54 @@ class Worker:
                 self._wake.clear()
             self._wind_down()
 
-    def run_one(self, run_id: str, stop: threading.Event) -> RunStatus | None:
-        """Drive one particular run to its end in this thread; None where another worker has it."""
-        lease = self._settings.lease
-        claim = self._stores.leases.acquire(run_id, owner=self._settings.name, ttl_s=lease.ttl_s)
-        if claim is None:
-            return None
+    def run_one(
+        self, run_id: str, stop: threading.Event, on_wait: Callable[[Wait], None] = lambda _wait: None
+    ) -> RunStatus | None:
+        """Drive one particular run to its end in this thread; None where another worker has it.
+
+        While the environment has no free place, or the start time has not come, the run waits, and `on_wait` is told
+        why. A run that another worker takes in the meantime is waited for.
+        """
         with self._background():
+            claim = self._turn_of(run_id, stop, on_wait)
+            if claim is None:
+                return None
+            if isinstance(claim, RunStatus):
+                return claim
             begun = self._driver.begin(claim)
             if begun.active is None:
                 return self._stores.catalog.run(run_id).status
             return self._driver.drive(begun.active, self._heartbeat, stop)
+
+    def _turn_of(self, run_id: str, stop: threading.Event, on_wait: Callable[[Wait], None]) -> Claim | RunStatus | None:
+        """The run once it may be driven here; its status where it ends or rests before; None where a worker has it."""
+        told: Wait | None = None
+        while True:
+            found = self._claim_run(run_id, told)
+            if isinstance(found, Claim):
+                return found
+            if found.reason is WaitReason.HELD and told is None:
+                return None
+            status = self._stores.catalog.run(run_id).status
+            if status.is_terminal or found.reason is WaitReason.PERIOD_BUSY or stop.is_set():
+                return status
+            if told is None or told.reason is not found.reason:
+                on_wait(found)
+            told = found
+            stop.wait(self._settings.poll_s)
+
+    def _claim_run(self, run_id: str, so_far: Wait | None) -> Claim | Wait:
+        """One look. A store that is away for a moment does not end a wait that has begun."""
+        settings = self._settings
+        try:
+            return self._stores.leases.claim_run(
+                run_id, owner=settings.name, ttl_s=settings.lease.ttl_s, max_running=settings.queue.max_running
+            )
+        except TransientFailure as away:
+            if so_far is None:
+                raise
+            _log.warning("waiting for the state store: %s", away)
+            return so_far
 
     def tick(self) -> tuple[StartReport, ...]:
         """One round: start what may start."""

@@ -1,7 +1,7 @@
 """Appending to a history inside a transaction: order, idempotency, chain, head and outbox, all or nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ class AppendOptions:
     """How a store appends."""
 
     adapter_version: str
-    owner: Owner = Owner()
+    owner: Owner = field(default_factory=Owner)
     buses: tuple[str, ...] = ()
     """The event buses that every event of a run of the owner goes to."""
     chained: bool = False

@@ -6,8 +6,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.events.snapshot import RunStatus
-from clew.runs.leases import Claim, LateWrite, Lease, LeaseNews, PeriodBusy
+from clew.runs.leases import Claim, LateWrite, Lease, LeaseNews, PeriodBusy, Wait, WaitReason
 from clew.store.appending import locked_run
 from clew.store.catalog import load_of
 from clew.store.database import Database
@@ -45,8 +47,32 @@ class SqlLeases:
         except PeriodBusy:
             return None
 
+    def claim_run(self, run_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | Wait:
+        """Take one particular run under the rules of the queue."""
+        try:
+            # The name of the lock is read first: whoever has the lock of a queue may wait for a run, never the reverse.
+            with self._database.write(lock=f"queue:{self._environment_of(run_id)}") as connection:
+                run = locked_run(connection, self._database, run_id)
+                if run.lease_expires_at is not None and run.lease_expires_at > run.now:
+                    return Wait(WaitReason.HELD)
+                starts = RunStatus(run.status).is_startable and not run.approval_pending
+                wait = _not_yet(connection, run, max_running) if starts and run.slot_held is None else None
+                if wait is not None:
+                    return wait
+                slot_held = run.slot if starts else run.slot_held
+                return _take(connection, run, owner=owner, ttl_s=ttl_s, slot_held=slot_held)
+        except PeriodBusy:
+            return Wait(WaitReason.PERIOD_BUSY)
+
+    def _environment_of(self, run_id: str) -> str:
+        with self._database.read() as connection:
+            name = connection.scalar(sa.select(runs.c.environment_id).where(runs.c.run_id == run_id))
+        if name is None:
+            raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
+        return str(name)
+
     def acquire(self, run_id: str, *, owner: str, ttl_s: float) -> Claim | None:
-        """Take one particular run, unless another worker holds it."""
+        """Take one particular run without starting it, unless another worker holds it."""
         with self._database.write() as connection:
             run = locked_run(connection, self._database, run_id)
             if run.lease_expires_at is not None and run.lease_expires_at > run.now:
@@ -136,6 +162,14 @@ class SqlAttempts:
                 return 2
             connection.execute(sa.update(step_attempts).where(this_one).values(engine_attempt_id=count + 1))
             return int(count) + 1
+
+
+def _not_yet(connection: sa.Connection, run: sa.Row[Any], max_running: int) -> Wait | None:
+    """Why a run may not start now; None where it may. The period is left to the constraint of the database."""
+    if run.not_before > run.now:
+        return Wait(WaitReason.NOT_BEFORE, not_before=run.not_before)
+    running = load_of(connection, Owner(tenant_id=run.tenant_id, environment_id=run.environment_id)).running
+    return Wait(WaitReason.NO_PLACE, running=running) if running >= max_running else None
 
 
 def _take(connection: sa.Connection, run: sa.Row[Any], *, owner: str, ttl_s: float, slot_held: str | None) -> Claim:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from clew.store.sqlite import SqliteTransactions
 class StoreOptions:
     """How to open a state store."""
 
-    owner: Owner = Owner()
+    owner: Owner = field(default_factory=Owner)
     """The environment that the store is opened for. Its outbox holds the events of this environment only."""
     buses: tuple[str, ...] = ()
     """Ids of the event buses that every event goes to. An event that was stored before a bus was named does not."""

@@ -1,0 +1,136 @@
+"""The rules of the queue hold for `clew run` and for `Workspace.run`, not only for workers."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import clew as clew_package
+from clew.api.state import State, open_state
+from clew.events import RunQueued, RunStarted
+from clew.runs.leases import Lease, Wait, WaitReason
+from tests.cli.cli_fake_engine import FakeEngine
+from tests.cli.conftest import Clew
+
+
+def set_queue(sample: Path, queue: str) -> None:
+    path = sample / "clew.yaml"
+    path.write_text(path.read_text().replace("    mode: dev\n", f"    mode: dev\n    queue: {queue}\n", 1))
+
+
+@contextmanager
+def only_place_taken(sample: Path) -> Iterator[Callable[[], None]]:
+    """Another worker has a run of another project; the function ends that run."""
+    workspace = clew_package.open(sample)
+    run = workspace.submit("group-report", "2026-01")
+    with open_state(workspace.run_environment) as state:
+        claim = state.stores.leases.claim("dev", owner="another worker", ttl_s=600, max_running=1)
+        assert claim is not None
+        assert claim.run.run_id == run.id
+        yield lambda: _give_up(state, claim.lease)
+
+
+def _give_up(state: State, lease: Lease) -> None:
+    state.stores.leases.release(lease, seen_seq=0)
+    assert state.stores.catalog.load("dev").running == 0
+
+
+def test_clew_run_waits_for_a_free_place(
+    clew: Clew, sample: Path, engine: FakeEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_queue(sample, "{max_running: 1}")
+    seen, over = list[str](), threading.Event()
+
+    def free_the_place_once_it_waits(give_up: Callable[[], None]) -> None:
+        while not over.wait(0.05):
+            seen.append(capsys.readouterr().out)
+            if "waiting:" in "".join(seen):
+                seen.append(f"executed so far: {engine.executed}")
+                return give_up()
+        return None
+
+    with only_place_taken(sample) as give_up:
+        helper = threading.Thread(target=free_the_place_once_it_waits, args=(give_up,))
+        helper.start()
+        try:
+            answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+        finally:
+            over.set()
+            helper.join()
+    text = "".join(seen)
+    assert "waiting: 1 run already running, no place is free; `clew runs --status running` lists them" in text
+    assert "executed so far: []" in text
+    assert (answer.code, "completed in" in answer.out) == (0, True)
+
+
+def test_a_run_of_python_waits_for_a_free_place(sample: Path, engine: FakeEngine) -> None:
+    set_queue(sample, "{max_running: 1}")
+    waits, executed = list[Wait](), list[list[str]]()
+    with only_place_taken(sample) as give_up:
+
+        def on_wait(wait: Wait) -> None:
+            waits.append(wait)
+            executed.append(list(engine.executed))
+            give_up()
+
+        run = clew_package.open(sample).submit("gl-close", "2026-01")
+        run.drive(on_wait=on_wait)
+    assert [wait.reason for wait in waits] == [WaitReason.NO_PLACE]
+    assert executed == [[]]
+    assert run.refreshed().status == "COMPLETED"
+
+
+@pytest.mark.parametrize("door", ["command", "python"])
+def test_a_delayed_run_does_not_start_before_its_time(clew: Clew, sample: Path, engine: FakeEngine, door: str) -> None:
+    set_queue(sample, "{policy: DELAY, max_running: 1, delay_seconds: 2}")
+    with only_place_taken(sample) as give_up:
+        submitted = clew_package.open(sample).submit("gl-close", "2026-01", request_id="r")
+        give_up()
+        if door == "command":
+            answer = clew("run", "gl-close", "--period", "2026-01", "--request-id", "r", cwd=sample)
+            assert (answer.code, "waiting: the run starts at " in answer.out) == (0, True)
+        else:
+            assert clew_package.open(sample).run("gl-close", "2026-01", request_id="r").status == "COMPLETED"
+    queued, started = (
+        next(event for event in submitted.events() if isinstance(event.body, kind)) for kind in (RunQueued, RunStarted)
+    )
+    assert isinstance(queued.body, RunQueued)
+    assert queued.body.not_before is not None
+    assert started.persisted_at >= queued.body.not_before
+
+
+def test_a_run_that_waits_can_be_cancelled(clew: Clew, sample: Path, engine: FakeEngine) -> None:
+    set_queue(sample, "{max_running: 1}")
+    with only_place_taken(sample):
+        run = clew_package.open(sample).submit("gl-close", "2026-01")
+
+        def cancel(_wait: Wait) -> None:
+            assert clew("signal", run.id, "CANCEL", cwd=sample).code == 0
+
+        run.drive(on_wait=cancel)
+    assert (run.refreshed().status, engine.executed) == ("CANCELLED", [])
+
+
+def test_a_run_that_a_worker_takes_while_it_waits_is_waited_for(sample: Path, engine: FakeEngine) -> None:
+    set_queue(sample, "{max_running: 1}")
+    workspace = clew_package.open(sample)
+    reasons = list[WaitReason]()
+    with only_place_taken(sample) as give_up, open_state(workspace.run_environment) as state:
+        run = workspace.submit("gl-close", "2026-01", request_id="r")
+        taken = list[Lease]()
+
+        def on_wait(wait: Wait) -> None:
+            reasons.append(wait.reason)
+            if wait.reason is WaitReason.NO_PLACE:
+                claim = state.stores.leases.claim_run(run.id, owner="another worker", ttl_s=600, max_running=2)
+                assert not isinstance(claim, Wait)
+                taken.append(claim.lease)
+            else:
+                state.stores.leases.release(taken[0], seen_seq=0)
+                give_up()
+
+        run.drive(on_wait=on_wait)
+    assert reasons == [WaitReason.NO_PLACE, WaitReason.HELD]
+    assert run.refreshed().status == "COMPLETED"
