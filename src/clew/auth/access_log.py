@@ -18,7 +18,7 @@ class Subject(StrEnum):
     LINEAGE = "lineage"
     CAPTURE = "capture"
     PROJECT = "project"
-    """Activated or deactivated; looking at projects is nothing to keep."""
+    """Activated or deactivated; viewing projects is not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class AccessRecord:
     """Given by the store; later ones are larger."""
 
     def to_json(self) -> dict[str, object]:
-        """The form that the HTTP API gives."""
+        """The form of the HTTP API."""
         return {
             "id": self.entry_id,
             "actor": self.actor,
@@ -54,10 +54,10 @@ class AccessRecord:
 
 
 class AccessLog(Protocol):
-    """Keeps records. None is ever changed or removed."""
+    """Stores records, which are never changed or removed."""
 
     def add(self, *records: AccessRecord) -> None:
-        """Keep records, all or none."""
+        """Store all records or none."""
         ...
 
     def records(

@@ -39,7 +39,7 @@ class AccessRole(StrEnum):
 
     @property
     def signal_role(self) -> Role:
-        """The role in which signals are sent. An auditor looks and touches nothing."""
+        """The role in which signals are sent. An auditor may only read."""
         return _SIGNAL_ROLES[self]
 
 

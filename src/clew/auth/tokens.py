@@ -65,7 +65,7 @@ class TokenStore(Protocol):
     """Tokens of one environment."""
 
     def add(self, token: ApiToken) -> None:
-        """Keep a token."""
+        """Store a token."""
         ...
 
     def token(self, token_id: str) -> ApiToken | None:
@@ -77,7 +77,7 @@ class TokenStore(Protocol):
         ...
 
     def revoke(self, token_id: str, now: datetime) -> ApiToken | None:
-        """Let a token be of no use from now on; None where there is none. Doing it again changes nothing."""
+        """Revoke a token; None if there is none. Repeating it changes nothing."""
         ...
 
 
@@ -91,7 +91,7 @@ def mint(
     lifetime: timedelta,
     now: datetime,
 ) -> MintedToken:
-    """Make a token. The secret has 256 random bits, so that a plain digest of it cannot be guessed back."""
+    """Create a token. Its secret has 256 random bits, so that a plain digest cannot be reversed by guessing."""
     token_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
     token = ApiToken(
         token_id=token_id,
@@ -120,7 +120,7 @@ def verified(text: str, store: TokenStore, now: datetime) -> ApiToken | None:
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret."""
+    """The digest that is stored instead of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -143,7 +143,7 @@ class BrowserSessionStore(Protocol):
     """Sessions of one environment."""
 
     def add(self, session: BrowserSession) -> None:
-        """Keep a session, and forget those that have expired."""
+        """Store a session, and delete expired ones."""
         ...
 
     def session(self, session_digest: str) -> BrowserSession | None:
@@ -151,5 +151,5 @@ class BrowserSessionStore(Protocol):
         ...
 
     def end(self, session_digest: str) -> None:
-        """Forget a session."""
+        """Delete a session."""
         ...

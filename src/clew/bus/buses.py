@@ -56,6 +56,6 @@ class _Opening:
 
 
 def plan_of(environment: RunEnvironment, run: RunRecord) -> Plan | None:
-    """The plan of a run as it was kept; None where it is gone, so that its events go out without details."""
+    """The stored plan of a run; None if it was deleted, so that its events are sent without details."""
     digest, root = run.request.plan.digest, environment.storage_root
     return kept_plan(root, digest) if digest is not None and is_kept(root, digest) else None

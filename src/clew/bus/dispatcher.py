@@ -1,4 +1,4 @@
-"""Brings events from the outbox to the event buses, at its own pace: no run waits for it."""
+"""Delivers events from the outbox to the event buses in the background: no run waits for it."""
 
 import logging
 import random as random_numbers
@@ -21,7 +21,7 @@ _LONGEST_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """What one round came to."""
+    """The outcome of one round."""
 
     delivered: int = 0
     postponed: int = 0
@@ -34,7 +34,7 @@ class Deliveries:
 
 
 class OutboxDispatcher:
-    """Delivers at least once. What a bus does not take is sent again, later and later, and in the end put aside."""
+    """Delivers at least once. A rejected event is retried with growing delays, then becomes a dead letter."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class OutboxDispatcher:
         self._finish()
 
     def _finish(self) -> None:
-        """Send what the end of a run has left, as long as it is taken: the next worker may be long in coming."""
+        """Send the last events of a run, as long as they are accepted: the next worker may not start soon."""
         try:
             for name, bus in self._buses.items():
                 while self._deliver_while_taken(name, bus):
@@ -89,7 +89,7 @@ class OutboxDispatcher:
             _log.warning("the outbox cannot be read: %s", away)
 
     def _deliver_while_taken(self, name: str, bus: EventBus) -> bool:
-        """One batch up to the first event that the bus does not take; whether there may be more to send."""
+        """Send one batch, up to the first event that the bus rejects. Returns whether there may be more to send."""
         entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
         delivered: list[int] = []
         try:
@@ -123,7 +123,7 @@ class OutboxDispatcher:
         return Deliveries(len(delivered), postponed, buried)
 
     def _attempt(self, bus: EventBus, entry: OutboxEntry) -> str | None:
-        """None where the bus took the event, else why not."""
+        """None if the bus accepted the event, else why not."""
         try:
             bus.deliver(entry)
         except ClewError as error:
@@ -137,7 +137,7 @@ class OutboxDispatcher:
         self._outbox.postpone(entry.entry_id, error=error, delay_s=delay)
 
     def _bury(self, entry: OutboxEntry, error: str) -> None:
-        """Put the event aside, and say so once per run and bus. That an alert was not taken raises no further one."""
+        """Make the event a dead letter, with one alert per run and bus. A rejected alert raises no further one."""
         self._outbox.bury(entry.entry_id, error=error)
         _log.error(
             "event %s of run %s not delivered to %s: %s", entry.event.run_seq, entry.run.run_id, entry.bus, error

@@ -13,19 +13,19 @@ class EventBus(Protocol):
     """A receiver of events. It may get an event more than once, and events of one run in another order."""
 
     def deliver(self, entry: OutboxEntry) -> None:
-        """Hand the event over, and return only when it has been taken; else raise `ClewError`."""
+        """Deliver the event, and return only once it is accepted; else raise `ClewError`."""
         ...
 
 
 class ChosenEvents:
-    """Hands on the events of the types that were chosen, and confirms the others without a word."""
+    """Passes on events of the chosen types, and confirms the others without sending them."""
 
     def __init__(self, bus: EventBus, event_types: Collection[str]) -> None:
         self._bus = bus
         self._event_types = frozenset(event_types)
 
     def deliver(self, entry: OutboxEntry) -> None:
-        """Hand the event on if it was chosen."""
+        """Pass the event on if its type was chosen."""
         if entry.event.event_type in self._event_types:
             self._bus.deliver(entry)
 

@@ -14,7 +14,7 @@ from clew.runs.stores import OutboxEntry
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append a line, and return when it is on disk. OSError where it could not be, and then nothing was."""
+    """Append a line, and return once it is on disk. Raises OSError if nothing was written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -22,7 +22,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def _write(descriptor: int, line: bytes) -> None:
-    """A line is there as a whole or not at all: half of one would spoil the file for every reader."""
+    """A line is written whole or not at all: half a line would spoil the file for every reader."""
     end = os.lseek(descriptor, 0, os.SEEK_END)
     try:
         written = os.write(descriptor, line)

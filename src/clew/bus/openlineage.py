@@ -17,15 +17,15 @@ class LineageTarget(Protocol):
     """Where OpenLineage events go."""
 
     def send(self, document: bytes) -> None:
-        """Hand a document over, and return when it was taken; OSError or NotTaken where it was not."""
+        """Deliver a document, and return once it is accepted; else raise OSError or NotTaken."""
         ...
 
 
 class HttpTarget:
-    """An address at which OpenLineage events are received, with a key where it wants one."""
+    """An address that receives OpenLineage events, with a key if it needs one."""
 
     def __init__(self, url: str, *, api_key: Callable[[], str] | None = None, timeout_s: float = 10.0) -> None:
-        """`api_key` is asked at each delivery, so that the value is kept nowhere and may change."""
+        """`api_key` is called for each delivery, so that the value is not kept and may change."""
         self._url = http_address(url)
         self._api_key = api_key
         self._timeout_s = timeout_s
@@ -50,7 +50,7 @@ class FileTarget:
 
 
 class OpenLineageBus:
-    """Sends what OpenLineage has a word for, and confirms the rest without sending it."""
+    """Sends what OpenLineage has an event for, and confirms the rest without sending it."""
 
     def __init__(
         self, name: str, target: LineageTarget, *, namespace: str, plan_of: Callable[[RunRecord], Plan | None]
@@ -61,7 +61,7 @@ class OpenLineageBus:
         self._plan_of = plan_of
 
     def deliver(self, entry: OutboxEntry) -> None:
-        """Build the event and hand it over. The same entry gives the same bytes."""
+        """Build the event and deliver it. The same entry gives the same bytes."""
         from openlineage.client.serde import Serde  # noqa: PLC0415 - slow to import, and few environments need it
 
         from clew.bus.openlineage_events import run_event  # noqa: PLC0415

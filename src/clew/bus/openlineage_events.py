@@ -134,7 +134,7 @@ class _Told:
 
 
 def run_event(run: RunRecord, event: StoredEvent, plan: Plan | None, namespace: str) -> RunEvent | None:
-    """The OpenLineage event, or None where OpenLineage has no word for what happened."""
+    """The OpenLineage event; None if OpenLineage has no event for what happened."""
     told = _told(event, plan, namespace)
     if told is None:
         return None
@@ -150,7 +150,7 @@ def run_event(run: RunRecord, event: StoredEvent, plan: Plan | None, namespace: 
 
 
 def open_lineage_run_id(run_id: str) -> str:
-    """The id of a run, which has to be a UUID in OpenLineage; one made from it where it is none."""
+    """The id of a run as a UUID, which OpenLineage requires; derived from the id if that is not one."""
     try:
         return str(UUID(run_id))
     except ValueError:

@@ -24,7 +24,7 @@ class WebhookBus:
     def __init__(
         self, name: str, url: str, *, secret: Callable[[], str] | None = None, timeout_s: float = 10.0
     ) -> None:
-        """`secret` is asked at each delivery, so that the value is kept nowhere and may change."""
+        """`secret` is called for each delivery, so that the value is not kept and may change."""
         self._name = name
         self._url = http_address(url)
         self._secret = secret

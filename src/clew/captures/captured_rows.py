@@ -32,11 +32,11 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
 }
-"""Nothing is fetched from anywhere."""
+"""DuckDB may not load anything from elsewhere."""
 
 
 class Questions:
-    """A database with some rows in it, read once, that several questions are put to."""
+    """A database into which rows are read once, for several questions."""
 
     def __init__(self, connection: "duckdb.DuckDBPyConnection") -> None:
         self._connection = connection
@@ -64,7 +64,7 @@ class Questions:
 
 @contextmanager
 def questions() -> Iterator[Questions]:
-    """A database that is gone afterwards."""
+    """A temporary database."""
     import duckdb
 
     configuration = {**_CONFIGURATION, "temp_directory": tempfile.gettempdir()}

@@ -43,7 +43,7 @@ class RowChange:
     key: dict[str, JsonValue]
     columns: dict[str, ValueChange]
     natural_key: dict[str, JsonValue]
-    """By which people know the row, also where it is found by its id; empty where the dataset has none."""
+    """How people know the row, even if it was matched by id; empty if the dataset has no key."""
 
     @property
     def called_by(self) -> dict[str, JsonValue]:
@@ -161,14 +161,14 @@ def _as_texts(before: CapturedRows, after: CapturedRows) -> frozenset[str]:
 
 
 def _numbered(rows: CapturedRows, key: Sequence[str]) -> Sql:
-    """The view, with a number that tells rows of one key apart."""
+    """The view, with a number that distinguishes rows with the same key."""
     by = ", ".join(map(quoted, key))
     number = f"row_number() OVER (PARTITION BY {by} ORDER BY {quoted(ROW_ID)}) AS {_NUMBER}"
     return f"SELECT *, {number} FROM (" + rows.view() + ")"
 
 
 def _pairs(key: Sequence[str], shared: Sequence[str], as_texts: Collection[str]) -> Sql:
-    """Rows of both sides beside each other, and whether they differ."""
+    """Rows of both sides, side by side, and whether they differ."""
 
     def of(side: str, name: str) -> str:
         return f"{side}.{quoted(name)}::VARCHAR" if name in as_texts else f"{side}.{quoted(name)}"

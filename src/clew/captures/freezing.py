@@ -36,20 +36,20 @@ class Ticket:
     skipped: tuple[int, ...]
     """The steps that an operator skipped."""
     rows: int | None
-    """How many rows there are, deleted ones among them; None where only reading them would tell."""
+    """How many rows there are, including deleted ones; None if that is not known without reading them."""
     estimated_bytes: int
     frozen_at: datetime | None
     """When the step was committed: that is what froze its rows."""
 
 
 def is_reached(snapshot: RunSnapshot, seq: int) -> bool:
-    """Whether a run has come past a step."""
+    """Whether a run has passed a step."""
     step = snapshot.step(str(seq))
     return step is not None and step.status in {StepStatus.SUCCESS, StepStatus.SKIPPED}
 
 
 def freeze(plan: Plan, breakpoint_name: str, seq: int, snapshot: RunSnapshot, parts: Sequence[Part]) -> Ticket:
-    """The ticket of a point that the run has come past. `parts` are the descriptions of what it has committed."""
+    """The ticket of a point that the run has passed. `parts` are the descriptions of what it has committed."""
     step = snapshot.step(str(seq))
     by_then = [part for part in parts if _first_step(part) <= seq]
     return Ticket(
@@ -122,7 +122,7 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """What a capture comes down to."""
+    """What a capture will keep."""
 
     mode: CaptureMode | None
     """None where it is dropped."""
@@ -138,7 +138,7 @@ class Fitting:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A point that is frozen, with what the capture comes down to."""
+    """A frozen point, with what the capture will keep."""
 
     ticket: Ticket
     freeze_us: int
@@ -236,6 +236,6 @@ def _problem(
 
 
 def rank_sql(run_id: str, ordinal: str) -> str:
-    """The rank of a row in SQL, the same in Spark and DuckDB. `run_id` is one of ours: letters, digits and dashes."""
+    """The rank of a row in SQL, the same in Spark and DuckDB. `run_id` has only letters, digits and dashes."""
     quoted = run_id.replace("'", "''")
     return f"md5(concat('{quoted}', ':', CAST({ordinal} AS STRING)))"

@@ -62,7 +62,7 @@ class JobRows:
     types: Mapping[str, Type]
     """Of the columns that are left."""
     hidden: Mapping[str, Mask | None]
-    """Columns that are not for everybody: how they are masked, None for not at all there."""
+    """Restricted columns: how they are masked; None means left out."""
     begin: Callable[[str], Draft]
     """Begins a draft, by name, that is never published."""
     salt: str

@@ -57,7 +57,7 @@ def wants_failed_runs(job: PostludeJob) -> bool:
 
 
 def is_due(job: PostludeJob, facts: dict[str, Value], count_rows: Callable[[], int], today: date) -> bool:
-    """Whether a job is to be done. Rows are counted only where the condition asks for them."""
+    """Whether to do a job. Rows are counted only if the condition needs the count."""
     if job.when is None:
         return True
     if (RUN, "rows") in columns_of(job.when.tree):
@@ -84,7 +84,7 @@ class JobRunner:
     _hidden: dict[str, Mask | None] = field(default_factory=dict)
 
     def run(self) -> CaptureOutcome:
-        """Do it, or say why not."""
+        """Do the job, or say why not."""
         base = self.ended.rows_at(self.record.seq)
         with self._within_time() as check_time:
             if not is_due(self.job, self._facts(), in_view(base).count, self.ended.today):
@@ -275,7 +275,7 @@ class JobRunner:
 
     @contextmanager
     def _within_time(self) -> Iterator[Callable[[], None]]:
-        """Interrupt Spark when the time of the job is over; what is given asks between two tasks."""
+        """Interrupt Spark when the time of the job is over. The yielded function checks between two tasks."""
         over = threading.Event()
         seconds = self.job.budget.timeout_seconds
         error = UserError(BUDGET_EXCEEDED.anywhere(problem=f"it takes longer than {seconds} seconds"))

@@ -36,7 +36,7 @@ class Places:
         return self.environment.storage_root.below(CAPTURES)
 
     def sink(self, sink: str, project_version: str | None) -> Path:
-        """The folder of a sink. A draft has one of its own in the sandbox."""
+        """The folder of a sink. A draft has a separate one in the sandbox."""
         if project_version == DRAFT:
             return self.environment.sandbox_root / "sinks" / sink
         return self.environment.root / self.environment.settings.sinks[sink].path
@@ -51,9 +51,9 @@ class Places:
         return Path(os.path.normpath(self.environment.root / shown))
 
     def salt(self) -> str:
-        """What digests of masked values are made with: known to this environment only, and always the same."""
+        """The salt for digests of masked values: known to this environment only, and always the same."""
         if not self._own.exists(SALT):
-            # Whoever else is at it: the first salt stays.
+            # If another process creates one at the same time, the first salt stays.
             with suppress(FileExistsError):
                 self._own.write_secret(SALT, secrets.token_hex(16).encode())
         return self._own.read_bytes(SALT).decode("ascii")

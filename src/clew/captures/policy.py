@@ -22,13 +22,13 @@ from clew.plan.postlude import (
 from clew.plan.privacy import privacy_by_column, set_by_steps
 
 LARGE_COLUMN_BYTES = 1024
-"""In prod a column with more bytes than this per row, on average, is left out unless it is asked for by its name."""
+"""In prod a column with more bytes than this per row, on average, is left out unless it is requested by name."""
 
 _USUAL_MODES = {
     EnvironmentMode.DEV: (CaptureMode.FULL_RAW, CaptureMode.FULL_VIEW),
     EnvironmentMode.PROD: (CaptureMode.SAMPLE_RAW, CaptureMode.STATS, CaptureMode.SAMPLE_VIEW),
 }
-"""What a capture keeps that does not say, as far as it is allowed."""
+"""What a capture keeps by default, as far as it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +78,24 @@ class CapturePolicy:
 
     @property
     def usual_mode(self) -> CaptureMode | None:
-        """What a capture keeps that does not say; None where nothing may be kept."""
+        """What a capture keeps by default; None if nothing may be kept."""
         kind = EnvironmentMode.PROD if self.is_prod else EnvironmentMode.DEV
         return next((mode for mode in (*_USUAL_MODES[kind], *self.modes) if mode in self.modes), None)
 
     @property
     def may_ask_for_personal(self) -> bool:
-        """Whether the role may have personal columns as they are, if it asks for them by name."""
+        """Whether the role may have personal columns unmasked, if it requests them by name."""
         if self.role in self.include_roles:
             return True
         return self.personal is PersonalColumns.INCLUDE and not self.include_roles
 
     @property
     def shows_personal(self) -> bool:
-        """Whether personal columns come along as they are without being asked for."""
+        """Whether personal columns are included unmasked without being requested."""
         return self.personal is PersonalColumns.INCLUDE and self.may_ask_for_personal
 
     def store(self, sink: str, type_: SinkType) -> Sink | None:
-        """A sink of the environment, None where it has none of this id and type."""
+        """A sink of the environment; None if it has none of this id and type."""
         found = self.sinks.get(sink)
         return found if found is not None and found.type is type_ else None
 

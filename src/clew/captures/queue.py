@@ -26,7 +26,7 @@ from clew.storage.plans import kept_plan
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Something that a job has sent to a sink."""
+    """Something that a job sent to a sink."""
 
     sink: str
     type: str
@@ -55,14 +55,14 @@ class JobReport:
     """What describe, histogram and topk found."""
     emissions: tuple[Emission, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Columns that were not sent since they are not for everybody."""
+    """Restricted columns, which were not sent."""
 
 
 RecordKind = Literal["capture", "job"]
 
 
 class CaptureStatus(StrEnum):
-    """Where a capture or a job stands."""
+    """The status of a capture or job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -73,7 +73,7 @@ class CaptureStatus(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is going to happen to it by itself."""
+        """Whether it will not change any more on its own."""
         return self not in {CaptureStatus.QUEUED, CaptureStatus.RUNNING}
 
 
@@ -95,7 +95,7 @@ class CaptureOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRecord:
-    """A capture or a job, with where it stands. What a run asks for is queued; the store fills in the rest."""
+    """A capture or job with its status. What a run requests is queued; the store fills in the rest."""
 
     capture_id: str = field(default_factory=new_capture_id)
     kind: RecordKind
@@ -121,7 +121,7 @@ class CaptureRecord:
 
 @dataclass(frozen=True, slots=True)
 class CaptureLease:
-    """A capture or job that a worker holds until the lease runs out."""
+    """A capture or job that a worker holds until its lease expires."""
 
     record: CaptureRecord
     token: int
@@ -131,15 +131,15 @@ class CaptureStore(Protocol):
     """The captures and jobs of one environment: an index, and a queue with leases."""
 
     def enlist(self, wanted: Sequence[CaptureRecord]) -> tuple[CaptureRecord, ...]:
-        """Take in captures and jobs, each slot of a run once; the records of all of them."""
+        """Add captures and jobs, each slot of a run once. Returns the records of all of them."""
         ...
 
     def find(self, capture_id: str) -> CaptureRecord | None:
-        """One by its whole id."""
+        """A record by its full id."""
         ...
 
     def of_run(self, run_id: str) -> tuple[CaptureRecord, ...]:
-        """Those of a run, in the order of the plan."""
+        """The records of a run, in the order of the plan."""
         ...
 
     def listed(
@@ -151,7 +151,7 @@ class CaptureStore(Protocol):
         status: CaptureStatus | None = None,
         limit: int = 50,
     ) -> tuple[CaptureRecord, ...]:
-        """Captures without jobs, the newest first. For `run_id` the beginning of one will do."""
+        """Captures without jobs, newest first. `run_id` may be the beginning of an id."""
         ...
 
     def unfrozen_runs(self, limit: int = 20) -> tuple[str, ...]:
@@ -161,57 +161,57 @@ class CaptureStore(Protocol):
     def freeze(
         self, capture_id: str, ticket: Ticket, freeze_us: int, decide: Callable[[InFlight], Fitting]
     ) -> CaptureRecord:
-        """Keep the ticket of one that waits, and what it comes down to. `decide` sees all others that are under way."""
+        """Store the ticket of a waiting record, and what it will keep. `decide` sees all others in progress."""
         ...
 
     def drop(self, capture_id: str, outcome: CaptureOutcome) -> CaptureRecord:
-        """End one that waits without doing it."""
+        """End a waiting record without doing it."""
         ...
 
     def reopen(self, run_id: str, reasons: Sequence[str]) -> int:
-        """Let those of a run wait again that were dropped for one of these reasons; how many there were."""
+        """Queue those records of a run again that were dropped for one of these reasons. Returns how many."""
         ...
 
     def claim(self, *, owner: str, ttl_s: float, run_id: str | None = None) -> CaptureLease | None:
-        """Take the frozen one that has waited longest, or whose worker is not heard of any more; None if there is none.
+        """Take the frozen record that has waited longest, or whose worker is lost; None if there is none.
 
         No two callers get the same one. The attempt is counted.
         """
         ...
 
     def keep(self, lease: CaptureLease, *, ttl_s: float) -> bool:
-        """Prolong a lease; False where another worker has taken it."""
+        """Renew a lease; False if another worker has taken it."""
         ...
 
     def finish(
         self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome, expires_at: datetime | None = None
     ) -> bool:
-        """End it, unless another worker has taken it by now: then nothing is written, and the answer is False."""
+        """End it, unless another worker has taken it: then nothing is written and the result is False."""
         ...
 
     def postpone(self, lease: CaptureLease, outcome: CaptureOutcome, *, delay_s: float) -> bool:
-        """Give it back, to be tried again after a while."""
+        """Return it to the queue, to be retried after a while."""
         ...
 
     def publish(self, new: CaptureRecord, manifest: Manifest) -> CaptureRecord:
-        """Take in a capture that is ready. The slot again gives the capture that has it, with this manifest."""
+        """Add a finished capture. The same slot returns the capture that has it, with this manifest."""
         ...
 
     def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:
-        """Ready ones whose time is over."""
+        """Ready records that have expired."""
         ...
 
     def mark_expired(self, capture_id: str) -> None:
-        """Say of a ready one that its rows are gone."""
+        """Record that the rows of a ready capture were deleted."""
         ...
 
     def delete(self, capture_id: str) -> None:
-        """Forget one."""
+        """Delete a record."""
         ...
 
 
 class CaptureState(RunState, Protocol):
-    """What captures need of a state store."""
+    """What captures need from a state store."""
 
     @property
     def captures(self) -> CaptureStore:
@@ -265,7 +265,7 @@ def _wanted(environment: RunEnvironment, run: RunRecord) -> Iterator[CaptureReco
 
 @dataclass(frozen=True, slots=True)
 class EnlistingExecutors:
-    """Opens executors as another factory does, and sees to it that what comes after the run is enlisted by then.
+    """Opens executors as another factory does, and enlists what follows the run.
 
     Most runs are enlisted when they are asked for; one that retries another is not. A run that goes on after a failure
     may reach what it did not reach before.

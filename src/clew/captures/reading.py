@@ -1,4 +1,4 @@
-"""Who may read a capture, and what is told of captures and jobs in JSON: by commands, Python and pages alike."""
+"""Who may read a capture, and the JSON of captures and jobs for commands, Python and pages."""
 
 from collections.abc import Collection
 

@@ -16,19 +16,19 @@ from clew.storage.removals import Journal, Removable, RemovalRecord
 
 
 def remove_capture(places: Places, store: CaptureStore, record: CaptureRecord) -> int:
-    """Take a capture away, its record too; the bytes that it freed."""
+    """Delete a capture and its record. Returns the freed bytes."""
     freed = _remove_files(places, record)
     store.delete(record.capture_id)
     return freed
 
 
 def waiting_captures(state: CaptureState, run_id: str) -> list[CaptureRecord]:
-    """Captures and jobs that have still to read the rows of a run."""
+    """Captures and jobs that still need the rows of a run."""
     return [record for record in state.captures.of_run(run_id) if not record.status.is_over]
 
 
 def drop_waiting(environment: RunEnvironment, state: CaptureState, run_id: str) -> list[CaptureRecord]:
-    """Give up what waits for the rows of a run that is gone. One that a worker has taken is given up by that worker."""
+    """Drop what waits for the rows of a deleted run. A worker drops what it has already taken."""
     gone = CaptureOutcome(drop_reason=Reason.RUN_REMOVED.value)
     queued = [record for record in waiting_captures(state, run_id) if record.status is CaptureStatus.QUEUED]
     dropped = [state.captures.drop(record.capture_id, gone) for record in queued]
@@ -39,7 +39,7 @@ def drop_waiting(environment: RunEnvironment, state: CaptureState, run_id: str) 
 
 
 def clear_attempts(places: Places, record: CaptureRecord, is_left_over: Callable[[str], bool]) -> None:
-    """Take away what attempts have left of a capture. What counts is known once the outcome is kept, not before."""
+    """Delete what failed attempts left of a capture, once the outcome that counts is stored."""
     if record.request is None:
         return
     for version in (None, DRAFT):
@@ -52,14 +52,14 @@ def clear_attempts(places: Places, record: CaptureRecord, is_left_over: Callable
 
 @dataclass(frozen=True, slots=True)
 class ExpiredCaptures:
-    """Captures, and what jobs have sent, once their time is over. That they existed stays on record."""
+    """Captures, and what jobs sent, that have expired. The record that they existed stays."""
 
     environment: RunEnvironment
     state: CaptureState
     kind: str = "capture"
 
     def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
-        """What may go. A capture stands on its own: that its run is gone makes no difference."""
+        """What may be deleted. A capture does not depend on its run, which may be deleted already."""
         del without_runs
         places = Places(self.environment)
         return [
@@ -73,7 +73,7 @@ class ExpiredCaptures:
         ]
 
     def remove(self, thing: Removable) -> None:
-        """Take the files of one away."""
+        """Delete the files of an item."""
         record = self.state.captures.find(thing.name)
         if record is not None:
             _remove_files(Places(self.environment), record)
@@ -81,7 +81,7 @@ class ExpiredCaptures:
 
 
 def collect_expired(environment: RunEnvironment, state: CaptureState) -> tuple[Removable, ...]:
-    """Take away everything whose time is over, and write it down as `clew gc` does."""
+    """Delete everything that has expired, and record that as `clew gc` does."""
     captures, journal = ExpiredCaptures(environment, state), Journal(environment.storage_root)
     gone = tuple(captures.expired(utc_now()))
     for thing in gone:

@@ -1,4 +1,4 @@
-"""Statistics as a page that stands for itself: one file, plots drawn in it, nothing fetched from anywhere."""
+"""Statistics as a self-contained page: one file with its plots, which loads nothing from elsewhere."""
 
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -94,7 +94,7 @@ def bars(column: ColumnStatistics) -> str:
 
 
 def _frequencies(column: ColumnStatistics) -> str:
-    """The most frequent values as lying bars."""
+    """The most frequent values as horizontal bars."""
     if not column.top:
         return ""
     most = column.top[0].count or 1

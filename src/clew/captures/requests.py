@@ -38,7 +38,7 @@ class OmittedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is to be kept of the rows at a breakpoint."""
+    """What to keep of the rows at a breakpoint."""
 
     breakpoint: str
     """Its qualified name."""
@@ -50,12 +50,12 @@ class CaptureRequest:
     """In the order of the plan, system columns among them."""
     left_out: tuple[OmittedColumn, ...] = ()
     named: tuple[str, ...] = ()
-    """Columns that were asked for by their very name, which nothing but privacy may leave out."""
+    """Columns that were requested by name; only privacy rules may leave them out."""
     ttl_days: int
     store: str | None = None
     """A sink of the environment, None for its own storage."""
     shows_personal: bool = False
-    """Whether a personal column is kept as it is. Reading such a capture takes one of the roles that may ask for it."""
+    """Whether a personal column is kept unmasked. Only roles that may request that can read such a capture."""
 
     def to_json(self) -> dict[str, object]:
         """For the parameters of a run."""
@@ -80,7 +80,7 @@ SYSTEM = ("_period", LABELS)
 
 
 def requests_of(plan: Plan, wishes: Iterable[CaptureWish], policy: CapturePolicy) -> tuple[CaptureRequest, ...]:
-    """The captures of a run. UserError with everything that stands in their way."""
+    """The captures of a run. Raises UserError with everything that prevents them."""
     problems = list[Diagnostic]()
     found = list[CaptureRequest]()
     for wish in wishes:
@@ -94,7 +94,7 @@ def requests_of(plan: Plan, wishes: Iterable[CaptureWish], policy: CapturePolicy
 
 
 def _points(plan: Plan, wish: CaptureWish) -> Sequence[Breakpoint]:
-    """The breakpoints that a name stands for: its own, or all."""
+    """The breakpoints that a name refers to: one, or all."""
     name = wish.breakpoint
     if name == EVERY and plan.breakpoints:
         return plan.breakpoints
@@ -161,7 +161,7 @@ def _violations(wish: CaptureWish, policy: CapturePolicy) -> Iterator[Diagnostic
 
 
 def _limits(wish: CaptureWish, policy: CapturePolicy) -> Limits:
-    """The stricter of what was asked for and what the environment allows."""
+    """The stricter of what was requested and what the environment allows."""
     most, asked = policy.limits, wish.limits
     return Limits(
         min(asked.max_bytes or most.max_bytes, most.max_bytes),

@@ -82,12 +82,12 @@ def _end(run: RunRecord) -> datetime:
 
 
 GRACE = timedelta(hours=1)
-"""What was written in this time is left alone: a worker that seems dead may still be writing."""
+"""Recent files are left alone: a worker that seems dead may still be writing."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run that no rule keeps, and that stays because something needs it."""
+    """A run that no rule keeps, but that stays because something needs it."""
 
     run_id: str
     reason: str
@@ -99,7 +99,7 @@ class KeptRun:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What may be deleted or was deleted, and what stays although it is old."""
+    """What may be or was deleted, and what stays although it is old."""
 
     retention: Retention
     things: tuple[Removable, ...] = ()
@@ -173,7 +173,7 @@ class GarbageCollector:
                 gone.append(thing)
         return Garbage(retention, tuple(gone), garbage.kept, tuple(problems))
 
-    # What may go
+    # What may be deleted
 
     def _run(self, run: RunRecord, retention: Retention) -> Removable:
         ended = run.completed_at or run.created_at
@@ -220,12 +220,12 @@ class GarbageCollector:
             return False
         return True
 
-    # Taking it away
+    # Deleting it
 
     def _remove(self, thing: Removable) -> None:
-        """What the state store knows goes first, then the record is written, then the files go.
+        """The state store is changed first, then the record is written, then the files are deleted.
 
-        Whatever interrupts that, the next collection finds what is left.
+        If that is interrupted, the next collection finds the rest.
         """
         if thing.kind == RUN:
             self._state.stores.intake.delete(thing.name, deleted_by=actor_name(), reason=thing.reason)
@@ -259,5 +259,5 @@ class GarbageCollector:
 
 
 def _folders(versions: Iterable[DatasetVersion]) -> set[str]:
-    """The folders that the files of versions lie in."""
+    """The folders of the files of versions."""
     return {folder_of(file.path) for version in versions for file in version.files}

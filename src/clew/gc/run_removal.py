@@ -97,7 +97,7 @@ def garbage_collector(
 ) -> GarbageCollector:
     """The collector that `clew gc` and `Workspace.gc` use. Things other than runs come in as `others`.
 
-    Lineage that programs have sent is kept for so many days, else for those of the environment, else for ever.
+    Lineage that programs have sent is kept for so many days, else for those of the environment, else forever.
     """
     others: list[Collectable] = [ExpiredCaptures(environment, state)]
     days = environment.settings.retention.keep_lineage_days if keep_lineage_days is None else keep_lineage_days

@@ -42,7 +42,7 @@ class PlannedProjects(Protocol):
 
 
 class CollectedState(CaptureState, TracedState, Protocol):
-    """What garbage collection needs of a state store."""
+    """What garbage collection needs from a state store."""
 
 
 VersionKey = tuple[str, int]
@@ -99,7 +99,7 @@ class Survey:
     folders: Mapping[str, frozenset[str]]
     """By run, the folders of parts that its events name."""
     waited_for: frozenset[str] = frozenset()
-    """Runs whose rows a capture or a job has still to read."""
+    """Runs whose rows a capture or job still needs."""
 
 
 def survey(workspace: PlannedProjects, environment: RunEnvironment, state: CollectedState) -> Survey:
@@ -135,7 +135,7 @@ def _versions(state: CollectedState) -> Iterator[DatasetVersion]:
 def _reads(
     environment: RunEnvironment, run: RunRecord, snapshot: RunSnapshot, every: frozenset[VersionKey]
 ) -> frozenset[VersionKey]:
-    """The versions that a run needs; all where its files do not tell."""
+    """The versions that a run needs; all if its files do not say."""
     try:
         read = versions_read(committed_parts(environment.storage_root, snapshot))
         if not run.status.is_terminal and run.request.plan.digest is not None:
@@ -203,7 +203,7 @@ def left_in_run(root: StorageRoot, run: Ended) -> Iterator[Removable]:
 
 
 def left_of_removed(root: StorageRoot, removed: Collection[str], exists: Callable[[str], bool]) -> Iterator[Removable]:
-    """Folders of runs that were removed, by a removal that did not come to its end."""
+    """Folders of deleted runs, left by a deletion that did not finish."""
     for run_id in stored_runs(root):
         if run_id in removed and not exists(run_id):
             yield _leftover(root, run_folder(run_id), "its run was removed")
@@ -212,7 +212,7 @@ def left_of_removed(root: StorageRoot, removed: Collection[str], exists: Callabl
 def left_in_datasets(
     root: StorageRoot, named: Collection[str], ended: Callable[[str], bool], before: datetime
 ) -> Iterator[Removable]:
-    """Rows that were to become a version of a dataset and did not; `named` are the folders of versions."""
+    """Rows that should have become a version of a dataset but did not; `named` are the folders of versions."""
     for run_id, thing, written in stored_registrations(root):
         if thing.key not in named and ended(run_id) and written < before.timestamp():
             yield _leftover(root, thing.key, "no version of the dataset names it")

@@ -55,7 +55,7 @@ class LiveRun:
         self._sleep = sleep
 
     def load(self) -> None:
-        """Start from the last continuation, which has all that going on needs."""
+        """Start from the last continuation, which has everything needed to continue."""
         self._apply(self._reader.since_last_continuation(self.run.run_id))
 
     def start_from(self, snapshot: RunSnapshot) -> None:
@@ -67,11 +67,11 @@ class LiveRun:
         self.snapshot = with_all_steps(self.snapshot, steps)
 
     def refresh(self) -> None:
-        """Take notice of what others have written: signals, alerts."""
+        """Read what others have written: signals, alerts."""
         self._apply(self._reader.events(self.run.run_id, after=self.snapshot.last_event_seq))
 
     def record(self, *events: NewEvent, expected_seq: int | None = None) -> tuple[StoredEvent, ...]:
-        """Write events; how they were stored, or nothing where they wait for the next write."""
+        """Write events. Returns them as stored; empty if they wait for the next write."""
         stored = self._writer.append(events, expected_seq=expected_seq)
         fresh = [event for event in stored if event.run_seq > self.snapshot.last_event_seq]
         if fresh and fresh[-1].run_seq == self.snapshot.last_event_seq + len(fresh):
@@ -81,7 +81,7 @@ class LiveRun:
         return stored[-len(events) :]
 
     def patiently(self, action: Callable[[], T]) -> T:
-        """Do something again while the store is away, but not for ever."""
+        """Retry while the store is unavailable, up to a limit."""
         deadline = self._monotonic() + self._patience_s
         while True:
             try:
@@ -143,12 +143,12 @@ class Heartbeat:
                 del self._watched[active]
 
     def run(self, stop: threading.Event) -> None:
-        """Beat until told to stop."""
+        """Send heartbeats until told to stop."""
         while not stop.wait(self._policy.poll_s):
             self.beat()
 
     def beat(self) -> None:
-        """Prolong all leases once, and look for CANCEL. A store that is away is tried again at the next beat."""
+        """Renew all leases once, and look for CANCEL. If the store is unavailable, the next beat tries again."""
         with self._lock:
             watched = list(self._watched.values())
         for one in watched:

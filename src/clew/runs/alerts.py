@@ -11,7 +11,7 @@ from clew.runs.stores import EventWriter
 
 
 class Alert(StrEnum):
-    """What alerts there are."""
+    """The kinds of alerts."""
 
     PROJECTOR_LAG_HIGH = "PROJECTOR_LAG_HIGH"
     PROJECTOR_GAP_DETECTED = "PROJECTOR_GAP_DETECTED"

@@ -1,10 +1,10 @@
-"""Time as the parts take it: a function, so that tests can hold it still."""
+"""The clock, as a function, so that tests can control time."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 Clock = Callable[[], datetime]
-"""Gives the present moment, with its zone."""
+"""Returns the current time, with its time zone."""
 
 
 def utc_now() -> datetime:

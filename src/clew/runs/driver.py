@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class StartStatus(StrEnum):
-    """What became of a run that was taken from the queue."""
+    """The outcome of driving a run that was taken from the queue."""
 
     STARTED = "STARTED"
     FAILED = "FAILED"
@@ -44,7 +44,7 @@ class Begun:
     status: StartStatus
     active: ActiveRun | None = None
     rests: bool = False
-    """Whether the run is tried again after a while, for which its lease is kept."""
+    """Whether the run is retried after a while; its lease is kept until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class RunDriver:
         )
 
     def begin(self, claim: Claim) -> Begun:
-        """Make a claimed run ready to be driven. A run that cannot be, is given back."""
+        """Prepare a claimed run. A run that cannot be driven is returned to the queue."""
         live = self._live(claim)
         begun = Begun(StartStatus.SKIPPED)
         try:
@@ -93,7 +93,7 @@ class RunDriver:
         return begun
 
     def drive(self, active: ActiveRun, heartbeat: Heartbeat, stop: threading.Event) -> RunStatus:
-        """Drive a run until it ends, is paused, or is given back because the worker stops or lost it."""
+        """Drive a run until it ends, is paused, or is returned because the worker stops or lost it."""
         run_id = active.live.run.run_id
         try:
             with heartbeat.watching(active):
@@ -152,7 +152,7 @@ class RunDriver:
         return Begun(StartStatus.STARTED, ActiveRun(live, executor, secrets))
 
     def _open(self, live: LiveRun) -> StepExecutor | Begun:
-        """The executor, or what the attempt to open it came to. A failure of the surroundings is tried again later."""
+        """The executor, or why it could not be opened. A transient failure is retried later."""
         try:
             return self._executors.open(live.run, live.snapshot)
         except TransientFailure as error:
@@ -171,7 +171,7 @@ class RunDriver:
         return Begun(StartStatus.FAILED)
 
     def _one_group(self, active: ActiveRun, stop: threading.Event) -> bool:
-        """What happens between two steps, and then the next ones; whether there is more to do."""
+        """What happens between two steps, then the next steps. Returns whether there is more to do."""
         live = active.live
         live.patiently(live.refresh)
         live.patiently(lambda: self._signals.settle(live))
@@ -214,7 +214,7 @@ class RunDriver:
         self._carefully("release", live, lambda: self._stores.leases.release(live.lease, seen_seq=seen))
 
     def _carefully(self, what: str, live: LiveRun, action: Callable[[], object]) -> None:
-        """Whatever fails at the end of a run is made good by the next worker, once the lease runs out."""
+        """If ending a run fails, the next worker repeats it, once the lease has expired."""
         try:
             action()
         except ClewError as error:

@@ -1,4 +1,4 @@
-"""An environment of clew.yaml as the parts of Clew take it: paths, addresses, policies."""
+"""An environment of clew.yaml as other packages use it: paths, addresses, policies."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ class RunEnvironment:
 
     @property
     def embedded_store(self) -> Path | None:
-        """The file of the state store, where it is one; then no worker elsewhere takes the runs."""
+        """The file of the state store, if it is a file; then no worker elsewhere takes the runs."""
         url = self.settings.state_store
         return self.root / url.removeprefix(_SQLITE) if url.startswith(_SQLITE) else None
 
@@ -75,7 +75,7 @@ class RunEnvironment:
         return f"{scheme}://{user or 'clew'}:{quote(password, safe='')}{at or '@'}{host}"
 
     def queue_policy(self) -> QueuePolicy:
-        """How the environment takes runs."""
+        """How the environment accepts runs."""
         queue = self.settings.queue
         return QueuePolicy(
             overload=Overload(queue.policy.value),
@@ -86,7 +86,7 @@ class RunEnvironment:
         )
 
     def retry_policy(self) -> RetryPolicy:
-        """How often the surroundings get another chance."""
+        """How often a transient failure is retried."""
         retry = self.settings.retry
         return RetryPolicy(
             engine_attempts=retry.max_attempts,

@@ -23,7 +23,7 @@ class Interruption(StrEnum):
 
 
 class StepInterrupted(ClewError):
-    """What a step raises that stopped because it was told to."""
+    """Raised by a step that stopped on request."""
 
     def __init__(self, reason: Interruption) -> None:
         super().__init__(STEP_INTERRUPTED.anywhere(reason=reason.value))
@@ -41,7 +41,7 @@ class CancelToken:
 
     @property
     def reason(self) -> Interruption | None:
-        """Why the step has to stop, or None while it may go on."""
+        """Why the step has to stop; None while it may continue."""
         return self._reason
 
     def cancel(self, reason: Interruption) -> None:
@@ -62,11 +62,11 @@ class CancelToken:
             raise StepInterrupted(self._reason)
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but wake up when the step has to stop; whether it has to."""
+        """Sleep, but wake up when the step has to stop. Returns whether it has to."""
         return self._set.wait(seconds)
 
     def on_cancel(self, callback: Callable[[], None]) -> None:
-        """Have something called when the step has to stop, such as the cancellation of a job on a cluster."""
+        """Register a function to call when the step has to stop, such as cancelling a job on a cluster."""
         with self._lock:
             if self._reason is None:
                 self._callbacks.append(callback)
@@ -146,7 +146,7 @@ class StepExecutor(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what the run held, whatever became of it."""
+        """Release what the run held, however it ended."""
         ...
 
 

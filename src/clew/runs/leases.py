@@ -55,7 +55,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class LeaseNews:
-    """What a keepalive brings back."""
+    """What a keepalive returns."""
 
     lease: Lease
     last_seq: int
@@ -77,7 +77,7 @@ class OutOfDate(ClewError):
 
 
 class PeriodBusy(ClewError):
-    """Another run of the same project and period is under way."""
+    """Another run of the same project and period is in progress."""
 
     def __init__(self, *, project: str, period: str) -> None:
         super().__init__(PERIOD_BUSY.anywhere(project=project, period=period))

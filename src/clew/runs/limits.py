@@ -18,9 +18,9 @@ class StoreLimits:
     fail_open_for: frozenset[str] = frozenset({"StepStarted"})
     """Events that may wait in the worker when the store is slow."""
     never_fail_open: frozenset[str] = frozenset({"StepCompleted", "StepFailed"})
-    """Events whose loss would be a lie: over the budget the step fails."""
+    """Events that must not be lost: if they exceed the budget, the step fails."""
     outage_patience_s: float = 90.0
-    """How long a worker waits for a store that went away before it gives a run back."""
+    """How long a worker waits for a store that is unavailable before it returns a run."""
     continue_steps: int = 50
     history_bytes: int = 1_000_000
     max_event_bytes: int = 256_000
@@ -43,12 +43,12 @@ class Overload(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePolicy:
-    """How an environment takes runs."""
+    """How an environment accepts runs."""
 
     overload: Overload = Overload.QUEUE
     max_running: int = 4
     max_queued: int = 1000
-    """With this many waiting, every policy refuses: a queue without end is a leak."""
+    """With this many waiting, every policy refuses: an endless queue is a leak."""
     delay_s: float = 60.0
     retry_after_s: int = 30
     approval_required: bool = False
@@ -56,7 +56,7 @@ class QueuePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasePolicy:
-    """How long a run belongs to a worker that is not heard of."""
+    """How long a run belongs to a worker that sends no heartbeat."""
 
     ttl_s: float = 30.0
     poll_s: float = 1.0
@@ -65,7 +65,7 @@ class LeasePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often an attempt is repeated that failed for a reason of the surroundings."""
+    """How often an attempt is retried after a transient failure."""
 
     engine_attempts: int = 3
     """Attempts of the platform within one logical attempt."""
@@ -83,7 +83,7 @@ class DeliveryPolicy:
     """How often an event is sent to an event bus before it becomes a dead letter."""
 
     attempts: int = 20
-    """Enough to outlast a receiver that is away for an hour."""
+    """Enough to outlast a receiver that is down for an hour."""
     first_delay_s: float = 1.0
     longest_delay_s: float = 900.0
     factor: float = 2.0
@@ -94,7 +94,7 @@ class DeliveryPolicy:
 
 
 Random = Callable[[], float]
-"""Gives numbers from 0 up to, not including, 1."""
+"""Returns numbers from 0 up to, not including, 1."""
 
 
 class Backoff(Protocol):
@@ -138,14 +138,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The run is taken. It starts as soon as a worker is free, but not before `not_before`."""
+    """The run is accepted. It starts as soon as a worker is free, but not before `not_before`."""
 
     not_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The run is not taken (429 for a caller over HTTP). The same request may come again."""
+    """The run is refused (429 over HTTP). The same request may be sent again."""
 
     reason: str
     retry_after_s: int
@@ -155,7 +155,7 @@ Admission = Accepted | Rejected
 
 
 def admit(policy: QueuePolicy, load: Load, now: datetime, not_before: datetime | None = None) -> Admission:
-    """The answer to a request under a policy. `not_before` is the requester's own wish."""
+    """The answer to a request under a policy. `not_before` is what the caller asked for."""
     if load.queued >= policy.max_queued:
         return Rejected(f"{load.queued} runs are waiting already", policy.retry_after_s)
     if load.running + load.queued < policy.max_running:

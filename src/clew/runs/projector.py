@@ -61,20 +61,20 @@ class Projector:
         """Apply what is new, save the snapshot, and raise the alerts that are due."""
         projected = self._project(run_id, self._snapshots.save)
         if self._raise_alerts(projected):
-            # An alert is an event too. Left behind, it would look like lag to whoever projects next.
+            # An alert is an event too. If it were not projected now, it would look like lag the next time.
             self._project(run_id, self._snapshots.save)
         return projected
 
     def look(self, run_id: str) -> Projected:
-        """The present snapshot without saving anything: for readers, who change nothing."""
+        """The current snapshot, without saving anything: for readers, who change nothing."""
         return self._project(run_id, _keep_nothing)
 
     def catch_up_all(self, limit: int = _ROUND) -> tuple[Projected, ...]:
-        """Bring the runs up to date that are behind."""
+        """Bring runs that are behind up to date."""
         return tuple(self.catch_up(run_id) for run_id in self._snapshots.behind(limit))
 
     def run(self, stop: threading.Event, *, poll_s: float = 0.5) -> None:
-        """Keep up until stopped. Run this in a separate thread."""
+        """Keep snapshots current until stopped. Run this in a separate thread."""
         while not stop.is_set():
             try:
                 projected = self.catch_up_all()
@@ -144,7 +144,7 @@ class RunFollower:
         return bool(self._waiting)
 
     def feed(self, *events: StoredEvent) -> RunSnapshot:
-        """Take events. Behind a gap they wait until it closes."""
+        """Add events. After a gap, they wait until it closes."""
         progress = advance(self.snapshot, (*self._waiting, *events))
         self.snapshot, self._waiting = progress.snapshot, progress.waiting
         return self.snapshot

@@ -29,7 +29,7 @@ class DatasetFile:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An output that is to become a version of a dataset."""
+    """An output that will become a version of a dataset."""
 
     dataset: str
     run_id: str
@@ -63,7 +63,7 @@ class DatasetRegistry(Protocol):
     """The versions of registered datasets."""
 
     def register(self, registration: Registration) -> DatasetVersion:
-        """Make the next version. The same run and step again give the version that they made before."""
+        """Create the next version. The same run and step return the version they created before."""
         ...
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:

@@ -1,4 +1,4 @@
-"""What is asked for when a run is asked for, and the record that the store keeps of each run."""
+"""The request for a run, and the record that the store keeps of each run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from clew.events.values import PlanRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A request for a run. The same request, sent again, gives the same run."""
+    """A request for a run. Repeating a request returns the same run."""
 
     project_id: str
     plan: PlanRef
@@ -28,7 +28,7 @@ class RunRequest:
 
     @property
     def key(self) -> str:
-        """What makes it the same request."""
+        """What identifies the request."""
         return request_key(
             tenant_id=self.tenant_id,
             project_id=self.project_id,

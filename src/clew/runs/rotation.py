@@ -1,4 +1,4 @@
-"""Closing a segment of a long history, so that going on never means reading all of it."""
+"""Closes a segment of a long history, so that continuing a run never means reading all of it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -25,7 +25,7 @@ REDACTED = "[secret]"
 
 
 class Redactor:
-    """Knows the values that were resolved, and replaces them wherever they turn up, also in their usual encodings."""
+    """Knows the values that were resolved, and replaces them wherever they appear, even in common encodings."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class _BeforeAllOthers(logging.Handler):
 
 @contextmanager
 def redacted_logs(redactor: Redactor) -> Iterator[None]:
-    """Let nothing that Clew logs meanwhile show what the redactor knows, whoever handles the records."""
+    """While this is active, no log record of Clew shows a secret, whichever handler prints it."""
     logger = logging.getLogger("clew")
     handler = _BeforeAllOthers(redactor, logger)
     logger.addHandler(handler)

@@ -86,7 +86,7 @@ _KEPT_TEXT = 500
 
 @dataclass(frozen=True, slots=True)
 class SignalDecision:
-    """What became of a signal."""
+    """The decision about a signal."""
 
     refused: Refused | None
     event: StoredEvent | None

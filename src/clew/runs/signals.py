@@ -18,7 +18,7 @@ from clew.runs.request import RunRecord
 
 
 class SignalType(StrEnum):
-    """What a run can be told."""
+    """The signals that a run understands."""
 
     PAUSE = "PAUSE"
     RESUME = "RESUME"
@@ -109,15 +109,15 @@ class Authorizer(Protocol):
     """Decides who may send what."""
 
     def refusal(self, actor: Actor, signal: Signal, run: RunRecord) -> Refused | None:
-        """Why this is not allowed, or None where it is."""
+        """Why this is not allowed; None if it is."""
         ...
 
 
 class RoleAuthorizer:
-    """Everybody within their tenant, and by their role."""
+    """Allows signals within the tenant, by role."""
 
     def refusal(self, actor: Actor, signal: Signal, run: RunRecord) -> Refused | None:
-        """Why this is not allowed, or None where it is."""
+        """Why this is not allowed; None if it is."""
         if actor.tenant_id != run.request.tenant_id:
             return Refused(Refusal.WRONG_TENANT, "the run belongs to another tenant")
         needed = NEEDED_ROLE[signal.type]
@@ -138,7 +138,7 @@ def actor_name() -> str:
 
 
 def rule_refusal(signal: Signal, run: RunRecord, snapshot: RunSnapshot) -> Refused | None:
-    """Why the signal makes no sense in the present state, or None where it does."""
+    """Why the signal is not valid in the current state; None if it is."""
     match signal.type:
         case SignalType.RETRY_RUN:
             if snapshot.status.is_terminal:

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """Why a group did not come to its end."""
+    """Why a group did not finish."""
 
     failure: Failure
     names_its_step: bool
@@ -47,7 +47,7 @@ class StepGroups:
         self._random = random
 
     def run(self, active: ActiveRun, steps: Sequence[PlannedStep]) -> None:
-        """Bring the steps to an outcome that stands in the history, or raise `StepInterrupted`."""
+        """Bring the steps to an outcome in the history, or raise `StepInterrupted`."""
         group = self._begin(active, steps)
         for attempt in range(1, self._retry.engine_attempts + 1):
             trouble = self._attempt(active, group)
@@ -163,7 +163,7 @@ class StepGroups:
 
 
 def _logical_attempt(active: ActiveRun, step: PlannedStep) -> int:
-    """A step that failed in a run that goes on is there for the policy's next attempt."""
+    """A step that failed in a run that continues gets the policy's next attempt."""
     known = active.live.snapshot.step(step.step_id) or StepSnapshot(step.step_id)
     return known.logical_attempt_id + (1 if known.status is StepStatus.FAILED else 0)
 

@@ -26,7 +26,7 @@ class HeldLease:
     token: int
     expires_at: datetime
     is_expired: bool
-    """Whether its holder has not been heard of for so long that another worker may take the run."""
+    """Whether its holder has been silent for so long that another worker may take the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class OutboxLoad:
 
 
 class ActivityReader(Protocol):
-    """Looks at what goes on. Changes nothing."""
+    """Reads what is in progress. Changes nothing."""
 
     def leases(self, environment_id: str, *, tenant_id: str | None = None) -> tuple[HeldLease, ...]:
         """Leases of runs, by owner."""
@@ -67,7 +67,7 @@ class EventReader(Protocol):
         ...
 
     def since_last_continuation(self, run_id: str) -> tuple[StoredEvent, ...]:
-        """Events from the last RunContinued on, or all where there is none: enough to go on with the run."""
+        """Events from the last RunContinued on, or all if there is none: enough to continue the run."""
         ...
 
     def by_key(self, run_id: str, keys: Collection[str]) -> tuple[StoredEvent, ...]:
@@ -117,15 +117,15 @@ class RunCatalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What became of a request."""
+    """The outcome of a request."""
 
     run: RunRecord
     admission: Admission | None
-    """None where the request had been accepted before: the run is that of the first time."""
+    """None if the request was accepted before; the run is the first one."""
 
 
 class RunIntake(Protocol):
-    """The way into the store and out of it for whole runs."""
+    """Adds and removes whole runs."""
 
     def create(
         self, request: RunRequest, *, run_id: str, approval_required: bool, decide: Callable[[Load], Admission]
@@ -138,7 +138,7 @@ class RunIntake(Protocol):
         ...
 
     def delete(self, run_id: str, *, deleted_by: str, reason: str) -> None:
-        """Remove a run that has ended, with all that belongs to it. That it existed stays on record."""
+        """Remove a run that has ended, with everything that belongs to it, except the record that it existed."""
         ...
 
 
@@ -146,36 +146,36 @@ class LeaseStore(Protocol):
     """Who drives which run."""
 
     def claim(self, environment_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | None:
-        """Take the run that has waited longest and may go on now, or None. No two callers get the same run."""
+        """Take the run that has waited longest and may continue now, or None. No two callers get the same run."""
         ...
 
     def claim_run(self, run_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | Wait:
-        """Take one particular run under the rules of the queue: a run that has not started needs a free place, its
+        """Take a specific run under the rules of the queue: a run that has not started needs a free place, its
         start time and a free period. It need not be the one that has waited longest."""
         ...
 
     def acquire(self, run_id: str, *, owner: str, ttl_s: float) -> Claim | None:
-        """Take one particular run, whatever its state, without starting it; None while another worker holds it."""
+        """Take a specific run, whatever its state, without starting it; None while another worker holds it."""
         ...
 
     def keep(self, lease: Lease, *, ttl_s: float) -> LeaseNews:
-        """Prolong a lease; `LateWrite` where another worker has taken the run."""
+        """Renew a lease; `LateWrite` if another worker has taken the run."""
         ...
 
     def release(self, lease: Lease, *, seen_seq: int) -> None:
-        """Give a run back. Signals behind `seen_seq` make the run want a worker again."""
+        """Return a run to the queue. Signals after `seen_seq` make it need a worker again."""
         ...
 
 
 class SnapshotStore(Protocol):
-    """Snapshots that were projected before; the watermark of each is its `last_event_seq`."""
+    """Saved snapshots; the watermark of each is its `last_event_seq`."""
 
     def load(self, run_id: str) -> RunSnapshot | None:
         """The saved snapshot."""
         ...
 
     def save(self, snapshot: RunSnapshot) -> None:
-        """Keep a snapshot, unless a newer one is there."""
+        """Save a snapshot, unless there is a newer one."""
         ...
 
     def behind(self, limit: int) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ class OutboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that a bus did not take, however often it was sent."""
+    """An event that a bus rejected every time."""
 
     entry_id: int
     bus: str
@@ -245,7 +245,7 @@ class OutboxStore(Protocol):
         ...
 
     def postpone(self, entry_id: int, *, error: str, delay_s: float) -> None:
-        """The bus has not taken this one; try again after a while."""
+        """The bus rejected this one; retry after a while."""
         ...
 
     def bury(self, entry_id: int, *, error: str) -> None:
@@ -255,19 +255,19 @@ class OutboxStore(Protocol):
     def dead_letters(
         self, *, bus: str | None = None, tenant_id: str | None = None, limit: int = 100
     ) -> tuple[DeadLetter, ...]:
-        """What was given up, oldest first; nothing for another tenant than that of the environment."""
+        """Dead letters, oldest first; none for a tenant other than the environment's."""
         ...
 
     def replay(
         self, *, entry_ids: Collection[int] | None = None, bus: str | None = None, tenant_id: str | None = None
     ) -> int:
-        """Send dead letters again, all that match; how many there were."""
+        """Send all matching dead letters again. Returns how many there were."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunStores:
-    """All of a state store, for those who wire parts together. A part takes only what it needs."""
+    """Everything in a state store, for the wiring. A part takes only what it needs."""
 
     reader: EventReader
     writer: EventWriter

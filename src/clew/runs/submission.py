@@ -14,7 +14,7 @@ from clew.runs.stores import RunIntake
 
 
 def new_run_id() -> str:
-    """An id for a run that no other run has."""
+    """A unique id for a run."""
     return str(uuid4())
 
 
@@ -24,12 +24,12 @@ class Submission:
 
     run: RunRecord
     is_repeated: bool = False
-    """Whether the request had been accepted before, so that nothing new was made."""
+    """Whether the request was accepted before, so that nothing new was created."""
     not_before: datetime | None = None
     rejection: Rejected | None = None
 
     def raise_if_rejected(self) -> None:
-        """`TransientFailure` Overloaded (429 for a caller over HTTP) if the run was not taken."""
+        """Raises `TransientFailure` Overloaded (429 over HTTP) if the run was refused."""
         if self.rejection is not None:
             raise TransientFailure(
                 OVERLOADED.anywhere(
@@ -39,7 +39,7 @@ class Submission:
 
 
 class RunQueue:
-    """Takes requests under the policy of their environment."""
+    """Accepts requests under the policy of their environment."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class RunQueue:
         self._new_id = new_id
 
     def submit(self, request: RunRequest) -> Submission:
-        """Ask for a run. The same request again gives the same run."""
+        """Request a run. Repeating a request returns the same run."""
         policy = self._policy_of(request.environment_id)
         intake = self._intake.create(
             request,
@@ -72,7 +72,7 @@ class RunQueue:
                 return Submission(intake.run, rejection=rejection)
 
     def retry(self, run: RunRecord, *, signal_id: str, requested_by: str) -> str:
-        """Ask for a new run that does the work of this one again; its id. The same signal gives the same run."""
+        """Request a new run that repeats this one, and return its id. The same signal gives the same run."""
         request = replace(
             run.request,
             request_id=f"retry:{signal_id}",

@@ -67,7 +67,7 @@ def version_conflict(
     period: Period,
     periods: PeriodTree,
 ) -> str | None:
-    """What the rows that a run would read lack of the columns that its plan uses, in words; None where all is well.
+    """What the rows that a run would read lack of the columns that its plan uses, in words; None if everything fits.
 
     A version carries the files of other periods over from earlier ones, so what counts is who wrote each file.
     """
@@ -114,7 +114,7 @@ class Outdated:
     problems: tuple[str, ...]
     diagnostic: Diagnostic
     comes_with_next_version: bool
-    """No version ever had it, and the files let the next one have it: what was added has only to be run."""
+    """No version had it yet, and the next one will: the project that adds it only has to run."""
 
 
 def outdated_versions(plan: Plan, project: Project, record: OnRecord) -> Iterator[Outdated]:

@@ -1,4 +1,4 @@
-"""What runs are, were and left behind, read without Spark."""
+"""Reads runs: their state, their history and what they wrote, without Spark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,13 +26,13 @@ _MOST_LISTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """A run with where it stands."""
+    """A run with its state."""
 
     record: RunRecord
     snapshot: RunSnapshot
     plan: Plan | None
     plan_problem: Diagnostic | None = None
-    """Why there is no plan, where it was kept once and cannot be read any more. What happened is known without it."""
+    """Why the stored plan cannot be read, if it cannot. The history of the run does not need it."""
 
     def outputs(self) -> list[dict[str, object]]:
         """What the output steps have published."""
@@ -121,7 +121,7 @@ class RunFactsReader:
         return self._state.stores.catalog.runs(scoped, limit=limit, before=before)
 
     def facts(self, name: str) -> RunFacts:
-        """A run with where it stands now."""
+        """A run with its current state."""
         record = self.find(name)
         snapshot = self.projected(record.run_id).snapshot
         digest = record.request.plan.digest
@@ -132,7 +132,7 @@ class RunFactsReader:
         return RunFacts(record, snapshot, plan)
 
     def projected(self, run_id: str) -> Projected:
-        """Where a run stands by its events so far, and whether one of them is missing."""
+        """The state of a run by its events so far, and whether one of them is missing."""
         return self._projector.look(run_id)
 
     def events(self, name: str, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:

@@ -28,7 +28,7 @@ from clew.runs.stores import LeaseStore, RunStores
 
 @dataclass(frozen=True, slots=True)
 class StartReport:
-    """What became of one run."""
+    """The outcome of one run."""
 
     run_id: str
     status: StartStatus
@@ -77,7 +77,7 @@ _log = logging.getLogger(__name__)
 
 
 def worker_name() -> str:
-    """A name that tells operators where a worker runs."""
+    """A name that shows operators where a worker runs."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -91,7 +91,7 @@ class WorkerSettings:
     """How many runs it drives at once."""
     poll_s: float = 0.5
     stop_grace_s: float = 30.0
-    """How long a stopping worker lets running steps go on before it interrupts them."""
+    """How long a stopping worker lets running steps continue before it interrupts them."""
     queue: QueuePolicy = field(default_factory=QueuePolicy)
     lease: LeasePolicy = field(default_factory=LeasePolicy)
 
@@ -105,7 +105,7 @@ class Dispatcher(Protocol):
 
 
 class Worker:
-    """One process. Everything it holds can be lost at any moment: another worker goes on from the store."""
+    """One process. It may die at any moment: another worker continues from the store."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Worker:
         settings: WorkerSettings | None = None,
         beside: Sequence[Callable[[threading.Event], None]] = (),
     ) -> None:
-        """`beside` is what else goes on in threads while runs do, until the event is set."""
+        """`beside` runs in threads beside the runs, until the event is set."""
         self._settings = settings or WorkerSettings()
         self._stores = stores
         self._driver = driver
@@ -139,7 +139,7 @@ class Worker:
         self._stop = threading.Event()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop, then end cleanly: runs are given back at their next step."""
+        """Work until told to stop, then end cleanly: runs are returned to the queue at their next step."""
         self._stop = stop
         with self._background():
             while not stop.is_set():
@@ -151,7 +151,7 @@ class Worker:
     def run_one(
         self, run_id: str, stop: threading.Event, on_wait: Callable[[Wait], None] = lambda _wait: None
     ) -> RunStatus | None:
-        """Drive one particular run to its end in this thread; None where another worker has it.
+        """Drive a specific run to its end in this thread; None if another worker has it.
 
         While the environment has no free place, or the start time has not come, the run waits, and `on_wait` is told
         why. A run that another worker takes in the meantime is waited for.
@@ -198,12 +198,12 @@ class Worker:
             return so_far
 
     def tick(self) -> tuple[StartReport, ...]:
-        """One round: start what may start."""
+        """One round: start runs that may start."""
         free = self._settings.capacity - len(self._threads)
         return self._reconciler.dequeue_and_start(self._launch, limit=free) if free > 0 else ()
 
     def _tick(self) -> bool:
-        """Whether there may be more to do at once. While the store is away there is not."""
+        """Whether there may be more to do at once. Not while the store is unavailable."""
         try:
             return bool(self.tick())
         except TransientFailure as away:
@@ -246,7 +246,7 @@ class Worker:
                 thread.join()
 
     def _wind_down(self) -> None:
-        """Let running steps come to their end for a while, then interrupt them."""
+        """Let running steps finish for a while, then interrupt them."""
         with self._lock:
             left = dict(self._threads)
         deadline = time.monotonic() + self._settings.stop_grace_s

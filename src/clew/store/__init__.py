@@ -9,7 +9,7 @@ __all__ = ["StoreOptions", "open_run_stores"]
 
 
 def __getattr__(name: str) -> object:
-    """Imported when it is first used: who only looks into a state store need not wait for what writes to it."""
+    """Imported on first use, so that reading a state store does not wait for what writes to it."""
     if name not in __all__:
         raise AttributeError(f"module 'clew.store' has no attribute '{name}'")
     from clew.store import state_store  # noqa: PLC0415

@@ -20,7 +20,7 @@ class SqlTokens:
         self._environment = environment_id
 
     def add(self, token: ApiToken) -> None:
-        """Keep a token."""
+        """Store a token."""
         with self._database.write() as connection:
             connection.execute(
                 sa.insert(api_tokens).values(
@@ -49,7 +49,7 @@ class SqlTokens:
             return tuple(map(_token, connection.execute(statement)))
 
     def revoke(self, token_id: str, now: datetime) -> ApiToken | None:
-        """Let a token be of no use from now on."""
+        """Revoke a token."""
         statement = (
             sa.update(api_tokens)
             .where(api_tokens.c.environment_id == self._environment, api_tokens.c.token_id == token_id)
@@ -73,7 +73,7 @@ class SqlBrowserSessions:
         self._environment = environment_id
 
     def add(self, session: BrowserSession) -> None:
-        """Keep a session, and forget those that have expired."""
+        """Store a session, and delete expired ones."""
         with self._database.write() as connection:
             connection.execute(sa.delete(browser_sessions).where(browser_sessions.c.expires_at < session.created_at))
             connection.execute(
@@ -108,7 +108,7 @@ class SqlBrowserSessions:
         )
 
     def end(self, session_digest: str) -> None:
-        """Forget a session."""
+        """Delete a session."""
         with self._database.write() as connection:
             connection.execute(sa.delete(browser_sessions).where(self._is(session_digest)))
 
@@ -125,7 +125,7 @@ class SqlAccessLog:
         self._environment = environment_id
 
     def add(self, *records: AccessRecord) -> None:
-        """Keep records, all or none."""
+        """Store all records or none."""
         values = [
             {
                 "environment_id": self._environment,

@@ -49,7 +49,7 @@ def _lock_statement(now: sa.ColumnElement[object], *columns: Any) -> sa.Select[A
     return sa.select(*columns, now.label("now")).where(runs.c.run_id == sa.bindparam("wanted")).with_for_update()
 
 
-# Statements of the way that every event takes are built once: building them costs more than running them.
+# Statements that run for every event are built once: building them costs more than running them.
 _LOCK_RUN_BY_CLOCK = _lock_statement(_MOMENT, runs)
 _LOCK_RUN_BY_SERVER = _lock_statement(_SERVER_MOMENT, runs)
 _LOCK_HEAD_BY_CLOCK = _lock_statement(_MOMENT, *_HEAD)
@@ -75,7 +75,7 @@ def locked_run(connection: sa.Connection, database: Database, run_id: str) -> sa
 def locked_head(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:
     """The same for what appending needs of the row.
 
-    This lock is what gives `run_seq` its order and makes the check of the token and the append one thing.
+    This lock orders `run_seq` and makes checking the token and appending atomic.
     """
     return _locked(connection, database, run_id, _LOCK_HEAD_BY_CLOCK, _LOCK_HEAD_BY_SERVER)
 
@@ -94,14 +94,14 @@ def _locked(
 
 
 class AlreadyStored(EngineBug):
-    """One of the events is there already, so appending has to look first. Where it has looked, a promise is broken."""
+    """One of the events is already stored, so appending has to look first. If it has looked, a promise is broken."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(STORE_BROKEN_PROMISE.anywhere(reason=reason))
 
 
 def already_stored(connection: sa.Connection, run: sa.Row[Any], events: Sequence[NewEvent]) -> dict[str, StoredEvent]:
-    """By idempotency key, those of the events that the history has."""
+    """The events that the history already has, by idempotency key."""
     keys = [event.key(run_id=run.run_id, plan_version=run.plan_version) for event in events]
     statement = sa.select(*EVENT_COLUMNS).where(
         run_events.c.run_id == run.run_id, run_events.c.idempotency_key.in_(keys)
@@ -116,7 +116,7 @@ def append_to(
     stored: dict[str, StoredEvent],
     options: AppendOptions,
 ) -> tuple[StoredEvent, ...]:
-    """Store what is not stored yet, behind the last event of the locked run."""
+    """Store what is not stored yet, after the last event of the locked run."""
     fresh: list[NewEvent] = []
     raws: list[RawEvent] = []
     results: list[StoredEvent] = []

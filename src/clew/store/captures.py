@@ -32,20 +32,20 @@ class SqlCaptureStore:
     # The index
 
     def enlist(self, wanted: Sequence[CaptureRecord]) -> tuple[CaptureRecord, ...]:
-        """Take in captures and jobs, each slot of a run once; the records of all of them."""
+        """Add captures and jobs, each slot of a run once. Returns the records of all of them."""
         if not wanted:
             return ()
         with self._database.write(lock=self._lock) as connection:
             return tuple(self._taken_in(connection, new) for new in wanted)
 
     def find(self, capture_id: str) -> CaptureRecord | None:
-        """One by its whole id."""
+        """A record by its full id."""
         with self._database.read() as connection:
             row = connection.execute(self._all().where(captures.c.capture_id == capture_id)).one_or_none()
         return None if row is None else _record(row)
 
     def of_run(self, run_id: str) -> tuple[CaptureRecord, ...]:
-        """Those of a run, in the order of the plan."""
+        """The records of a run, in the order of the plan."""
         statement = self._all().where(captures.c.run_id == run_id)
         with self._database.read() as connection:
             rows = connection.execute(statement.order_by(captures.c.seq, captures.c.kind, captures.c.slot))
@@ -60,7 +60,7 @@ class SqlCaptureStore:
         status: CaptureStatus | None = None,
         limit: int = 50,
     ) -> tuple[CaptureRecord, ...]:
-        """Captures without jobs, the newest first. For `run_id` the beginning of one will do."""
+        """Captures without jobs, newest first. `run_id` may be the beginning of an id."""
         statement = self._all().order_by(captures.c.created_at.desc(), captures.c.capture_id).limit(limit)
         statement = statement.where(captures.c.kind == "capture")
         if tenant_id is not None:
@@ -75,7 +75,7 @@ class SqlCaptureStore:
             return tuple(map(_record, connection.execute(statement)))
 
     def publish(self, new: CaptureRecord, manifest: Manifest) -> CaptureRecord:
-        """Take in a capture that is ready. The slot again gives the capture that has it, with this manifest."""
+        """Add a finished capture. The same slot returns the capture that has it, with this manifest."""
         with self._database.write(lock=self._lock) as connection:
             known = self._taken_in(connection, new)
             now = self._now(connection)
@@ -90,7 +90,7 @@ class SqlCaptureStore:
             return self._one(connection, known.capture_id)
 
     def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:
-        """Ready ones whose time is over."""
+        """Ready records that have expired."""
         statement = self._all().where(
             captures.c.status == sa.literal(_READY), captures.c.expires_at <= self._database.now()
         )
@@ -98,12 +98,12 @@ class SqlCaptureStore:
             return tuple(map(_record, connection.execute(statement.order_by(captures.c.expires_at).limit(limit))))
 
     def mark_expired(self, capture_id: str) -> None:
-        """Say of a ready one that its rows are gone."""
+        """Record that the rows of a ready capture were deleted."""
         with self._database.write() as connection:
             self._set(connection, capture_id, {"status": CaptureStatus.EXPIRED.value}, captures.c.status == _READY)
 
     def delete(self, capture_id: str) -> None:
-        """Forget one."""
+        """Delete a record."""
         with self._database.write() as connection:
             connection.execute(
                 sa.delete(captures).where(
@@ -134,7 +134,7 @@ class SqlCaptureStore:
     def freeze(
         self, capture_id: str, ticket: Ticket, freeze_us: int, decide: Callable[[InFlight], Fitting]
     ) -> CaptureRecord:
-        """Keep the ticket of one that waits, and what it comes down to."""
+        """Store the ticket of a waiting record, and what it will keep."""
         with self._database.write(lock=self._lock) as connection:
             record = self._one(connection, capture_id)
             if record.frozen is not None or record.status is not CaptureStatus.QUEUED:
@@ -149,14 +149,14 @@ class SqlCaptureStore:
             return self._one(connection, capture_id)
 
     def drop(self, capture_id: str, outcome: CaptureOutcome) -> CaptureRecord:
-        """End one that waits without doing it."""
+        """End a waiting record without doing it."""
         with self._database.write() as connection:
             values = self._ended(connection, CaptureStatus.DROPPED, outcome)
             self._set(connection, capture_id, values, captures.c.status == _QUEUED)
             return self._one(connection, capture_id)
 
     def reopen(self, run_id: str, reasons: Sequence[str]) -> int:
-        """Let those of a run wait again that were dropped for one of these reasons; how many there were."""
+        """Queue those records of a run again that were dropped for one of these reasons. Returns how many."""
         found = [
             record
             for record in self.of_run(run_id)
@@ -175,7 +175,7 @@ class SqlCaptureStore:
         return len(found)
 
     def claim(self, *, owner: str, ttl_s: float, run_id: str | None = None) -> CaptureLease | None:
-        """Take the frozen one that has waited longest, or whose worker was not heard of any more."""
+        """Take the frozen record that has waited longest, or whose worker is lost."""
         now = self._database.now()
         statement = (
             sa.select(captures, now.label("now"))
@@ -209,7 +209,7 @@ class SqlCaptureStore:
             return CaptureLease(self._one(connection, row.capture_id), row.token + 1)
 
     def keep(self, lease: CaptureLease, *, ttl_s: float) -> bool:
-        """Renew a lease; False where another worker has taken it."""
+        """Renew a lease; False if another worker has taken it."""
         with self._database.write() as connection:
             until = self._now(connection) + timedelta(seconds=ttl_s)
             return self._held(connection, lease, {"lease_expires_at": until})
@@ -223,7 +223,7 @@ class SqlCaptureStore:
             return self._held(connection, lease, values)
 
     def postpone(self, lease: CaptureLease, outcome: CaptureOutcome, *, delay_s: float) -> bool:
-        """Give it back, to be tried again after a while."""
+        """Return it to the queue, to be retried after a while."""
         with self._database.write() as connection:
             values = {
                 "status": _QUEUED,

@@ -62,7 +62,7 @@ class SqlRunCatalog:
 
 
 class SqlRunIntake:
-    """Takes runs in, and lets whole runs go."""
+    """Adds and removes whole runs."""
 
     def __init__(self, database: Database, options: AppendOptions) -> None:
         self._database = database

@@ -124,7 +124,7 @@ class Transactions(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back all connections."""
+        """Return all connections."""
         ...
 
 
@@ -163,15 +163,15 @@ class Database:
         self._transactions.lock(connection, name)
 
     def now(self) -> sa.ColumnElement[object]:
-        """The present moment, for use in a statement."""
+        """The current time, for use in a statement."""
         if callable(self._now):
             return sa.literal(self._now(), Moment)
         return self._now
 
     def clock_time(self) -> datetime | None:
-        """The present moment by the clock of the caller, or None where the server's counts."""
+        """The current time by the clock of the caller; None if the server's clock is used."""
         return self._now() if callable(self._now) else None
 
     def close(self) -> None:
-        """Give back all connections."""
+        """Return all connections."""
         self._transactions.close()

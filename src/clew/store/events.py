@@ -105,7 +105,7 @@ class SqlEventWriter:
     ) -> tuple[StoredEvent, ...]:
         """Store all or none, in order, each at most once, if the token is the newest.
 
-        Events that are there already are rare, so they are only looked for once the database has refused one.
+        Repeated events are rare, so they are looked up only once the database has refused one.
         """
         _check_fenced(events, token)
         try:
@@ -152,7 +152,7 @@ class SqlSnapshots:
         return RunSnapshot.from_json(document) if document is not None else None
 
     def save(self, snapshot: RunSnapshot) -> None:
-        """Keep a snapshot, unless a newer one is there or the run is gone."""
+        """Save a snapshot, unless there is a newer one or the run was deleted."""
         seq = snapshot.last_event_seq
         watermark = (
             sa.update(runs)

@@ -21,7 +21,7 @@ _STARTABLE = (runs.c.status == RunStatus.APPROVED.value) | (
     (runs.c.status == RunStatus.PENDING.value) & (runs.c.approval_pending == 0)
 )
 _WAITING = sa.text("wants_worker = 1")
-"""Written out, since an index on part of a table is only used where the condition stands in the statement."""
+"""Spelled out, since a partial index is used only if its condition is in the statement."""
 
 
 class SqlLeases:
@@ -32,7 +32,7 @@ class SqlLeases:
         self._owner = owner
 
     def claim(self, environment_id: str, *, owner: str, ttl_s: float, max_running: int) -> Claim | None:
-        """Take the run that has waited longest and may go on now."""
+        """Take the run that has waited longest and may continue now."""
         if not self._has_waiting(environment_id):
             return None
         try:
@@ -90,7 +90,7 @@ class SqlLeases:
             return LeaseNews(Lease(lease.run_id, lease.token, lease.owner, expires_at), run.last_seq)
 
     def release(self, lease: Lease, *, seen_seq: int) -> None:
-        """Give a run back. The token is used up, so that the former holder can write no more."""
+        """Return a run. The token is used up, so that the former holder can no longer write."""
         with self._database.write() as connection:
             run = locked_run(connection, self._database, lease.run_id)
             if run.token != lease.token:
@@ -112,7 +112,7 @@ class SqlLeases:
         return replace(self._owner, environment_id=environment_id)
 
     def _has_waiting(self, environment_id: str) -> bool:
-        """Whether it is worth to ask for the lock; idle workers ask this all the time."""
+        """Whether it is worth asking for the lock; idle workers check this all the time."""
         free = runs.c.lease_expires_at.is_(None) | (runs.c.lease_expires_at <= self._database.now())
         with self._database.read() as connection:
             waiting = sa.select(runs.c.run_id).where(_WAITING, self._whose(environment_id).rows_of(runs), free)

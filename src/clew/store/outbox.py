@@ -16,7 +16,7 @@ _ALIVE = sa.text("dead_since IS NULL")
 
 
 class SqlOutbox:
-    """Entries of one environment, per event and bus. An entry goes when its bus has confirmed it: at least once."""
+    """Entries of one environment, per event and bus. An entry is removed once its bus has confirmed it."""
 
     def __init__(self, database: Database, owner: Owner) -> None:
         self._database = database
@@ -55,7 +55,7 @@ class SqlOutbox:
     def dead_letters(
         self, *, bus: str | None = None, tenant_id: str | None = None, limit: int = 100
     ) -> tuple[DeadLetter, ...]:
-        """What was given up, oldest first; nothing for another tenant than that of the environment."""
+        """Dead letters, oldest first; none for a tenant other than the environment's."""
         statement = (
             sa.select(outbox, run_events.c.event_type)
             .join(run_events, _same_event())

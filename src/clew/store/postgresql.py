@@ -15,7 +15,7 @@ _RESTED_S = 1.0
 
 
 class PostgresqlTransactions:
-    """Transactions on a server, READ COMMITTED: whoever appends to a run locks the run's row first."""
+    """Transactions on a server, READ COMMITTED: appending to a run locks the run's row first."""
 
     def __init__(self, url: sa.URL, *, busy_timeout_s: float, pool_size: int = 8) -> None:
         milliseconds = max(1, int(busy_timeout_s * 1000))

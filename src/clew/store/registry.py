@@ -20,7 +20,7 @@ class SqlDatasetRegistry:
         self._environment = environment_id
 
     def register(self, registration: Registration) -> DatasetVersion:
-        """Make the next version. The same run and step again give the version that they made before."""
+        """Create the next version. The same run and step return the version they created before."""
         lock = f"dataset:{self._environment}:{registration.dataset}"
         with self._database.write(lock=lock) as connection:
             known = self._versions(connection, registration.dataset)

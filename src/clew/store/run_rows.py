@@ -104,7 +104,7 @@ def new_run_values(
 
 
 def slot_of(request: RunRequest) -> str:
-    """What no two runs under way may share: the project in its environment, and the period."""
+    """What no two runs in progress may share: the project in its environment, and the period."""
     parts = (request.tenant_id, request.environment_id, request.project_id, request.period)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

@@ -145,7 +145,7 @@ run_deletions = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("last_seq", sa.BigInteger, nullable=False),
 )
-"""That a run existed. A row in here is also what opens the way to delete the run's events."""
+"""The record that a run existed. A row here also permits deleting the run's events."""
 
 step_attempts = sa.Table(
     "step_attempts",

@@ -104,6 +104,6 @@ def _transactions(url: str, options: StoreOptions) -> tuple[Transactions, sa.Col
 
 
 def _without_password(url: str) -> str:
-    """An address as it may be shown: nothing stands before its host, in case that was a password."""
+    """An address that is safe to show: nothing before its host, which might be a password."""
     scheme, separator, rest = url.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

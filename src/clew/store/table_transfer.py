@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CONNECT_TIMEOUT_S = 10
 _BATCH_BYTES = 4 * 1024 * 1024
 _AWAY = ("08", "53", "57", "58")
-"""Classes of errors that go by: connection, resources, shutting down, system."""
+"""Classes of transient errors: connection, resources, shutdown, system."""
 _DONE_TABLE = "clew_written"
 """What was written, so that a retry after a lost answer writes nothing twice."""
 
@@ -91,7 +91,7 @@ class PostgresqlTables:
 
 @contextmanager
 def _connected(address: TableAddress) -> Iterator[psycopg.Connection]:
-    """A transaction on a connection; whatever goes wrong is said in one line, without the password."""
+    """A transaction on a connection; errors are reported in one line, without the password."""
     try:
         with psycopg.connect(
             address.url, password=address.password, connect_timeout=_CONNECT_TIMEOUT_S, application_name="clew"
@@ -116,14 +116,14 @@ def _converted(error: psycopg.Error, address: TableAddress) -> ClewError:
 
 
 def _name(address: TableAddress) -> sql.Identifier:
-    """The table; a schema may stand before it, with a point between."""
+    """The table, optionally with a schema and a dot in front."""
     if address.schema is not None:
         return sql.Identifier(address.schema, address.table)
     return sql.Identifier(*address.table.split(".", 1))
 
 
 def _done_name(address: TableAddress) -> sql.Identifier:
-    """The table of what was written lies beside the table itself."""
+    """The table of what was written is in the same schema as the table itself."""
     schema = address.schema or (address.table.split(".", 1)[0] if "." in address.table else None)
     return sql.Identifier(_DONE_TABLE) if schema is None else sql.Identifier(schema, _DONE_TABLE)
 
@@ -174,7 +174,7 @@ class _Chunks(io.RawIOBase):
 
 
 def _batches(stream: IO[bytes], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """NULL is nothing, an empty text is a pair of quotes: that is how COPY tells them apart."""
+    """COPY writes NULL as nothing and an empty string as a pair of quotes."""
     reader = csv.open_csv(
         stream,
         read_options=csv.ReadOptions(column_names=list(columns), block_size=_BATCH_BYTES, use_threads=False),
@@ -190,7 +190,7 @@ def _batches(stream: IO[bytes], columns: Sequence[str]) -> Iterator[pa.RecordBat
 
 
 def _create_notes(connection: psycopg.Connection, address: TableAddress) -> None:
-    """In a separate transaction, so that no one waits for a long write to another table."""
+    """In a separate transaction, so that nothing waits for a long write to another table."""
     _wait_for_others(connection, _done_name(address))
     connection.execute(
         sql.SQL(

@@ -28,11 +28,11 @@ from clew.tracelink.link_set import LinkSetFields
 from clew.tracelink.stream import SkipCounts, read_batch
 
 Received = tuple[bytes, int]
-"""A datagram, and when it came in nanoseconds since 1970."""
+"""A datagram, and when it arrived, in nanoseconds since 1970."""
 
 
 class DatagramBuffer:
-    """Between one thread that receives and one that writes. What does not fit is refused, never waited for."""
+    """A buffer between the thread that receives and the one that writes. Refuses what does not fit, never waits."""
 
     def __init__(self, capacity_bytes: int) -> None:
         self._capacity = capacity_bytes
@@ -41,7 +41,7 @@ class DatagramBuffer:
         self._changed = threading.Condition()
 
     def put(self, datagram: bytes, received_ns: int) -> bool:
-        """Take a datagram in; False where there is no room."""
+        """Add a datagram; False if there is no room."""
         with self._changed:
             if self._bytes + len(datagram) > self._capacity:
                 return False
@@ -52,7 +52,7 @@ class DatagramBuffer:
             return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait until there is something, for no longer than so many seconds; whether there is."""
+        """Wait for up to so many seconds until there is something. Returns whether there is."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._datagrams), seconds)
 
@@ -70,7 +70,7 @@ class DatagramBuffer:
 
 @dataclass(slots=True, kw_only=True)
 class CollectorCounts:
-    """Each thread of a collector counts on its own, and the sum tells of all.
+    """Counts of one thread of a collector; their sum is that of the collector.
 
     Of the messages received every one is untraced, dropped, or made of records that were written or known.
     """
@@ -82,23 +82,23 @@ class CollectorCounts:
     link_sets: int = 0
     """TraceLinkSets received."""
     bad: int = 0
-    """Messages that break a rule, and bytes that are no message."""
+    """Messages that break a rule, and bytes that are not a message."""
     unknown_schema: int = 0
-    """Datagrams left at a message of a schema or a template that is not ours."""
+    """Datagrams skipped from a message of an unknown schema or template on."""
     untraced: int = 0
-    """Frames without a trace id, of which nothing is kept."""
+    """Frames without a trace id, which are not stored."""
     dropped: int = 0
-    """Messages given up, since the store was away for longer than there was room."""
+    """Messages dropped because the store was unavailable for longer than the buffer lasts."""
     overrun: int = 0
-    """Datagrams that the system gave up before they were received, where it tells."""
+    """Datagrams that the operating system dropped before they were received, if it says so."""
     written: int = 0
     """Records new in the store: frames, and links one by one."""
     known: int = 0
-    """Records that the store had already."""
+    """Records that the store already had."""
     transactions: int = 0
     """Transactions that succeeded."""
     failures: int = 0
-    """Transactions that did not. What they held was tried again."""
+    """Transactions that failed. Their content was tried again."""
 
     @property
     def received(self) -> int:
@@ -121,13 +121,13 @@ class CollectorSettings:
     """How a collector works."""
 
     batch_ms: int = 50
-    """How long a transaction gathers what comes."""
+    """How long messages are gathered for one transaction."""
     buffer_bytes: int = 64 << 20
-    """How much waits while the store is slow or away."""
+    """How much is buffered while the store is slow or unavailable."""
     flush_s: float = 10.0
-    """How long the end waits for a store that is away."""
+    """How long stopping waits for a store that is unavailable."""
     stages: Mapping[int, int] = field(default_factory=dict)
-    """Which stage publishes a stream, by stream; one that is not named is that of the stage with its number."""
+    """The stage that publishes a stream, by stream. By default it is the stage with the same number."""
 
 
 def stages_of(texts: Sequence[str]) -> dict[int, int]:
@@ -142,7 +142,7 @@ def stages_of(texts: Sequence[str]) -> dict[int, int]:
 
 
 def reason_of(error: Exception) -> str:
-    """What an operating system says, without its number."""
+    """The message of an operating system error, without its number."""
     said = error.strerror if isinstance(error, OSError) else None
     return (said or str(error)).lower()
 
@@ -174,7 +174,7 @@ def read_datagrams(
 ) -> TraceBatch:
     """The frames and links of datagrams. A frame without a time gets the time of its arrival.
 
-    Messages name streams and no stages: a stream is that of the stage with the same number, unless `stages` says which
+    Messages name streams, not stages: a stream belongs to the stage with the same number, unless `stages` says which
     one publishes it.
     """
     batch, skips = TraceBatch(), SkipCounts()
@@ -200,7 +200,7 @@ def read_datagrams(
 
 
 def count_messages(datagram: bytes, counts: CollectorCounts) -> int:
-    """Count the messages of a datagram that is not kept."""
+    """Count the messages of a datagram that is dropped."""
     frames: list[FrameFields] = []
     link_sets: list[LinkSetFields] = []
     skips = SkipCounts()
@@ -224,7 +224,7 @@ _LONGEST_PAUSE_S = 2.0
 
 
 class BatchWriting:
-    """Takes datagrams out of a buffer and writes their content until asked to finish."""
+    """Takes datagrams out of the buffer and writes their content until it is told to finish."""
 
     def __init__(self, buffer: DatagramBuffer, writer: TraceWriter, settings: CollectorSettings) -> None:
         self.counts = CollectorCounts()
@@ -240,7 +240,7 @@ class BatchWriting:
         self._thread.start()
 
     def finish(self) -> None:
-        """Write what is left, for no longer than the settings allow, and end. What is left then is dropped."""
+        """Write what is left, for as long as the settings allow, and end. Drops the rest."""
         self._give_up_at = time.monotonic() + self._settings.flush_s
         self._stopping.set()
         self._thread.join()
@@ -264,7 +264,7 @@ class BatchWriting:
         return True
 
     def _write(self, batch: TraceBatch) -> bool:
-        """Write a batch, however long it takes while the store is away; False where it had to be given up."""
+        """Write a batch, waiting for a store that is unavailable; False if it had to be dropped."""
         pause = _FIRST_PAUSE_S
         while len(batch):
             try:
@@ -287,7 +287,7 @@ class BatchWriting:
         return True
 
     def _wait(self, seconds: float) -> bool:
-        """Wait before another attempt; False where there is to be none, since the end has waited long enough."""
+        """Wait before another attempt; False if there is none, because stopping has waited long enough."""
         if not self._stopping.wait(seconds):
             return True
         left = self._give_up_at - time.monotonic()
@@ -300,16 +300,16 @@ class BatchWriting:
 _LARGEST: Final = 1 << 16
 _RECEIVE_BUFFER: Final = 8 << 20
 _LOOK_S: Final = 0.1
-"""How often a collector looks whether it is to stop."""
+"""How often a collector checks whether to stop."""
 _LAST_S: Final = 1.0
-"""How long a collector that stops takes what is on its way; with some producers that never ends."""
+"""How long a stopping collector still receives; some producers never stop sending."""
 _SO_RXQ_OVFL: Final = 40
-"""Linux tells with each datagram how many were given up before it. Python has no name for the option."""
+"""Linux reports with each datagram how many were dropped before it. Python has no name for the option."""
 _OVERRUN: Final = struct.Struct("=I")
 
 
 class Collector:
-    """Listens from the moment it is made; `run` collects. Use it in a `with` statement."""
+    """Listens as soon as it is created; `run` collects. Use it in a `with` statement."""
 
     def __init__(self, address: Address, writer: TraceWriter, settings: CollectorSettings | None = None) -> None:
         settings = settings or CollectorSettings()
@@ -326,11 +326,11 @@ class Collector:
 
     @property
     def counts(self) -> CollectorCounts:
-        """What became of what came so far."""
+        """The counts so far."""
         return self._counts + self._writing.counts
 
     def run(self, stop: threading.Event) -> CollectorCounts:
-        """Collect until told to stop; then take what is on its way, write all there is, and tell what became of it."""
+        """Collect until told to stop, then receive what is on its way and write everything. Returns the counts."""
         self._writing.start()
         try:
             self._socket.settimeout(_LOOK_S)
@@ -345,7 +345,7 @@ class Collector:
         return self.counts
 
     def _receive(self) -> bool:
-        """Take one datagram from the system; False where none came."""
+        """Receive one datagram; False if none arrived."""
         try:
             datagram, ancillary, _, _ = self._socket.recvmsg(_LARGEST, socket.CMSG_SPACE(_OVERRUN.size))
         except (TimeoutError, BlockingIOError):

@@ -30,7 +30,7 @@ _REOPEN_AFTER_SECONDS: Final = 1.0
 
 
 class DatagramSender:
-    """Sends what is in a ring until it is stopped. Whatever goes wrong is counted, and what it held is given up.
+    """Sends what is in a ring until it is stopped. Errors are counted, and their messages dropped.
 
     It looks into the ring at intervals instead of being woken, since waking it would take a lock in the producer; and
     after a datagram with much room left it lets the interval pass, so that the next one fills.
@@ -58,13 +58,13 @@ class DatagramSender:
         self._thread.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """Send what is left, for no longer than the timeout, and end. Does not wait for that."""
+        """Send what is left, for up to the timeout, and end. Does not wait for the end."""
         if not self._stopping.is_set():
             self._give_up_at = time.monotonic() + timeout_seconds
             self._stopping.set()
 
     def join(self, timeout_seconds: float) -> None:
-        """Wait for the end, for no longer than the timeout."""
+        """Wait for the end, for up to the timeout."""
         self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
@@ -150,18 +150,18 @@ _LAST_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitterCounts:
-    """What became of the messages. Every message is in exactly one of accepted, dropped and refused."""
+    """Counts of messages. Every message is in exactly one of accepted, dropped and refused."""
 
     accepted: int
     """Taken into the ring."""
     dropped: int
-    """Not taken, since the ring was full or the emitter closed."""
+    """Dropped, because the ring was full or the emitter closed."""
     refused: int
-    """Not taken, since a message cannot have these values or be that long."""
+    """Refused, because a message cannot have these values or be that long."""
     sent: int
     """Of those accepted: handed to the network. Datagrams can still be lost on their way."""
     lost: int
-    """Of those accepted: given up, since the network did not take them."""
+    """Of those accepted: lost, because the network did not accept them."""
     datagrams: int
     """How many datagrams carried those sent."""
     errors: int
@@ -204,7 +204,7 @@ class Emitter:
         meta_version: int | None = None,
         trace_id: int = UNTRACED,
     ) -> bool:
-        """Emit a FrameDescriptor. False if it was dropped or refused, which a producer need not look at."""
+        """Emit a FrameDescriptor. False if it was dropped or refused; a producer may ignore that."""
         try:
             offset = FULL if self._closed else self._ring.claim(FRAME_LENGTH)
             if offset == FULL:
@@ -219,7 +219,7 @@ class Emitter:
         return True
 
     def links(self, stream_id: int, epoch: int, seq: int, trace_id: int, parents: Iterable[int]) -> bool:
-        """Emit a TraceLinkSet. False if it was dropped or refused, which a producer need not look at."""
+        """Emit a TraceLinkSet. False if it was dropped or refused; a producer may ignore that."""
         try:
             listed = tuple(parents)
             length = link_set_length(len(listed))
@@ -240,7 +240,7 @@ class Emitter:
 
     @property
     def counts(self) -> EmitterCounts:
-        """What became of the messages so far."""
+        """The counts of messages so far."""
         sender = self._sender
         return EmitterCounts(
             sent=sender.sent,
@@ -253,7 +253,7 @@ class Emitter:
         )
 
     def close(self, timeout_seconds: float = 1.0) -> EmitterCounts:
-        """Send what is waiting, for no longer than the timeout, and end. What is waiting then is lost."""
+        """Send what is waiting, for up to the timeout, and end. The rest is lost."""
         self._closed = True
         self._sender.stop(timeout_seconds)
         self._sender.join(timeout_seconds)

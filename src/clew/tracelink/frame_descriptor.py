@@ -95,7 +95,7 @@ def _read_any_version(buffer: Buffer, offset: int) -> FrameFields:
 
 
 class FrameView:
-    """A message where it lies: `wrap` looks only at the header, and a field is read when it is asked for.
+    """A message in place: `wrap` reads only the header, and a field is read when it is asked for.
 
     One view serves for any number of messages, one after the other.
     """
@@ -109,7 +109,7 @@ class FrameView:
     """Where the next message starts."""
 
     def wrap(self, buffer: Buffer, offset: int = 0) -> Self:
-        """Lay the view over the message at an offset, all of which lies within the buffer."""
+        """Point the view at the message at an offset. All of it must be within the buffer."""
         block_length = block_length_of(
             buffer, offset, message="FrameDescriptor", schema_id=FRAME_SCHEMA_ID, template_id=FRAME_TEMPLATE_ID
         )
@@ -148,7 +148,7 @@ class FrameView:
 
     @property
     def trace_id(self) -> int:
-        """The trace of the frame, 0 if it is not traced or its writer knows nothing of traces."""
+        """The trace of the frame, 0 if it is not traced or its writer does not know traces."""
         if not self._has_trace:
             return UNTRACED
         return int.from_bytes(self._buffer[self._block_at + 32 : self._block_at + 40], "little")

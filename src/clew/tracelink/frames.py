@@ -16,7 +16,7 @@ FrameRow = tuple[int, int, int, int, int, int, int]
 """Stream id, epoch, seq, stage id, time in ns, trace id, status: a frame in the order of its table."""
 
 LARGEST_BOUND = 2**63 - 1
-"""The largest number that a bound can have, which then means: no end."""
+"""The largest number that a bound can have; it means "no end"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceWindow:
-    """The inputs of an output that adds up many: its parents are the frames of a stream within bounds."""
+    """The inputs of an output that aggregates many: its parents are the frames of a stream within bounds."""
 
     trace_id: int
     in_stream_id: int
@@ -71,7 +71,7 @@ class TraceWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactRange:
-    """Something that comes seldom and holds for a while, a calibration for one: the frames that it was in use for."""
+    """Something that changes rarely, such as a calibration, with the frames that it was used for."""
 
     artifact_id: str
     kind: str
@@ -95,10 +95,10 @@ class TraceBatch:
 
 
 class TraceWriter(Protocol):
-    """Keeps what tracing tells."""
+    """Stores what tracing reports."""
 
     def write(self, batch: TraceBatch) -> int:
-        """Write all or nothing, and tell how many records are new. What is there already stays as it is."""
+        """Write all or nothing; existing records do not change. Returns how many records are new."""
         ...
 
 
@@ -126,14 +126,14 @@ class PublishedBlock:
 
 
 class BlockRegister(Protocol):
-    """Keeps blocks, and finds the one that an id is of."""
+    """Stores blocks, and finds the block of an id."""
 
     def record(self, published: PublishedBlock) -> None:
-        """Keep a block. The same one again changes nothing."""
+        """Store a block. Storing it again changes nothing."""
         ...
 
     def blocks_of(self, trace_ids: Collection[int]) -> Iterable[PublishedBlock]:
-        """The blocks that these ids are of, each once."""
+        """The blocks of these ids, each once."""
         ...
 
     def blocks_of_run(self, run_id: str) -> Iterable[PublishedBlock]:

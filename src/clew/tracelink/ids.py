@@ -179,7 +179,7 @@ class TraceIdGenerator:
             self._end_tick = max(self._end_tick, first_tick_of(min(until_ms, END_OF_TIME_MS)))
 
     def stop(self) -> int:
-        """Mint nothing any more; returns `used_until_ms`, which then is final."""
+        """Stop minting. Returns `used_until_ms`, which is now final."""
         with self._lock:
             self._end_tick = 0
             return self.used_until_ms

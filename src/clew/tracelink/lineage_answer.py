@@ -33,7 +33,7 @@ _MORE = " …"
 
 
 def render_tree(graph: LineageGraph, label: Callable[[int], str] = str) -> str:
-    """One line per trace. One that stands there already is not unfolded again; `…` is where the walk stopped."""
+    """One line per trace. A trace that has been shown is not unfolded again; `…` marks where the walk stopped."""
     onward = graph.onward()
     unexpanded = {node.trace_id for node in graph.nodes if not node.expanded}
     lines: list[str] = []
@@ -95,7 +95,7 @@ class Lineage:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """The traces from which no link goes on: upwards, the source rows."""
+        """The traces without further links: upwards, the source rows."""
         return self.graph.leaves
 
     @property
@@ -104,7 +104,7 @@ class Lineage:
         return self.graph.is_complete
 
     def describe(self, trace_id: int) -> str:
-        """What a trace is, in one line: the place that tells most, else its first frame, else nothing."""
+        """What a trace is, in one line: its most informative place, else its first frame, else nothing."""
         texts = [place.text for place in self.places.get(trace_id, ())]
         texts += [frame.text for frame in self.frames.get(trace_id, ())]
         return next((text for text in texts if text), "")
@@ -169,7 +169,7 @@ def ask_lineage(
     max_depth: int = MAX_DEPTH,
     max_nodes: int = MAX_NODES,
 ) -> Lineage:
-    """Follow a trace and say what all that was met is. UserError TraceNotFound where the trace is unknown."""
+    """Follow a trace and describe every trace on the way. Raises UserError TraceNotFound if the trace is unknown."""
     graph = walk(reader, trace_id, direction, max_depth=max_depth, max_nodes=max_nodes)
     ids = [node.trace_id for node in graph.nodes]
     places = _places_of(reader.places(ids))
@@ -193,7 +193,7 @@ def _places_of(places: Iterable[TracePlace]) -> dict[int, tuple[TracePlace, ...]
 
 
 def _frames_of(frames: Iterable[TracedFrame]) -> dict[int, tuple[TracedFrame, ...]]:
-    """Frames by trace, each once: stream, epoch and sequence tell them apart."""
+    """Frames by trace, each once: stream, epoch and sequence identify them."""
     grouped: dict[int, dict[tuple[int, int, int], TracedFrame]] = {}
     for frame in frames:
         grouped.setdefault(frame.trace_id, {}).setdefault((frame.stream_id, frame.epoch, frame.seq), frame)

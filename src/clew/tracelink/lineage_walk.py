@@ -32,7 +32,7 @@ class LinkReader(Protocol):
 
 
 class UnitedLinks:
-    """Several readers as one: links of one trace may lie in Parquet, those of the next in a database."""
+    """Several readers as one: links of one trace may be in Parquet, those of the next in a database."""
 
     def __init__(self, readers: Sequence[LinkReader]) -> None:
         self._readers = tuple(readers)
@@ -87,7 +87,7 @@ class LineageGraph:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """The traces from which no link goes on: upwards, the sources."""
+        """The traces without further links: upwards, the sources."""
         near = {link[self._near] for link in self.links}
         return tuple(node.trace_id for node in self.nodes if node.expanded and node.trace_id not in near)
 
@@ -181,7 +181,7 @@ class TracedFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePlace:
-    """A place that a trace was at, as far as whoever tells it knows. What does not apply is None."""
+    """A place where a trace was, as far as the reader knows it. What does not apply is None."""
 
     trace_id: int
     run_id: str | None = None
@@ -196,7 +196,7 @@ class TracePlace:
     """Where a source row was read from: a path as the workspace writes it, or a table."""
     line: int | None = None
     note: str | None = None
-    """Something else worth a few words, an artifact that was in use then for one."""
+    """Other information, such as an artifact that was in use."""
 
     @property
     def text(self) -> str:
@@ -234,7 +234,7 @@ class LineageReader(LinkReader, Protocol):
         ...
 
     def places(self, trace_ids: Collection[int]) -> Iterable[TracePlace]:
-        """Where these traces were: of each the place that tells most of its origin first."""
+        """Where these traces were. For each trace, the place that says most about its origin comes first."""
         ...
 
 

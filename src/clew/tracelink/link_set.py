@@ -105,7 +105,7 @@ def _read_any_version(buffer: Buffer, offset: int) -> LinkSetFields:
 
 
 class LinkSetView:
-    """A message where it lies: `wrap` looks only at the headers, and a field is read when it is asked for.
+    """A message in place: `wrap` reads only the headers, and a field is read when it is asked for.
 
     One view serves for any number of messages, one after the other.
     """
@@ -121,7 +121,7 @@ class LinkSetView:
     """Where the next message starts."""
 
     def wrap(self, buffer: Buffer, offset: int = 0) -> Self:
-        """Lay the view over the message at an offset, all of which lies within the buffer."""
+        """Point the view at the message at an offset. All of it must be within the buffer."""
         if offset >= 0 and len(buffer) - offset >= _FIXED_LENGTH:
             header, stride, count = _unpack_headers(buffer, offset)
             parents_at = offset + _FIXED_LENGTH

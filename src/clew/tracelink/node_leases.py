@@ -43,14 +43,14 @@ class NodeLeasePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredNode:
-    """A node id that is set for a process, which therefore has it again and again: it does not rest in between."""
+    """A node id that is configured for a process, which gets it every time, without a cooldown."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeHolder:
-    """A process, told apart from a later one that got the same process id by its start time."""
+    """A process. Its start time distinguishes it from a later one with the same process id."""
 
     process_id: int
     start_time_ms: int
@@ -66,7 +66,7 @@ class LeaseEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLease:
-    """One process holding one node id. `term` counts the leases of a node id and tells old ones from new ones."""
+    """One process holding one node id. `term` counts the leases of a node id."""
 
     node_id: int
     term: int
@@ -173,7 +173,7 @@ def lost(node_id: int, reason: str) -> TransientFailure:
 
 
 class NodeLeases(Protocol):
-    """The authority on node ids. All times are those of its own clock, except the windows, which holders ask for."""
+    """The authority on node ids. All times are those of its clock, except the windows that holders request."""
 
     def acquire(
         self, holder: NodeHolder, *, reserve_until_ms: int, node_id: int | ConfiguredNode | None = None
@@ -186,7 +186,7 @@ class NodeLeases(Protocol):
         ...
 
     def release(self, lease: NodeLease, *, used_until_ms: int) -> None:
-        """Give a node id back. Nothing happens if the lease is lost already."""
+        """Return a node id. Nothing happens if the lease is already lost."""
         ...
 
     def revoke(self, node_id: int) -> None:
@@ -287,7 +287,7 @@ class LeasedTraceIds:
             self._keepalive(0)
 
     def close(self) -> None:
-        """Give the node id back, with the part of the window that was not used. Nothing can be minted afterwards."""
+        """Return the node id, with the unused part of the window. Nothing can be minted afterwards."""
         with self._lock:
             used_until_ms = self._generator.stop()
             self._leases.release(self._lease, used_until_ms=used_until_ms)

@@ -24,7 +24,7 @@ NOT_A_NUMBER_FOR_THE_FIELD = (struct.error, TypeError, OverflowError)
 
 
 class CodecError(UserError):
-    """Bytes that are no message, or values that cannot be one. The only error that codecs raise."""
+    """Bytes that are not a message, or values that cannot be one. The only error that codecs raise."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(INVALID_TRACE_MESSAGE.anywhere(problem=problem))

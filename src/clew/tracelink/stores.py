@@ -16,12 +16,12 @@ from clew.tracelink.node_leases import NodeLeasePolicy, NodeLeases
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What an expansion came to."""
+    """The outcome of an expansion."""
 
     windows: int = 0
     """Windows that were looked at."""
     links: int = 0
-    """Links that were not there before."""
+    """New links."""
     transactions: int = 0
 
     def __add__(self, other: "Expansion") -> "Expansion":
@@ -29,7 +29,7 @@ class Expansion:
 
 
 class WindowExpander(Protocol):
-    """Writes the links that windows stand for."""
+    """Writes the links that windows represent."""
 
     def expand(self, *, since_ms: int = 0, batch_links: int = 20_000) -> Expansion:
         """Expand the windows of traces minted since then, in transactions of about so many links.
@@ -40,11 +40,11 @@ class WindowExpander(Protocol):
 
 
 _FIRST_PLAUSIBLE_MS: Final = 1_262_304_000_000
-"""The year 2010. Numbers below are ids that somebody has made in another way."""
+"""The year 2010. Smaller numbers are ids with another layout."""
 
 
 class Kept(StrEnum):
-    """What is kept of traces that programs send."""
+    """Kinds of records that programs send."""
 
     FRAMES = "frames"
     LINKS = "links"
@@ -64,7 +64,7 @@ class Age:
 
     @property
     def before_ns(self) -> int:
-        """The moment as frames tell theirs."""
+        """The moment in the unit of frames."""
         return self.before_ms * 1_000_000
 
     @property
@@ -77,13 +77,13 @@ class TracePruner(Protocol):
     """Finds and removes old frames, links and windows."""
 
     def count(self, kept: Kept, age: Age) -> int:
-        """How many records are so old."""
+        """How many records are that old."""
         ...
 
     def prune(self, kept: Kept, age: Age, *, batch: int = 20_000) -> int:
-        """Remove them in transactions of so many, and tell how many there were.
+        """Remove them in transactions of this size. Returns how many there were.
 
-        Frames stay as long as a window that stays reaches as far back: what it was made from can then still be told.
+        A frame stays as long as a remaining window needs it to name the rows it was made from.
         """
         ...
 

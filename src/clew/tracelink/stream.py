@@ -40,25 +40,25 @@ _FRAME_FIELDS: Final = 7
 
 @dataclass(slots=True)
 class SkipCounts:
-    """What a reader left out. Counts go on over any number of datagrams."""
+    """What a reader skipped, counted over any number of datagrams."""
 
     unknown_schemas: int = 0
-    """Datagrams left at a message of another schema."""
+    """Datagrams skipped from a message of another schema on."""
     unknown_templates: int = 0
-    """Datagrams left at an unknown template of a schema of ours."""
+    """Datagrams skipped from an unknown template of our schemas on."""
     malformed: int = 0
-    """Messages of ours that break a rule or break off, and ends of datagrams too short for a header."""
+    """Our messages that break a rule or are truncated, and ends of datagrams too short for a header."""
     skipped_bytes: int = 0
     """The bytes of all of these."""
 
     @property
     def total(self) -> int:
-        """How many times something was left out."""
+        """How many times something was skipped."""
         return self.unknown_schemas + self.unknown_templates + self.malformed
 
 
 def read_stream(buffer: Buffer, skips: SkipCounts | None = None) -> Iterator[FrameDescriptor | TraceLinkSet]:
-    """The messages of a datagram in their order. What cannot be read is left out, and counted in `skips`."""
+    """The messages of a datagram, in order. What cannot be read is skipped and counted in `skips`."""
     for fields in _read_fields(buffer, skips if skips is not None else SkipCounts()):
         if len(fields) == _FRAME_FIELDS:
             yield FrameDescriptor.from_fields(fields)

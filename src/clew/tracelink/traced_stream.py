@@ -22,7 +22,7 @@ from clew.tracelink.ids import UNTRACED
 
 
 class WindowLog:
-    """Keeps windows until they are written. Beyond its room it drops and counts, like everything in tracing."""
+    """Keeps windows until they are written. When it is full it drops and counts, like everything in tracing."""
 
     def __init__(self, capacity: int = 100_000) -> None:
         self._windows: deque[TraceWindow] = deque()
@@ -33,7 +33,7 @@ class WindowLog:
         return len(self._windows)
 
     def append(self, window: TraceWindow) -> bool:
-        """Note a window; False where there is no room."""
+        """Add a window; False if there is no room."""
         if len(self._windows) >= self._capacity:
             self.dropped += 1
             return False
@@ -41,7 +41,7 @@ class WindowLog:
         return True
 
     def flush(self, writer: TraceWriter) -> int:
-        """Write what is there in one transaction, and tell how many; a store that is away leaves all for later."""
+        """Write all windows in one transaction and return how many; if the store is unavailable, keep them."""
         windows = [self._windows[index] for index in range(len(self._windows))]
         if not windows:
             return 0
@@ -65,7 +65,7 @@ class TraceIds(Protocol):
 class TracedStream:
     """The frames that a stage publishes to one stream in one epoch.
 
-    Every method returns the trace id that the output carries on, and 0 if none can be had: the stage then goes on
+    Every method returns the trace id of the output, or 0 if there is none to be had: the stage then continues
     untraced, and `untraced` counts it.
     """
 

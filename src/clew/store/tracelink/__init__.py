@@ -17,7 +17,7 @@ __all__ = ["open_trace_link_stores", "trace_link_stores"]
 
 
 def trace_link_stores(database: Database, policy: NodeLeasePolicy | None = None) -> TraceLinkStores:
-    """What a deployment keeps for tracing, in a database whose schema is up to date."""
+    """What a deployment stores for tracing, in a database whose schema is up to date."""
     policy = policy or NodeLeasePolicy()
     return TraceLinkStores(
         node_leases=SqlNodeLeases(database, policy),

@@ -41,7 +41,7 @@ def _array_type(column: sa.Column[object]) -> str:
 
 
 _END_OF_IDS = 1 << 63
-"""Larger numbers are ids that were minted in another way."""
+"""Larger numbers are ids with another layout."""
 
 
 class SqlBlockRegister:
@@ -63,7 +63,7 @@ class SqlBlockRegister:
             insert_new(connection, trace_blocks, [row])
 
     def blocks_of(self, trace_ids: Collection[int]) -> Iterable[PublishedBlock]:
-        """The blocks that these ids are of, each once: a statement per block, however many ids it has."""
+        """The blocks of these ids, each once: a statement per block, however many ids it has."""
         places = sorted((node_id_of(i), tick_of(i)) for i in trace_ids if i < _END_OF_IDS)
         with self._database.read() as connection:
             for node_id, ticks in groupby(places, key=lambda place: place[0]):
@@ -107,13 +107,13 @@ def _published(row: sa.Row[Any]) -> PublishedBlock:
 
 
 class SqlTraceWriter:
-    """Writes what tracing tells. A record that comes twice, as datagrams may, is one."""
+    """Stores what tracing reports. A record that arrives twice, as datagrams may, is stored once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def write(self, batch: TraceBatch) -> int:
-        """Write all or nothing, and tell how many records are new. What is there already stays as it is."""
+        """Write all or nothing; existing records do not change. Returns how many records are new."""
         if not len(batch):
             return 0
         with self._database.write() as connection:

@@ -65,7 +65,7 @@ class SqlNodeLeases:
             return renewed
 
     def release(self, lease: NodeLease, *, used_until_ms: int) -> None:
-        """Give a node id back. Nothing happens if the lease is lost already."""
+        """Return a node id. Nothing happens if the lease is already lost."""
         with self._database.write(lock=_LOCK) as connection:
             current = _latest_of(connection, lease.node_id)
             if current is not None and current.term == lease.term:

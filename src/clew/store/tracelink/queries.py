@@ -20,7 +20,7 @@ def asked(
 ) -> Iterator[sa.CursorResult[*tuple[Any, ...]]]:
     """The rows of a statement in which `{ids}` stands for "is one of these".
 
-    They are read as they are wanted, and may be left before the end: millions can lie behind the first few.
+    They are read as needed, and reading may stop early: millions can follow the first few.
     """
     ids = [signed(trace_id) for trace_id in trace_ids]
     options = {"stream_results": True, "max_row_buffer": _AT_A_TIME}

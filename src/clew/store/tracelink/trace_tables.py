@@ -62,7 +62,7 @@ node_leases = sa.Table(
     sa.Column("ended_at_ms", sa.BigInteger),
     sa.Column("end_reason", sa.String(16)),
 )
-"""Every lease ever granted; the one with the largest term of a node id is its present one."""
+"""Every lease ever granted; the one with the largest term of a node id is the current one."""
 
 frames = sa.Table(
     "frames",

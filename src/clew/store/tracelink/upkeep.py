@@ -37,7 +37,7 @@ _EXPAND_SEVERAL = f"""
 
 
 class SqlWindowExpander:
-    """Writes the links that windows stand for."""
+    """Writes the links that windows represent."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -104,7 +104,7 @@ def _next_frames(window: sa.Row[Any], after: _Place, limit: int) -> sa.Select[An
 
 
 def _groups(windows: Sequence[sa.Row[Any]], batch_links: int) -> Iterator[Sequence[sa.Row[Any]]]:
-    """Neighbours that fit a transaction together; one that does not fit is alone."""
+    """Adjacent windows that fit into one transaction; one that does not fit is alone."""
     start, expected = 0, 0.0
     for index, window in enumerate(windows):
         links = _most_links(window)
@@ -144,20 +144,20 @@ _TABLES: Final = {
 
 
 class SqlTracePruner:
-    """Removes what is old. Rows of runs are not here: they go with their run."""
+    """Removes old records. Rows of runs are not here: they are deleted with their run."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def count(self, kept: Kept, age: Age) -> int:
-        """How many records are so old."""
+        """How many records are that old."""
         table, _, may_go = _TABLES[kept]
         with self._database.read() as connection:
             found = connection.scalar(sa.text(f"SELECT COUNT(*) FROM {table} t WHERE {may_go}"), _bound(age))
             return int(found or 0)
 
     def prune(self, kept: Kept, age: Age, *, batch: int = 20_000) -> int:
-        """Remove them in transactions of so many, and tell how many there were."""
+        """Remove them in transactions of this size. Returns how many there were."""
         table, key, may_go = _TABLES[kept]
         columns = ", ".join(f"t.{column}" for column in key.split(", "))
         some = f"SELECT {columns} FROM {table} t WHERE {may_go} LIMIT :batch"
