@@ -65,7 +65,7 @@ def _run(starter: RunStarter, project: str, captures: tuple[CaptureWish, ...] = 
 
 
 def _defined(starter: RunStarter) -> list[Figure]:
-    """Breakpoints that nobody captures at, against none, in pairs that take turns in going first."""
+    """Breakpoints without captures, against none, in pairs that take turns in going first."""
     for project in ("typical", "pointed"):
         _run(starter, project)
     ratios = list[float]()

@@ -41,7 +41,7 @@ SECONDS = 4.0
 FIRST_RATE = 10_000
 FLOOD_S = float(os.environ.get("CLEW_BENCH_FLOOD_S", "60"))
 QUIET_S = 10.0
-"""How long the producer of a flood is measured with nobody listening."""
+"""How long the producer of a flood is measured without a listener."""
 LINKS = int(os.environ.get("CLEW_BENCH_LINKS", "1000000"))
 HOPS = 10
 FAN_IN = 2
@@ -106,7 +106,7 @@ class Flood:
 
     @property
     def told(self) -> int:
-        """Frames that producer and collector say are lost. What the system gave up is told in datagrams."""
+        """Frames that producer and collector say are lost. What the system dropped is reported in datagrams."""
         emitted = self.pace.counts
         per_datagram = emitted.sent / max(1, emitted.datagrams)
         overrun = round(self.counts.overrun * per_datagram)
@@ -114,7 +114,7 @@ class Flood:
 
 
 def produce(address: tuple[str, int], epoch: int, rate: float, done: Event, sent: object) -> None:
-    """Send frames at a rate: in a process of its own, so that producer and collector share no lock."""
+    """Send frames at a rate: in a separate process, so that producer and collector share no lock."""
     total = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         start = time.perf_counter()
@@ -150,7 +150,7 @@ def trial(stores: TraceLinkStores, rate: float, epoch: int) -> Trial:
 
 
 def emit(address: tuple[str, int], rate: float, seconds: float, told: Connection) -> None:
-    """Emit frames at a rate as a traced program does, in a process of its own, and tell what it came to."""
+    """Emit frames at a rate as a traced program does, in a separate process, and report the outcome."""
     total, busy = 0, 0.0
     with Emitter(address) as emitter:
         start = time.perf_counter()
@@ -210,7 +210,7 @@ def flooded(folder: Path, rate: float, seconds: float, quiet_seconds: float) -> 
 
 
 def unused_address() -> tuple[str, int]:
-    """Where nobody listens."""
+    """An address without a listener."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         host, port = taken.getsockname()

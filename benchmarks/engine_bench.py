@@ -1,4 +1,4 @@
-"""Traced runs against the same jobs written by hand in PySpark, each job in a process of its own, interleaved, medians.
+"""Traced runs against the same jobs written by hand in PySpark, each job in a separate process, interleaved, medians.
 
 A process for each job is how they are run, and a JVM that has compiled other plans runs all of them more slowly.
 The rows are a registered dataset, which both read where it lies. CLEW_BENCH_ROWS sets how many (5,000,000),

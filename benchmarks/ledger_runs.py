@@ -41,7 +41,7 @@ class LedgerRuns:
         return run.run_id
 
     def run_untraced(self, project: str) -> None:
-        """Run with the writer of changes taken out. The product has no such switch, since nobody should want it."""
+        """Run with the writer of changes taken out. The product has no such switch on purpose."""
 
         def nothing(
             _run: engine.EngineRun, _working: Working, steps: Sequence[ChangingStep], **_how: bool

@@ -1,6 +1,6 @@
 """`clew serve` over a trace of five million rows: 20 users at once against the reader itself, 100 listeners, memory.
 
-The server is a process of its own, and so are those who ask. Run it alone with `python -m benchmarks server`;
+The server is a separate process, and so are its clients. Run it alone with `python -m benchmarks server`;
 CLEW_BENCH_ROWS sets how many rows, CLEW_BENCH_REQUESTS how many requests the memory is watched over.
 """
 

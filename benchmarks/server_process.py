@@ -1,4 +1,4 @@
-"""`clew serve` as a process of its own, for benchmarks that ask it."""
+"""`clew serve` as a separate process, for benchmarks."""
 
 import http.client
 import os

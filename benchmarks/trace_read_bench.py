@@ -76,7 +76,7 @@ def lookups(bench: Bench) -> list[Figure]:
 
 
 def scan(root: Path, ordinal: int) -> object:
-    """What somebody would write who knows nothing of row groups."""
+    """What you would write without knowing about row groups."""
     row = pq.read_table(root / "input.parquet").slice(ordinal, 1).to_pylist()
     changes = pq.read_table(root / "changes.parquet")
     return row, changes.filter(pc.equal(changes["__ordinal"], ordinal)).to_pylist()

@@ -45,7 +45,7 @@ def measure() -> list[Figure]:
 
 
 def nanoseconds(*sides: Callable[[], object]) -> list[float]:
-    """Short rounds and many of them: some fall into a moment in which nobody else wants the processor."""
+    """Short rounds and many of them: some fall into a moment in which the processor is otherwise idle."""
     best = [float("inf")] * len(sides)
     for _ in range(CODEC_ROUNDS):
         for index, side in enumerate(sides):

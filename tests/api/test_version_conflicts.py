@@ -134,7 +134,7 @@ def test_a_check_makes_no_state_store_and_upgrades_none(root: Path) -> None:
 
 @pytest.mark.parametrize("address", ["postgresql://127.0.0.1:1/nothing", "sqlite:///broken.db"])
 def test_a_state_store_that_does_not_answer_is_a_note_and_no_error(root: Path, address: str) -> None:
-    (root / "broken.db").write_text("this is no database, and long enough to be told from one" * 20)
+    (root / "broken.db").write_text("this is not a database, and long enough to show it" * 20)
     write(root, {"clew.yaml": {"name": "w", "environments": {"dev": {"state_store": address}}}})
     found = Workspace(root).check()
     assert found.is_ok

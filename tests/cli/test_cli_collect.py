@@ -23,7 +23,7 @@ PATIENCE = 60
 
 @contextmanager
 def collector(workspace: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """A collector in a process of its own, and where it listens."""
+    """A collector in a separate process, and where it listens."""
     command = [sys.executable, "-m", "clew.cli", "collect", "--bind", "127.0.0.1:0", "--json", *options]
     with subprocess.Popen(command, cwd=workspace, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""The entry point: help, version, exit codes, and that nobody ever sees a traceback without asking for one."""
+"""The entry point: help, version, exit codes, and that users see no traceback unless they ask for one."""
 
 import inspect
 import json

@@ -89,7 +89,7 @@ INDENTS = st.lists(st.integers(3, 6), min_size=4, max_size=4)
 
 
 def folded(lines: list[str], ends: list[str], gaps: list[int], indents: list[int]) -> str:
-    """Lines as somebody with loose habits would lay them out."""
+    """Lines as a careless writer would lay them out."""
     text = lines[0]
     for line, end, gap, indent in zip(lines[1:], ends, gaps, indents, strict=False):
         text += end + "   \n" * gap + " " * indent + line

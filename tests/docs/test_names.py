@@ -1,4 +1,4 @@
-"""One name for one thing: public types have names of their own, and modules that share a name share a role."""
+"""One name for one thing: public types have unique names, and modules that share a name share a role."""
 
 import ast
 from collections import defaultdict

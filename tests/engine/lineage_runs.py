@@ -116,7 +116,7 @@ def graph_up(reader: RunLineage, trace_ids: Collection[int]) -> dict[int, set[in
     while frontier:
         graph |= {trace_id: set() for trace_id in frontier}
         found = list(reader.parents(frontier))
-        assert all(count == 1 for count in Counter(found).values()), "a link is told once"
+        assert all(count == 1 for count in Counter(found).values()), "a link is reported once"
         for child, parent in found:
             graph[child].add(parent)
         frontier = {parent for _, parent in found} - graph.keys()

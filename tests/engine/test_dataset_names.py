@@ -1,7 +1,7 @@
 """What the name of a dataset means when a run starts: its definition as it is then, and one rule for its data.
 
 The definition gives columns, keys and documentation. A registered version is the data from the first registration on.
-A dataset with a resolver of its own cannot be registered. What was read, and by which resolver, is on record.
+A dataset with its own resolver cannot be registered. What was read, and by which resolver, is on record.
 """
 
 import contextlib
@@ -116,7 +116,7 @@ def test_a_dataset_with_a_resolver_cannot_be_registered(shop: Shop) -> None:
     assert found["code"] == "RegistrationConflict"
     assert found["file"] == "projects/plan-goals.yaml"
     assert found["message"] == (
-        'the dataset "targets" has a resolver of its own, "r": an output cannot become a version of it'
+        'the dataset "targets" has its own resolver, "r": an output cannot become a version of it'
     )
 
 
@@ -125,7 +125,7 @@ def test_a_dataset_that_got_a_resolver_after_the_activation_is_not_registered(sh
     shop.write({"datasets/targets.yaml": {**_GOALS, "resolver_id": "r"}})
     code, message = failure(shop.run("plan-goals"))
     assert code == "RegistrationConflict"
-    assert 'has a resolver of its own, "r"' in message
+    assert 'has its own resolver, "r"' in message
     with shop.starter() as starter:
         assert [version.version for version in starter.state.datasets.versions("targets")] == [1]
 

@@ -1,4 +1,4 @@
-"""Tables through a JDBC driver, and Delta: with the jars that `make jars` fetches, in a process of their own."""
+"""Tables through a JDBC driver, and Delta: with the jars that `make jars` fetches, in a separate process."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def database() -> Iterator[str]:
 
 
 def driven(shop: Shop, *periods: str) -> list[dict[str, Any]]:
-    """In a process of its own, since a process has one Spark, and this one has its jars already."""
+    """In a separate process, since a process has one Spark, and this one has its jars already."""
     command = [sys.executable, "-c", DRIVE, str(shop.root), *periods]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

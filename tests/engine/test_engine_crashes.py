@@ -42,7 +42,7 @@ def killed(shop: Shop, run_id: str, group: int, moment: str) -> None:
 
 
 def driven(shop: Shop, run_id: str) -> RunView:
-    """Nobody else gets the run before the lease of the dead process has run out."""
+    """No other worker gets the run before the lease of the dead process has expired."""
     waiting = threading.Event()
     while not (view := shop.drive(run_id)).snapshot.status.is_terminal:
         waiting.wait(0.1)

@@ -99,7 +99,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def driven(shop: Shop) -> Results:
-    """In a process of its own, since a process has one Spark."""
+    """In a separate process, since a process has one Spark."""
     command = [sys.executable, "-c", DRIVE, str(shop.root), RUN_ID, json.dumps(SAMPLE)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

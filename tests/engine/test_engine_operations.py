@@ -320,7 +320,7 @@ def test_a_value_that_does_not_fit_is_told_with_step_column_value_and_row(spark:
 
 
 def test_the_culprit_is_looked_for_among_the_rows_that_the_step_is_for(spark: SparkSession, tmp_path: Path) -> None:
-    """Row 1 could not be calculated either, but nobody asks for it."""
+    """Row 1 could not be calculated either, but it is not needed."""
     told = failure(spark, tmp_path, [update(20, "id >= 4", [], c="TO_DECIMAL(amount, 3, 2)")])
     assert "999.00" in told.message
     assert "row id 4 (" in told.message

@@ -72,7 +72,7 @@ def check_counts(ran: Ran, expected: Recorded) -> None:
 
 
 def check_states(ran: Ran, expected: Recorded) -> None:
-    """Loaded rows are told apart by their place in the input, created ones by what they are when they are born."""
+    """Loaded rows are identified by their place in the input, created ones by their first values."""
     trace = ran.trace()
     ordinals = [ordinal_of(file.ordinal or 0, index) for file in ran.inputs[0].files for index in range(file.rows)]
     ids = [RowIds(trace.run_id).row_id(ordinal) for ordinal in ordinals]

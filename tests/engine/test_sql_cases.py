@@ -1,4 +1,4 @@
-"""Cases in which Spark and Python would differ if nobody took care."""
+"""Cases in which Spark and Python would differ without special care."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""Links between rows that nobody wrote, derived from steps and keys, against groups that are remembered."""
+"""Links between rows that were not written but derived from steps and keys, against groups that are remembered."""
 
 import tempfile
 from collections.abc import Iterator

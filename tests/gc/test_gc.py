@@ -1,4 +1,4 @@
-"""What is removed when nobody needs it, what stays, and what is written down about it."""
+"""What is removed when it is no longer needed, what stays, and what is recorded about it."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def folders(shop: Shop, below: str) -> set[str]:
 
 
 def test_runs_go_with_their_files_and_what_they_alone_registered(shop: Shop) -> None:
-    """January is closed twice: the first version belongs to nobody, once its run is gone."""
+    """January is closed twice: the first version is not needed once its run is deleted."""
     first, second = run_id(shop, "close"), run_id(shop, "close")
     garbage = collected(shop, Retention(runs=1))
     assert names(garbage, "run") == [first]
@@ -164,7 +164,7 @@ def test_a_run_that_goes_on_is_left_alone_with_everything_below_it(shop: Shop) -
 
 
 def test_a_run_stays_as_long_as_a_capture_has_still_to_read_it(shop: Shop) -> None:
-    """Nobody has done what comes after the run yet: the capture waits for its rows."""
+    """What follows the run has not been done yet: the capture waits for its rows."""
     shop.project("watched", {**step(10, "Copy", "update", assignments=setting(copy="amount")), "assign": "copied"})
     with shop.starter() as starter:
         wished = starter.submit("watched", "2026-01", None, capture_wishes_of_data("copied", "captures")).run_id

@@ -1,4 +1,4 @@
-"""Which runs are old by the rules of an environment, and which runs and versions somebody needs."""
+"""Which runs are old by the rules of an environment, and which runs and versions are still needed."""
 
 from datetime import UTC, datetime, timedelta
 

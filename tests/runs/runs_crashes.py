@@ -1,4 +1,4 @@
-"""Workers in processes of their own, made to die or to freeze at a chosen moment."""
+"""Workers in separate processes, made to die or to freeze at a chosen moment."""
 
 import logging
 import os

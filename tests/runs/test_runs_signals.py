@@ -374,7 +374,7 @@ def test_a_decision_on_a_state_that_has_changed_meanwhile_is_taken_anew(stores: 
     quick.submit()
 
     class Interrupting:
-        """A reader during whose use somebody else is quicker, once."""
+        """A reader that another writer overtakes, once."""
 
         left = 1
 

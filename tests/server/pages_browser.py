@@ -39,7 +39,7 @@ UNFIT = """() => {
   if (room.scrollWidth > room.clientWidth) found.push(`${room.scrollWidth} wide`);
   return found;
 }"""
-"""What would be in the way of a screen reader, or of a narrow screen."""
+"""What would be a problem for a screen reader, or on a narrow screen."""
 
 
 def find_chromium() -> str | None:
@@ -50,7 +50,7 @@ def find_chromium() -> str | None:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody with a browser who has signed in."""
+    """A signed-in user with a browser."""
 
     page: Page
     address: str
@@ -100,7 +100,7 @@ Enter = Callable[[Path], Visitor]
 
 
 def visitor_of(context: BrowserContext, link: str) -> Visitor:
-    """Somebody who has opened the link that the server printed."""
+    """A user who has opened the link that the server printed."""
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     complaints = list[str]()
@@ -126,7 +126,7 @@ def enter(chromium: Browser) -> Iterator[Enter]:
 def auditor(
     chromium: Browser, finished_ledger: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Visitor]:
-    """Somebody who looks at a workspace with a completed run."""
+    """A user who looks at a workspace with a completed run."""
     folder = Path(shutil.copytree(finished_ledger[0], tmp_path_factory.mktemp("audited") / "ledger"))
     with server_process(folder) as link, closing(chromium.new_context(viewport=WIDE)) as context:
         yield visitor_of(context, link)

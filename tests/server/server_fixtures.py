@@ -94,7 +94,7 @@ class Served:
 
 
 def write_ledger(folder: Path, *, store: str | None = None, queue: str = "", extra: str = "") -> Path:
-    """The sample with settings of its own."""
+    """The sample with other settings."""
     write_sample(folder)
     settings = folder / "clew.yaml"
     lines = f'    state_store: "{store}"\n' if store is not None else ""

@@ -1,4 +1,4 @@
-"""Servers that really listen: in a thread of the test, or in a process of their own."""
+"""Servers that really listen: in a thread of the test, or in a separate process."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from tests.server.server_fixtures import Served
 
 @contextmanager
 def listening_in_a_thread(served: Served, settings: ServerSettings | None = None) -> Iterator[str]:
-    """Serve an application on a port of its own; the beginning of its addresses."""
+    """Serve an application on a free port; returns the beginning of its addresses."""
     with listening(replace(settings or ServerSettings(), port=0)) as listener:
         settings = replace(settings or ServerSettings(), port=listener.getsockname()[1])
         server = web_server(served.app, settings)
@@ -32,7 +32,7 @@ def listening_in_a_thread(served: Served, settings: ServerSettings | None = None
 
 @dataclass
 class ServerProcess:
-    """`clew serve` in a process of its own."""
+    """`clew serve` in a separate process."""
 
     process: "subprocess.Popen[str]"
     url: str

@@ -1,4 +1,4 @@
-"""Who may call what: every route that there is, without a token, as a viewer, as somebody of another tenant."""
+"""Who may call what: every route that there is, without a token, as a viewer, as a caller of another tenant."""
 
 import re
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def _all() -> list[Called]:
 
 
 class _NoSite:
-    """Enough of a site to build an application that nobody calls."""
+    """Enough of a site to build an application that is never called."""
 
     def __getattr__(self, name: str) -> "_NoSite":
         return self

@@ -36,14 +36,14 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A workspace of its own: what is generated starts runs and sends signals."""
+    """A separate workspace: what is generated starts runs and sends signals."""
     folder = write_ledger(tmp_path_factory.mktemp("fuzzed") / "ledger")
     with pytest.MonkeyPatch.context() as patch, serving(folder, patch, SETTINGS) as served:
         yield served
 
 
 class _NoSite:
-    """Enough of a site to describe an application that nobody calls."""
+    """Enough of a site to describe an application that is never called."""
 
     def __getattr__(self, name: str) -> "_NoSite":
         return self

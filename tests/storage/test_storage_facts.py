@@ -11,12 +11,12 @@ HOMES = ("storage/", "events/artifacts.py", "events/values.py")
 """Where these facts are at home."""
 
 NAMES = {"trace-part", "dataset-version", "part.json", "manifest.json", "removals.jsonl", "load", "salt"}
-"""Texts that nobody else writes."""
+"""Texts that occur nowhere else."""
 BEGINNINGS = ("storage:", "runs/", "plans/", "datasets/", "captures/")
 FOLDERS = {"runs", "plans", "datasets", "captures"}
-"""Nobody else puts these together with a slash."""
+"""Folders that no other code joins with a slash."""
 CALLS = {"fsync", "file_digest", "hardlink_to", "rmtree"}
-"""Nobody else calls these."""
+"""Functions that no other code calls."""
 
 NO_STORAGE = {
     "server": "addresses of pages",

@@ -1,4 +1,4 @@
-"""Fixtures that give a test a state store of its own, on either database."""
+"""Fixtures that give each test a separate state store, on either database."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -148,7 +148,7 @@ ACTIONS = st.one_of(
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=st.lists(ACTIONS, min_size=10, max_size=40))
 def test_no_id_is_minted_twice_whatever_steps_clocks_make(sqlite_url: str, actions: list[tuple[str, int]]) -> None:
-    """Each example has a node id of its own: what earlier ones did to the store stays."""
+    """Each example has a separate node id: what earlier ones did to the store stays."""
     clock = Clock()
     with open_trace_link_stores(sqlite_url, StoreOptions(clock=clock), POLICY) as stores:
         node_id = len({lease.node_id for lease in stores.node_leases.record()})

@@ -34,7 +34,7 @@ def listener() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def deaf_address() -> tuple[str, int]:
-    """An address at which nobody listens any more."""
+    """An address without a listener."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
         bound.bind(("127.0.0.1", 0))
         address: tuple[str, int] = bound.getsockname()

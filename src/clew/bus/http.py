@@ -32,7 +32,7 @@ def http_address(url: str) -> str:
 
 
 def http_client(*, timeout_s: float) -> "httpx2.Client":
-    """A client for one exchange. OSError where the environment names a proxy that cannot be used."""
+    """A client for one exchange. OSError if the environment names a proxy that cannot be used."""
     import httpx2  # noqa: PLC0415 - takes a quarter of a second, and most commands send nothing
 
     variables = [os.environ.get(name) for name in _CERTIFICATE_VARIABLES]

@@ -54,7 +54,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPair:
-    """The statistics of a column on both sides; None where a side has no such column."""
+    """The statistics of a column on both sides; None if a side has no such column."""
 
     name: str
     changed: int

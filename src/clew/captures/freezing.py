@@ -125,7 +125,7 @@ class Fitting:
     """What a capture will keep."""
 
     mode: CaptureMode | None
-    """None where it is dropped."""
+    """None if it is dropped."""
     sample_rows: int
     reserved_bytes: int
     steps: tuple[Degradation, ...]

@@ -222,7 +222,7 @@ class CaptureState(RunState, Protocol):
 def capture_parameters(
     plan: Plan, wishes: Sequence[CaptureWish], environment: RunEnvironment, role: str
 ) -> dict[str, object]:
-    """What a run request carries so that its captures are made. UserError where the environment does not allow them.
+    """What a run request carries so that its captures are made. UserError if the environment does not allow them.
 
     The jobs of the plan are held to the same rules: nothing starts that would end in a place which is not allowed.
     """

@@ -1,4 +1,4 @@
-"""Captures that a run is asked for: in a file, on the command line, in Python. All go through the same door."""
+"""Captures requested for a run: in a file, on the command line, or in Python. All are read the same way."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class _Columns(Shape[tuple[str, ...]]):
 
 @record("the limits of a capture")
 class WishedLimits(Located):
-    """How large a capture may be. What is left out is as the environment has it."""
+    """How large a capture may be. The environment sets the default for omitted limits."""
 
     max_bytes: int | None = key(Whole(1), "The most bytes.", default=None)
     max_rows: int | None = key(Whole(1), "The most rows.", default=None)
@@ -109,7 +109,7 @@ class CaptureWish(Located):
 
 @record("a file of captures")
 class CaptureFile(Located):
-    """The captures that a run is asked for."""
+    """The captures requested for a run."""
 
     captures: tuple[CaptureWish, ...] = key(ListOf(Record(CaptureWish), "captures"), "The captures.")
 

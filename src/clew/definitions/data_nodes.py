@@ -1,4 +1,4 @@
-"""Python data as nodes, so that what is built in Python goes through the same door as a file."""
+"""Python data as nodes, so that projects built in Python are read like files."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime

@@ -135,7 +135,7 @@ class TableDefinition(Located):
 
 @record("a dataset")
 class Dataset(Definition):
-    """A logical table: its columns, how its rows belong to periods, and what tells them apart."""
+    """A logical table: its columns, how its rows belong to periods, and what identifies them."""
 
     id: str = key(SLUG, "The id, unique among datasets.")
     name: str = key(NAME, "The name; by default the id.", same_as="id")

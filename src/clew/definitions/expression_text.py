@@ -38,7 +38,7 @@ class Characters:
 
 
 def characters(node: ScalarNode) -> Characters | None:
-    """The characters of a scalar with their places, or None where they cannot be told."""
+    """The characters of a scalar with their places, or None if that is unknown."""
     text = node.source.text
     match node.style:
         case "|" | ">":

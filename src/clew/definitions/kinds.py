@@ -54,7 +54,7 @@ _SUFFIXES = {".yaml", ".yml"}
 
 
 def find_workspace(start: Path) -> Path:
-    """The nearest folder with a clew.yaml, from a folder upwards. UserError where there is none."""
+    """The nearest folder with a clew.yaml, from a folder upwards. UserError if there is none."""
     here = start.absolute()
     for folder in (here, *here.parents):
         if (folder / WORKSPACE_FILE).is_file():
@@ -63,7 +63,7 @@ def find_workspace(start: Path) -> Path:
 
 
 def definition_files(folder: Path, root: Path) -> list[Path]:
-    """The YAML files of a folder by name, without hidden ones. UserError where the folder cannot be read."""
+    """The YAML files of a folder by name, without hidden ones. UserError if the folder cannot be read."""
     try:
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
@@ -77,7 +77,7 @@ def is_definition_file(path: Path) -> bool:
 
 
 def read_source(path: Path, root: Path) -> SourceText:
-    """A file with its text. UserError where it cannot be read."""
+    """A file with its text. UserError if it cannot be read."""
     file = name_in_messages(path, root)
     try:
         status = path.stat()

@@ -47,7 +47,7 @@ def load_workspace(root: Path) -> LoadedWorkspace:
 
 
 def load_scenarios(loaded: LoadedWorkspace, paths: Iterable[Path]) -> LoadedWorkspace:
-    """The workspace with the scenarios of these files and folders instead of its own, and what is wrong with them."""
+    """The workspace with the scenarios of these files and folders instead of scenarios/, and their problems."""
     root = loaded.workspace.root
     loader = _Loader(root, sources=dict(loaded.sources))
     loader.definitions.extend(loaded.workspace.projects)
@@ -148,7 +148,7 @@ class _Loader:
         return tuple(definition for definition in self.definitions if isinstance(definition, kind))
 
     def _with_project(self, scenario: Scenario) -> Scenario | None:
-        """The scenario with its project in place of the path, or None where the project cannot be had."""
+        """The scenario with its project in place of the path, or None if the project cannot be loaded."""
         if not isinstance(scenario.project, str) or not is_definition_file(Path(scenario.project)):
             return scenario
         places = (self.root / Path(scenario.file).parent, self.root)

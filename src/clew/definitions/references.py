@@ -74,7 +74,7 @@ def problems_of_output_place(
 
 
 def written_over(workspace: WorkspaceDefinitions, path: Path) -> str | None:
-    """What of the workspace lies at a path, below it or above it: definitions, state, managed data."""
+    """What the workspace has at a path, below it or above it: definitions, state, managed data."""
     roots = [environment.storage_root for environment in workspace.settings.environments.values()]
     folders = [kind.folder for kind in FILE_KINDS.values() if kind.folder is not None]
     for name in (WORKSPACE_FILE, *folders, _LOCAL_STATE, *roots):
@@ -210,7 +210,7 @@ def _unknown_datasource(workspace: WorkspaceDefinitions, name: str, place: Span)
 def _other_kind(
     workspace: WorkspaceDefinitions, name: str, place: Span, *, needs_database: bool
 ) -> Iterator[Diagnostic]:
-    """A table lies in a database, a path among files."""
+    """A table is in a database, a path is a file."""
     datasource = workspace.datasource(name)
     if needs_database and isinstance(datasource, FilesDatasource):
         problem, hint = f'a table needs a database, and the datasource "{name}" has files', "name a database, or a path"

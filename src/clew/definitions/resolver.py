@@ -1,4 +1,4 @@
-"""Resolvers: rules that turn a table and a period into the place where the data lies."""
+"""Resolvers: rules that turn a table and a period into the location of the data."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -76,7 +76,7 @@ STRATEGY: Tagged[Strategy] = Tagged(
 
 @record("a rule")
 class Rule(Located):
-    """Where data lies, for the tables and periods that the rule applies to. The first rule that applies counts."""
+    """The location of data, for the tables and periods that the rule applies to. The first rule that applies counts."""
 
     name: str = key(NAME, "What the rule is called in messages.")
     when: ExpressionText | None = key(
@@ -91,7 +91,7 @@ class Rule(Located):
 
 @record("a resolver")
 class Resolver(Definition):
-    """Rules that say where the data of a table lies for a period."""
+    """Rules for where the data of a table is for a period."""
 
     id: str = key(SLUG, "The id, unique among resolvers.")
     name: str = key(NAME, "The name; by default the id.", same_as="id")

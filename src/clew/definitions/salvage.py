@@ -17,7 +17,7 @@ SEQ_UNKNOWN = 0
 
 _FOR_A_FRAGMENT: Mapping[str, object] = {"id": "", "name": ""}
 _FOR_A_PROJECT: Mapping[str, object] = {**_FOR_A_FRAGMENT, "input_dataset": DatasetRef(dataset_id="")}
-"""What stands in for required keys. The compiler says nothing about a dataset whose id is empty."""
+"""Values for required keys that are missing. The compiler ignores a dataset whose id is empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ SCHEMA_PLACES: Mapping[str, str] = {
 
 
 def schema_of(kind: str) -> JsonSchema:
-    """The JSON Schema of a kind of file. UserError where there is no such kind."""
+    """The JSON Schema of a kind of file. UserError if there is no such kind."""
     if kind not in SCHEMA_PLACES:
         hint = did_you_mean(kind, SCHEMA_PLACES) or f"the kinds are {', '.join(SCHEMA_PLACES)}"
         raise UserError(UNKNOWN_KIND.anywhere(name=kind, hint=hint))

@@ -290,7 +290,7 @@ class _Builder:
         return node
 
     def _count_aliased(self, event: _Event, node: Node, depth: int) -> None:
-        """An alias is cheap to write and costly to read: what it stands for counts each time."""
+        """An alias is cheap to write and costly to read: its content counts each time."""
         self._aliased += 1
         if self._aliased > MOST_ALIASED_NODES:
             self._refuse(event, f"aliases repeat more than {MOST_ALIASED_NODES} values", "write the values out")

@@ -36,11 +36,11 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 _MOST_DIGITS = 400
 _LARGEST_EXPONENT = 400
-"""Past every type that a column can have. Calculating with 1e999999999 would exhaust the memory."""
+"""Larger than any column type. Calculating with 1e999999999 would exhaust the memory."""
 
 
 def scalar_value(node: ScalarNode) -> Scalar:
-    """The value of a scalar. UserError where it looks like a date or a number but is none."""
+    """The value of a scalar. UserError if it looks like a date or a number but is not one."""
     text = node.text
     if node.style:
         return text
@@ -60,7 +60,7 @@ def scalar_value(node: ScalarNode) -> Scalar:
 
 
 def value_of(node: Node) -> Value:
-    """The value of a whole tree. UserError where a part of it has none."""
+    """The value of a whole tree. UserError if a part of it has none."""
     match node:
         case ScalarNode():
             return scalar_value(node)

@@ -98,9 +98,9 @@ class Nature(StrEnum):
     WRONG = "wrong"
     """The thing itself is wrong or failed."""
     USAGE = "usage"
-    """The command or the request was put wrongly."""
+    """The command or the request is invalid."""
     NOT_FOUND = "not found"
-    """What was asked for does not exist."""
+    """What was requested does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +167,11 @@ class ClewError(Exception):
 
 
 class UserError(ClewError):
-    """What the user gave is wrong, or what they asked for is not there. Trying again does not help."""
+    """The user's input is wrong, or what they requested does not exist. A retry does not help."""
 
 
 class TransientFailure(ClewError):
-    """The surroundings failed (a database that went away, a lost connection). Trying again may help."""
+    """Something outside Clew failed (an unavailable database, a lost connection). A retry may help."""
 
 
 class EngineBug(ClewError):

@@ -11,7 +11,7 @@ _CONTEXT_BEFORE = 40
 
 
 def render(diagnostic: Diagnostic, source_of: Callable[[str], str | None]) -> str:
-    """Text for a terminal. `source_of` gives the text of a file, or None where it cannot be read."""
+    """Text for a terminal. `source_of` returns the text of a file, or None if it cannot be read."""
     place = f"{diagnostic.span}: " if diagnostic.span else ""
     lines = [_printable(f"{place}error {diagnostic.code}: {diagnostic.message}")]
     excerpt = _excerpt(diagnostic, source_of) if diagnostic.span else None
@@ -75,7 +75,7 @@ _MOST_CANDIDATES = 2000
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that a user most likely meant, or None where none is near."""
+    """The candidate that a user most likely meant, or None if none is near."""
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
     folded = name.casefold()
     if folded in by_folded:
@@ -87,6 +87,6 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """A ready hint, or None where no candidate is near."""
+    """A ready hint, or None if no candidate is near."""
     match = nearest(name, candidates)
     return f'did you mean "{match}"?' if match is not None else None

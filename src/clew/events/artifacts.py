@@ -1,4 +1,4 @@
-"""How the events of a run name what it has left behind: parts, outputs, versions of datasets."""
+"""How the events of a run refer to what it wrote: parts, outputs, versions of datasets."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def dataset_artifact(dataset: str, version: int | None) -> ArtifactRef:
 
 
 def version_among(artifacts: Sequence[ArtifactRef]) -> tuple[str, int] | None:
-    """The dataset and the version that the first reference to one names; None where there is none."""
+    """The dataset and the version that the first reference to one names; None if there is none."""
     found = next((artifact for artifact in artifacts if artifact.kind == DATASET_KIND), None)
     if found is None:
         return None
@@ -43,7 +43,7 @@ def output_artifact(*, table: str | None, path: str | None) -> ArtifactRef:
 
 
 def output_among(artifacts: Sequence[ArtifactRef]) -> tuple[str, str] | None:
-    """`table` or `path`, and which, of the first reference to an output; None where there is none."""
+    """`table` or `path`, and which, of the first reference to an output; None if there is none."""
     found = next((artifact for artifact in artifacts if artifact.kind == OUTPUT_KIND), None)
     if found is None:
         return None

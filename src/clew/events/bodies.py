@@ -77,7 +77,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepCompleted:
-    """A step has committed: what it left behind exists from here on."""
+    """A step has committed: what it wrote exists from now on."""
 
     NAME: ClassVar[str] = "StepCompleted"
     VERSION: ClassVar[int] = 2
@@ -99,7 +99,7 @@ class StepFailed:
 
 @dataclass(frozen=True, slots=True)
 class StepSkipped:
-    """The run goes past the step without it."""
+    """The run continues without the step."""
 
     NAME: ClassVar[str] = "StepSkipped"
     VERSION: ClassVar[int] = 1
@@ -141,7 +141,7 @@ class SignalRejected:
 
 @dataclass(frozen=True, slots=True)
 class RunPaused:
-    """The run stands still between two steps."""
+    """The run is paused between two steps."""
 
     NAME: ClassVar[str] = "RunPaused"
     VERSION: ClassVar[int] = 1
@@ -149,7 +149,7 @@ class RunPaused:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The run goes on after a pause, or after a failure with another attempt at the step that failed."""
+    """The run continues after a pause, or after a failure with another attempt at the failed step."""
 
     NAME: ClassVar[str] = "RunResumed"
     VERSION: ClassVar[int] = 1
@@ -159,7 +159,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class RunCompleted:
-    """All steps are behind the run."""
+    """All steps are done."""
 
     NAME: ClassVar[str] = "RunCompleted"
     VERSION: ClassVar[int] = 1
@@ -188,7 +188,7 @@ class RunCancelled:
 
 @dataclass(frozen=True, slots=True)
 class RunRetried:
-    """A new run was asked for that does the work of this one again."""
+    """A new run was requested that repeats this one."""
 
     NAME: ClassVar[str] = "RunRetried"
     VERSION: ClassVar[int] = 1
@@ -209,7 +209,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class RunContinued:
-    """A segment of the history is closed. Everything that going on needs is in here, so readers may start here."""
+    """A segment of the history is closed. It has everything needed to continue, so readers may start here."""
 
     NAME: ClassVar[str] = "RunContinued"
     VERSION: ClassVar[int] = 1
@@ -223,7 +223,7 @@ class RunContinued:
 
 @dataclass(frozen=True, slots=True)
 class AlertRaised:
-    """Something about the run wants an operator's eye."""
+    """Something about the run needs an operator's attention."""
 
     NAME: ClassVar[str] = "AlertRaised"
     VERSION: ClassVar[int] = 1

@@ -57,7 +57,7 @@ def chain_hash(event: RawEvent, previous_hash: str) -> str:
 
 
 def verify_chain(events: Iterable[RawEvent], *, last_seq: int, last_hash: str | None) -> ChainReport:
-    """Check a whole history against its own hashes, and its end against what the run's record says."""
+    """Check a whole history against its hashes, and its end against the run's record."""
     previous = GENESIS
     expected_seq, verified, unchained = 1, 0, 0
     breaks: list[ChainBreak] = []

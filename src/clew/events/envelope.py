@@ -17,7 +17,7 @@ from clew.events.bodies import EVENT_TYPES, EventBody
 from clew.events.codec import decode, encode
 
 RUN_STEP = "RUN"
-"""Stands for the step in events of the run as a whole."""
+"""The step id in events of the run as a whole."""
 
 _SEPARATOR = "|"
 
@@ -25,24 +25,24 @@ _SEPARATOR = "|"
 def idempotency_key(
     run_id: str, step_id: str, logical_attempt_id: str | int, event_type: str, plan_version: str | int
 ) -> str:
-    """What makes an event the same event, however often a platform retries: 64 hex digits."""
+    """Identifies an event, however often a platform retries: 64 hex digits."""
     return _digest(run_id, step_id, logical_attempt_id, event_type, plan_version)
 
 
 def request_key(
     *, tenant_id: str, project_id: str, environment_id: str, plan_id: str, plan_version: str, request_id: str
 ) -> str:
-    """What makes a request for a run the same request: 64 hex digits."""
+    """Identifies a request for a run: 64 hex digits."""
     return _digest(tenant_id, project_id, environment_id, plan_id, plan_version, request_id)
 
 
 def signal_step(signal_id: str) -> str:
-    """Stands for the step in the events that record a signal."""
+    """The step id in events that record a signal."""
     return f"SIGNAL:{signal_id}"
 
 
 def alert_step(alert: str, scope: str = "") -> str:
-    """Stands for the step in the events that raise an alert."""
+    """The step id in events that raise an alert."""
     return f"ALERT:{alert}:{scope}" if scope else f"ALERT:{alert}"
 
 
@@ -67,7 +67,7 @@ _BY_NAME: Mapping[str, type[EventBody]] = {cls.NAME: cls for cls in EVENT_TYPES}
 
 
 def upcast(event_type: str, version: int, data: EventData) -> EventData:
-    """The data as the present version of its type has it."""
+    """The data in the current version of its type."""
     target = _known(event_type, version).VERSION
     for step in range(version, target):
         data = UPCASTERS[event_type, step](data)
@@ -138,7 +138,7 @@ class RawEvent:
     hash: str | None = None
 
     def read(self) -> "StoredEvent":
-        """The event with its body in the present version."""
+        """The event with its body in the current version."""
         return StoredEvent(self, body_of(self.event_type, self.event_version, self.event_data))
 
     def with_hash(self, *, previous_hash: str, own_hash: str) -> "RawEvent":
@@ -190,17 +190,17 @@ class StoredEvent:
 
     @property
     def emitted_at(self) -> datetime:
-        """When it happened, by the clock of whoever saw it."""
+        """When it happened, by the clock of the process that saw it."""
         return self.raw.emitted_at
 
     @property
     def persisted_at(self) -> datetime:
-        """When the store took it."""
+        """When it was stored."""
         return self.raw.persisted_at
 
     @property
     def engine_run_ref(self) -> Mapping[str, object] | None:
-        """How the engine calls the run."""
+        """The engine's name for the run."""
         return self.raw.engine_run_ref
 
     @property

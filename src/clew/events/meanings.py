@@ -48,7 +48,7 @@ def _same_run(run: RunSnapshot) -> RunSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StepChange:
-    """What becomes of one step."""
+    """What happens to one step."""
 
     step_id: str
     change: Callable[[StepSnapshot], StepSnapshot]
@@ -61,7 +61,7 @@ class Meaning:
     """What an event means for its run."""
 
     status: RunStatus | None = None
-    """Where the run stands from here on; None where it stays where it is."""
+    """The status of the run from now on; None if it does not change."""
     allowed_after: frozenset[RunStatus] = frozenset()
     """The ends of a run after which the event may still happen."""
     needs_lease: bool = True
@@ -74,14 +74,14 @@ class Meaning:
     """Why the run has ended in a failure."""
     failed_step: str | None = None
     approval_pending: bool | None = None
-    """Whether the run waits for an approval; None where nothing changes."""
+    """Whether the run waits for an approval; None if nothing changes."""
     signal: PendingSignal | None = None
     """A signal that was accepted and will take effect by a later event."""
     planned: tuple[PlannedStep, ...] = ()
     """The steps that the run will take."""
     step: StepChange | None = None
     artifacts: tuple[ArtifactRef, ...] = ()
-    """What exists from here on."""
+    """What exists from now on."""
     all_artifacts: tuple[ArtifactRef, ...] | None = None
     """Everything that exists, in place of what was known."""
     counters: Callable[[Counters], Counters] = _same_counters

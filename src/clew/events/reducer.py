@@ -22,7 +22,7 @@ _OUTLIVES_THE_RUN = "RETRY_RUN"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a run stands, as far as the queue has to know."""
+    """The state of a run, as far as the queue needs it."""
 
     status: RunStatus = RunStatus.PENDING
     approval_pending: bool = False
@@ -81,7 +81,7 @@ class ProjectionProgress:
 
     snapshot: RunSnapshot
     waiting: tuple[StoredEvent, ...] = ()
-    """Events behind a gap, to be given again with the missing ones."""
+    """Events after a gap, to be applied again with the missing ones."""
     gap: Gap | None = None
 
 
@@ -101,7 +101,7 @@ def detect_gap(last_seq: int, next_seq: int) -> Gap | None:
 
 
 def advance(snapshot: RunSnapshot, events: Iterable[StoredEvent]) -> ProjectionProgress:
-    """Apply events in order, whatever order and however often they come, and halt at a gap."""
+    """Apply events in order, in whatever order and however often they arrive, and stop at a gap."""
     ordered = sorted({event.run_seq: event for event in events}.values(), key=lambda event: event.run_seq)
     reduction = _Reduction(snapshot)
     if snapshot.last_event_seq == 0 and ordered and isinstance(ordered[0].body, RunContinued):

@@ -29,7 +29,7 @@ OF_STEPS = (StepStarted, StepCompleted, StepFailed, StepSkipped)
 
 
 def sentence(body: EventBody) -> str:
-    """What an event says beyond its type and its step; empty where that is all."""
+    """What an event says beyond its type and its step; empty if that is all."""
     match body:
         case RunQueued():
             by = f" by {body.requested_by}" if body.requested_by else ""

@@ -11,7 +11,7 @@ from clew.events.values import ArtifactRef, Cursor, Failure, PlanRef
 
 
 class RunStatus(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     PENDING = "PENDING"
     APPROVED = "APPROVED"
@@ -38,7 +38,7 @@ class RunStatus(StrEnum):
 
 
 class StepStatus(StrEnum):
-    """Where a step of a run stands."""
+    """The status of a step of a run."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -53,13 +53,13 @@ class StepStatus(StrEnum):
 
     @property
     def is_done(self) -> bool:
-        """Whether the run may go past the step."""
+        """Whether the run may continue after the step."""
         return self in {StepStatus.SUCCESS, StepStatus.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
 class StepSnapshot:
-    """Where a step stands."""
+    """The state of a step."""
 
     step_id: str
     seq: int = 0
@@ -89,7 +89,7 @@ class PendingSignal:
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """Where a run stands after the event `last_event_seq`."""
+    """The state of a run after the event `last_event_seq`."""
 
     run_id: str
     status: RunStatus = RunStatus.PENDING
@@ -115,11 +115,11 @@ class RunSnapshot:
 
     @property
     def cycle(self) -> int:
-        """The number of the present stretch between two interruptions, which tells repeated pauses apart."""
+        """The number of the current stretch between two interruptions, which distinguishes repeated pauses."""
         return self.counters.resumes + 1
 
     def step(self, step_id: str) -> StepSnapshot | None:
-        """A step by its id, or None where the run has none of this id."""
+        """A step by its id, or None if the run has none of this id."""
         return next((step for step in self.steps if step.step_id == step_id), None)
 
     def to_json(self) -> dict[str, object]:

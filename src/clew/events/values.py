@@ -13,7 +13,7 @@ LOAD_STEP = "load"
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRef:
-    """Where an artifact lies, what it is, and how to tell that it is unchanged."""
+    """Where an artifact is, what it is, and how to verify that it is unchanged."""
 
     uri: str
     kind: str
@@ -78,7 +78,7 @@ class FailureCategory(StrEnum):
     USER = "USER"
     """The project or its data is wrong."""
     TRANSIENT = "TRANSIENT"
-    """The surroundings failed; trying again may help."""
+    """A transient failure: a retry may help."""
     ENGINE = "ENGINE"
     """Clew itself is wrong."""
     CANCELLED = "CANCELLED"
@@ -102,7 +102,7 @@ _LONGEST_MESSAGE = 4000
 
 
 def failure_of(error: ClewError) -> Failure:
-    """The failure that an error of ours stands for."""
+    """The failure that one of Clew's errors represents."""
     match error:
         case TransientFailure():
             category = FailureCategory.TRANSIENT
@@ -122,6 +122,6 @@ def failure_of(error: ClewError) -> Failure:
 
 
 def failure_of_unknown(error: BaseException) -> Failure:
-    """The failure that any other exception stands for: something in the engine broke its promise."""
+    """The failure that any other exception represents: a bug in the engine."""
     text = f"{type(error).__name__}: {error}"
     return Failure(code="EngineFailure", message=text[:_LONGEST_MESSAGE], category=FailureCategory.ENGINE)

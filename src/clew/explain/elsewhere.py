@@ -32,7 +32,7 @@ def why_not_in(
     reader: RunFactsReader,
     workspace: WorkspaceDefinitions | None,
 ) -> WhyNot:
-    """Why rows are not in an output of a run, with all that is known beside the run.
+    """Why rows are not in an output of a run, including what is known outside the run.
 
     The reader decides which other runs are looked at. Without the workspace neither rules nor files are shown: not
     everyone who may ask about a run may see it.

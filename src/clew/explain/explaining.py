@@ -62,7 +62,7 @@ def explain(
     """Why a column of a row has its value after a step, the last one where none is given.
 
     The column may have the name of the working dataset before it, as in expressions.
-    `top` is how many of the rows behind a summary are shown; None shows all. UserError where there is no such row,
+    `top` is how many of the rows behind a summary are shown; None shows all. UserError if there is no such row,
     column or step.
     """
     seq = trace.run.checked_step(at)
@@ -72,7 +72,7 @@ def explain(
 
 
 def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
-    """The id of the one row that a condition names. UserError AmbiguousRow where it names several or none."""
+    """The id of the one row that a condition names. UserError AmbiguousRow if it names several or none."""
     found = trace.search(where, at, limit=_EXAMPLES)
     if len(found.rows) == 1:
         return found.rows[0].row_id
@@ -86,7 +86,7 @@ def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
 
 @dataclass(slots=True)
 class _Budget:
-    """How many more values a tree may explain."""
+    """The number of values that a tree may still explain."""
 
     nodes: int
 
@@ -227,7 +227,7 @@ class _Explainer:
     def _set_to_null(
         self, row_id: str, column: str, entries: tuple[TraceEntry, ...], at: int, depth: int
     ) -> Updated | None:
-        """The last update that left a column NULL as it was: nothing changed, and it is the reason all the same."""
+        """The last update that left a column NULL: it changed nothing, but it is still the reason."""
         changed = max(entry.operation_seq for entry in entries if column in entry.diff or entry is entries[0])
         gone = next((entry.operation_seq for entry in entries if entry.change_type == "deleted"), at + 1)
         done = {step.seq for _, step in self.trace.run.traced(changed, min(at, gone))}

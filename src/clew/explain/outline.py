@@ -257,7 +257,7 @@ def not_written_text(verdict: NotWritten) -> str:
 
 
 def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
-    """What became of rows with the same outcome."""
+    """What happened to rows with the same outcome."""
     name = ", ".join(each.label or each.row_id for each in rows)
     places = _places([each.source for each in rows if each.source])
     loaded = f"loaded from {' and '.join(places)}" if places else "loaded"

@@ -142,7 +142,7 @@ def _recomputed(expression: Expression, stored: Value, held: Sequence[Row], coun
 
 
 def contributing_call(expression: Expression) -> Apply | None:
-    """The one aggregate call with an argument that a value comes from; None where there are several or none."""
+    """The one aggregate call with an argument that a value comes from; None if there are several or none."""
     calls = [
         node
         for node in walk(expression)

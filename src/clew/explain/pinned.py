@@ -33,7 +33,7 @@ class PinnedRow:
     """The file, relative to the storage root."""
     position: int
     origin: int | None
-    """The ordinal that the row had in the run that registered it, where the file tells."""
+    """The ordinal that the row had in the run that registered it, if the file has it."""
     cells: Mapping[str, Value]
 
 
@@ -51,7 +51,7 @@ class UpstreamRuns(Protocol):
     """Knows which run registered a dataset."""
 
     def producer(self, row: PinnedRow) -> UpstreamRow | None:
-        """The row that a pinned row was, None where the dataset does not come from a run that is still there."""
+        """The row that a pinned row was, None if the dataset does not come from a run that is still there."""
         ...
 
 
@@ -60,7 +60,7 @@ class UpstreamByOrigin:
     """Follows the ordinals that registered files keep."""
 
     writer_of: Callable[[str], tuple[RunTrace, int] | None]
-    """The trace of the run that wrote a file, and the output step; None where that run is gone."""
+    """The trace of the run that wrote a file, and the output step; None if that run is gone."""
 
     def producer(self, row: PinnedRow) -> UpstreamRow | None:
         """The row that a pinned row was."""
@@ -149,7 +149,7 @@ class PinnedMatch:
 
     told: JoinedRow
     row: DatasetRow | None
-    """None where nothing matched."""
+    """None if nothing matched."""
 
 
 def joined(trace: RunTrace, joins: Iterable[Join], seen: Row) -> tuple[Row, dict[str, PinnedMatch]]:

@@ -17,7 +17,7 @@ from clew.plan.steps import PlannedExpression
 
 
 def all_of(conditions: Iterable[Expression | None]) -> Expression | None:
-    """The condition that is true where all of them are; None where there are none."""
+    """The condition that is true where all of them are; None if there are none."""
     found = [condition for condition in conditions if condition is not None]
     if len(found) < 2:
         return found[0] if found else None

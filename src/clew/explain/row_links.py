@@ -33,7 +33,7 @@ class ExpandedLinks(Protocol):
     """Finds the links of a step that were worked out after the run."""
 
     def of_step(self, run_id: str, seq: int) -> Part | None:
-        """The part that holds them; None where they have not been worked out."""
+        """The part that holds them; None if they have not been worked out."""
         ...
 
 
@@ -223,7 +223,7 @@ def _narrows(value: Value) -> bool:
 
 
 def _key(values: Iterable[Value]) -> KeyValues:
-    """Values as groups tell them apart: NULL is one, what is not a number is one, zero has no sign."""
+    """Values as groups distinguish them: NULL is one value, NaN is one value, zero has no sign."""
     return tuple("not a number" if value != value else value + 0 if value == 0 else value for value in values)  # type: ignore[operator]  # noqa: PLR0124
 
 

@@ -29,7 +29,7 @@ from clew.tracelink.stores import TraceLinkStores
 
 
 class TracedState(RunState, Protocol):
-    """What the lineage of runs needs of a state store."""
+    """What the lineage of runs needs from a state store."""
 
     @property
     def tracelink(self) -> TraceLinkStores:
@@ -40,14 +40,14 @@ class TracedState(RunState, Protocol):
 def run_lineage(state: TracedState, environment: RunEnvironment, trace_of: Callable[[str], RunTrace]) -> LineageReader:
     """The lineage of all rows of all runs of an environment that have ended.
 
-    `trace_of` opens the trace of a run by its id; UserError where it is gone, or not visible to the caller.
+    `trace_of` opens the trace of a run by its id; UserError if it is gone, or not visible to the caller.
     """
     return RunLineage(state, LineageFiles(environment.storage_root), trace_of)
 
 
 @dataclass(frozen=True)
 class LineageFiles:
-    """What lies below a storage root, as far as lineage needs to know."""
+    """What a storage root contains, as far as lineage needs it."""
 
     root: StorageRoot
     _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
@@ -217,10 +217,10 @@ class DatasetWriters:
 
     state: RunState
     trace_of: Callable[[str], RunTrace]
-    """Opens the trace of a run by its id. UserError where it is gone, or not visible to the caller."""
+    """Opens the trace of a run by its id. UserError if it is gone, or not visible to the caller."""
 
     def writer_of(self, path: str) -> tuple[RunTrace, int] | None:
-        """The trace of the run that wrote a file, and the output step; None where that run is gone."""
+        """The trace of the run that wrote a file, and the output step; None if that run is gone."""
         for version in self.state.datasets.versions(dataset_of_file(path)):
             for file in version.files:
                 if file.path == path:

@@ -52,7 +52,7 @@ class JoinedRow:
     dataset: str
     on: str
     row: Mapping[str, Value] | None
-    """None where nothing matched, which gives NULLs."""
+    """None if nothing matched, which gives NULLs."""
     label: str | None = None
     source: Source | None = None
     matches: int = 1
@@ -65,7 +65,7 @@ class Input:
     name: str
     value: Value
     explanation: "Explanation | JoinedRow | None"
-    """None where the tree ends because it is deep or large enough."""
+    """None if the tree ends because it is deep or large enough."""
     upstream: "Explanation | None" = None
     """For a value of another dataset: why the run that registered the dataset wrote it."""
 
@@ -207,7 +207,7 @@ class Explanation:
     """The step after which it has the value."""
     cause: Cause
     trace_id: int | None = None
-    """Under which the lineage of the row is asked for."""
+    """The id for questions about the lineage of the row."""
     project: str = ""
     period: str = ""
     """What the run was for."""

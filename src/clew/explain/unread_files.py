@@ -194,7 +194,7 @@ class UnreadFiles:
         return others[:_MOST_PERIODS]
 
     def _files(self, source: ResolvedSource) -> list[SourceFile]:
-        """The files of a source on this machine; none where they are elsewhere, or gone."""
+        """The files of a source on this machine; none if they are elsewhere, or gone."""
         datasource = self.definitions.datasource(source.datasource_id)
         if source.kind != "path" or not isinstance(datasource, FilesDatasource):
             return []

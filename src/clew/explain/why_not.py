@@ -62,14 +62,14 @@ Verdict = Deleted | LeftOut | InOutput | MadeLater | NotWritten
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """What became of a row."""
+    """What happened to a row."""
 
     row_id: str
     label: str
     source: Source | None
     verdict: Verdict
     created_by: StepRef | None = None
-    """The step that made it; None where it was loaded."""
+    """The step that made it; None if it was loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class Elsewhere:
     label: str
     source: Source | None
     run_id: str | None = None
-    """The run that loaded it for its period; None where it lies in files that this run has read too."""
+    """The run that loaded it for its period; None if it is in files that this run has read too."""
     reason: str | None = None
     """Why the run has not loaded it, where it was found in a file that no run is known to have read it from."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """A rule of the resolver, and why it did not say where the data lies; None for the one that did."""
+    """A rule of the resolver, and why it did not apply; None for the one that did."""
 
     rule: str
     reason: str | None
@@ -123,7 +123,7 @@ class OtherData(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """What became of the rows that a condition names."""
+    """What happened to the rows that match a condition."""
 
     run_id: str
     where: str
@@ -131,7 +131,7 @@ class WhyNot:
     period: str
     output: StepRef
     rows: tuple[Whereabouts, ...]
-    """Empty where no row matches: it was never loaded for this period."""
+    """Empty if no row matches: it was never loaded for this period."""
     has_more: bool
     never_loaded: NeverLoaded | None = None
     """Where else it may be, where no row matches."""

@@ -37,7 +37,7 @@ class PlannedProjects(Protocol):
         ...
 
     def plan(self, project: str, /) -> Plan:
-        """The plan of a project. UserError where it has none."""
+        """The plan of a project. UserError if it has none."""
         ...
 
 

@@ -53,7 +53,7 @@ Setting = Scalar | Grouped
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The typed tree, or None where something is wrong with it."""
+    """The typed tree, or None if something is wrong with it."""
 
     expression: Expression | None
     diagnostics: tuple[Diagnostic, ...]

@@ -29,7 +29,7 @@ class Row:
     tables: Mapping[str, Mapping[str, Value]]
     today: date
     aggregates: Mapping[Apply, Value] = field(default_factory=dict)
-    """In an aggregation: the values that its aggregate calls have for the group at hand."""
+    """In an aggregation: the values of its aggregate calls for the current group."""
 
 
 Evaluator = Callable[[Row], Value]

@@ -83,7 +83,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def first_too_deep(node: Node) -> Node | None:
-    """The first node that lies below the deepest level allowed, or None where there is none."""
+    """The first node that lies below the deepest level allowed, or None if there is none."""
     pending = [(node, 1)]
     while pending:
         current, depth = pending.pop()

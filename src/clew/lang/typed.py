@@ -26,7 +26,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
-    """The value of a column of the row at hand. `table` is the working table's name or a join alias."""
+    """The value of a column of the current row. `table` is the working table's name or a join alias."""
 
     table: str
     column: str

@@ -164,7 +164,7 @@ def either_decimal(a: Type, b: Type) -> Type:
 
 
 def common_type(a: Type, b: Type) -> Type | None:
-    """The type to which both convert without being asked, or None where there is none."""
+    """The type to which both convert implicitly, or None if there is none."""
     if a == b or b.kind is Kind.NULL:
         return a
     if a.kind is Kind.NULL:

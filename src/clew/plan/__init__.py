@@ -28,7 +28,7 @@ _LATER = {
     "compile_workspace": "clew.plan.workspace",
     "require_capabilities": "clew.plan.compiler",
 }
-"""What compiles is imported when it is first used: those who read traces need plans as they were kept, and no more."""
+"""The compiler is imported on first use: reading traces needs stored plans and nothing else."""
 
 
 def __getattr__(name: str) -> object:

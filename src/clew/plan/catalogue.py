@@ -24,7 +24,7 @@ class Unknowable:
 UNKNOWABLE = Unknowable()
 
 Registered = Callable[[str], DatasetUse | Unknowable | Diagnostic | None]
-"""Finds a dataset that a project registers, says why it cannot be used, or None where no project registers it."""
+"""Finds a dataset that a project registers, says why it cannot be used, or None if no project registers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Catalogue:
     """Whether there is no default resolver where none is known, rather than one whose file has errors."""
 
     def use(self, reference: DatasetRef, problems: Problems) -> DatasetUse | None:
-        """The dataset of a reference, or None where it is not known. Says what is wrong with it."""
+        """The dataset of a reference, or None if it is not known. Says what is wrong with it."""
         name = reference.dataset_id
         found = self._find(name)
         if isinstance(found, Unknowable):
@@ -111,7 +111,7 @@ class Catalogue:
 
 
 def version_of_resolved(pinned: int | None, version: int | None) -> str | None:
-    """Why a dataset that a resolver finds does not have the version that is asked for; None where it does.
+    """Why a dataset that a resolver finds does not have the version that is asked for; None if it does.
 
     Registered datasets keep all their versions. A resolver finds the data as it is, under the definition as it is.
     """
@@ -123,13 +123,13 @@ def version_of_resolved(pinned: int | None, version: int | None) -> str | None:
 
 
 def registering_problem(declared: Dataset) -> tuple[str, str] | None:
-    """Why no output can become a version of a dataset, and what to do; None where one can.
+    """Why no output can become a version of a dataset, and what to do; None if one can.
 
     It could be registered, but never read: its resolver says where the data is.
     """
     if declared.resolver_id is None:
         return None
-    problem = f'the dataset "{declared.id}" has a resolver of its own, "{declared.resolver_id}"'
+    problem = f'the dataset "{declared.id}" has its own resolver, "{declared.resolver_id}"'
     hint = f"remove `resolver_id` from {declared.file}, or register under another name"
     return f"{problem}: an output cannot become a version of it", hint
 

@@ -88,12 +88,12 @@ class Surroundings:
     catalogue: Catalogue
     fragments: FragmentLibrary
     sinks: SinkKnowledge | None
-    """None where clew.yaml has errors."""
+    """None if clew.yaml has errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """The plan, or None where something is wrong with the project or with what it needs."""
+    """The plan, or None if something is wrong with the project or with what it needs."""
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]

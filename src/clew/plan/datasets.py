@@ -56,7 +56,7 @@ class DatasetUse:
 
     @property
     def key(self) -> str:
-        """What tells it from other datasets that the plan reads, another version of the same one among them."""
+        """What distinguishes it from other datasets that the plan reads, including other versions of itself."""
         return self.dataset_id if self.pinned_version is None else f"{self.dataset_id}@{self.pinned_version}"
 
     @property

@@ -77,7 +77,7 @@ class _Expander:
     selectors: dict[str, Selectors] = field(default_factory=dict)
     fragments: set[str] = field(default_factory=set)
     gaps: list[int] = field(default_factory=list)
-    """The seqs of uses without their operations, as they count in the project or fragment at hand."""
+    """The seqs of uses without their operations, as they count in this project or fragment."""
     entry_count: int = 0
 
     def entries(

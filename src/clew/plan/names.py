@@ -48,7 +48,7 @@ def names_of_registered(loaded: DatasetUse, before: Iterable[StepBase], columns:
 
 
 def name_of(cells: Mapping[str, Value], names: Iterable[tuple[str, ...]]) -> str:
-    """What a row is called: by the first columns that all have a value, or else any; nothing where it has no name."""
+    """What a row is called: by the first columns that all have a value, or else any; nothing if it has no name."""
     partly = ""
     for key in names:
         values = [value for name in key if (value := cells.get(name)) is not None]

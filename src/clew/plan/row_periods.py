@@ -27,7 +27,7 @@ def is_seen(row: Mapping[str, Value], use: DatasetUse, period: Period, periods: 
 
 
 def first_day(value: object, periods: PeriodTree) -> date | None:
-    """The day that a value means: itself, or the first one of the period that it names; None where it means none.
+    """The day that a value means: itself, or the first one of the period that it names; None if it means none.
 
     A scenario lists the periods it is about; its rows may start or end in others, so default names are known too.
     """

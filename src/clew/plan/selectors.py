@@ -46,7 +46,7 @@ class Selectors:
             self._expand(name)
 
     def parse(self, text: "ExpressionText") -> Node | None:
-        """The tree of a text with all selectors in place; None where it cannot be read, which has been reported.
+        """The tree of a text with all selectors in place; None if it cannot be read, which has been reported.
 
         NULL stands for a selector about which something was reported, so that the rest can be checked.
         """
@@ -54,7 +54,7 @@ class Selectors:
         return None if node is None else self._substituted(node)
 
     def expanded(self, name: str) -> Node | None:
-        """The tree of a selector that is visible here, None where something is wrong with it."""
+        """The tree of a selector that is visible here, None if something is wrong with it."""
         if name in self.texts:
             self._expand(name)
             return self._expanded[name]

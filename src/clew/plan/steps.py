@@ -172,12 +172,12 @@ class CreatingStepBase(StepBase):
     @property
     @abstractmethod
     def condition(self) -> PlannedExpression | None:
-        """Which of those rows it takes; all where there is none."""
+        """Which of those rows it takes; all if there is none."""
 
     @property
     @abstractmethod
     def keys(self) -> tuple[str, ...] | None:
-        """The columns that it groups by; None where rows come in one by one."""
+        """The columns that it groups by; None if rows come in one by one."""
 
     @property
     @abstractmethod

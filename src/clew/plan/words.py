@@ -41,7 +41,7 @@ def rows_of(use: DatasetUse) -> str:
 
 
 def whereabouts(use: DatasetUse) -> str:
-    """Who says where the data of a dataset lies, and why that one."""
+    """Which resolver locates the data of a dataset, and why that one."""
     match use.resolver_source:
         case "project override":
             return f"resolver {use.resolver_id}, chosen by the project"

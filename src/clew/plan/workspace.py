@@ -102,7 +102,7 @@ def _clash(earlier: StepBase, later: StepBase, where: str | None) -> Diagnostic:
 
 
 def _place(workspace: WorkspaceDefinitions, destination: Destination) -> Path | None:
-    """Where an output goes, as a path that is the same for the same place; None where that cannot be told."""
+    """Where an output goes, as a path that is the same for the same place; None if that is unknown."""
     name = destination.datasource_id
     datasource = workspace.datasource(name) if name is not None else None
     if destination.table is not None:
@@ -248,7 +248,7 @@ class WorkspaceCompiler:
         return () if any(diagnostic.code == expected for diagnostic in found) else found
 
     def scenario_project(self, scenario: Scenario) -> Project | None:
-        """The project that a scenario tests; None where its file has errors."""
+        """The project that a scenario tests; None if its file has errors."""
         named = scenario.project
         if isinstance(named, Project):
             return named
@@ -336,7 +336,7 @@ class WorkspaceCompiler:
         return expand(project, self._fragments, Problems())
 
     def _find_lost(self) -> frozenset[str] | None:
-        """The datasets that broken projects and fragments register; None where that cannot be told."""
+        """The datasets that broken projects and fragments register; None if that is unknown."""
         salvaged = self._workspace.salvaged
         read = {name for each in salvaged for name in (each.definition.id, each.definition.name)}
         if not (self._broken("project") <= read and all(each.is_whole for each in salvaged)):

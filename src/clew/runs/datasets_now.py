@@ -44,7 +44,7 @@ class Resolved:
 def resolved_now(
     workspace: WorkspaceDefinitions, plan: Plan, use: DatasetUse, versions: Sequence[DatasetVersion]
 ) -> Resolved | None:
-    """How a dataset is read now; None where its data is a registered version. UserError where it cannot be used."""
+    """How a dataset is read now; None if its data is a registered version. UserError if it cannot be used."""
     declared = workspace.dataset(use.dataset_id)
     _require_usable(workspace, plan, use, declared, versions)
     chosen = _resolver(workspace, use, declared, is_registered=bool(versions))
@@ -64,7 +64,7 @@ def resolved_now(
 
 
 def require_registrable(workspace: WorkspaceDefinitions, plan: Plan) -> None:
-    """UserError RegistrationConflict where an output would become a version of a dataset that a resolver finds."""
+    """UserError RegistrationConflict if an output would become a version of a dataset that a resolver finds."""
     for step in plan.outputs:
         declared = workspace.dataset(step.registers) if step.registers is not None else None
         problem = registering_problem(declared) if declared is not None else None

@@ -67,7 +67,7 @@ class DatasetRegistry(Protocol):
         ...
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
-        """All versions of a dataset, newest first; none where it was never registered."""
+        """All versions of a dataset, newest first; none if it was never registered."""
         ...
 
     def datasets(self) -> Sequence[DatasetVersion]:
@@ -122,7 +122,7 @@ class ProjectRegistry(Protocol):
         ...
 
     def deactivate(self, project: str, actor: str) -> ProjectVersion:
-        """Make the active version inactive. UserError ProjectNotActive where there is none."""
+        """Make the active version inactive. UserError ProjectNotActive if there is none."""
         ...
 
     def project_versions(self, project: str) -> Sequence[ProjectVersion]:

@@ -155,7 +155,7 @@ class SecretsProvider(Protocol):
     """A place where secrets are kept."""
 
     def find(self, name: str, scope: SecretScope) -> str | None:
-        """The value, or None where there is none."""
+        """The value, or None if there is none."""
         ...
 
 

@@ -34,11 +34,11 @@ class OnRecord(Protocol):
     """What an environment has registered and activated."""
 
     def versions(self, dataset: str) -> Sequence[Offer]:
-        """All versions of a dataset, newest first; none where it was never registered."""
+        """All versions of a dataset, newest first; none if it was never registered."""
         ...
 
     def active_plan(self, project: str) -> str | None:
-        """The plan of the version that runs, as it was stored; None where none is active."""
+        """The plan of the version that runs, as it was stored; None if none is active."""
         ...
 
 
@@ -50,11 +50,11 @@ class Registries:
         self._projects = projects
 
     def versions(self, dataset: str) -> Sequence[Offer]:
-        """All versions of a dataset, newest first; none where it was never registered."""
+        """All versions of a dataset, newest first; none if it was never registered."""
         return self._datasets.versions(dataset)
 
     def active_plan(self, project: str) -> str | None:
-        """The plan of the version that runs, as it was stored; None where none is active."""
+        """The plan of the version that runs, as it was stored; None if none is active."""
         active = self._projects.active(project)
         return None if active is None else active.plan
 

@@ -57,7 +57,7 @@ class RunFacts:
 
     @property
     def failed_step(self) -> StepSnapshot | None:
-        """The step at which the run failed; None where it failed before its first one."""
+        """The step at which the run failed; None if it failed before its first one."""
         return self.snapshot.step(self.snapshot.failed_step) if self.snapshot.failed_step else None
 
     def _failed_place(self) -> Span | None:

@@ -168,7 +168,7 @@ class Worker:
             return self._driver.drive(begun.active, self._heartbeat, stop)
 
     def _turn_of(self, run_id: str, stop: threading.Event, on_wait: Callable[[Wait], None]) -> Claim | RunStatus | None:
-        """The run once it may be driven here; its status where it ends or rests before; None where a worker has it."""
+        """The run once it may be driven here; its status where it ends or rests before; None if a worker has it."""
         told: Wait | None = None
         while True:
             found = self._claim_run(run_id, told)

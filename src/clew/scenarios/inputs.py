@@ -25,7 +25,7 @@ _ENDINGS = {".csv", ".parquet"}
 
 
 def find_rows(name: str, scenario: Path, workspace_root: Path, span: Span) -> Path:
-    """The file of this name, beside the scenario or else below the workspace. UserError where there is none."""
+    """The file of this name, beside the scenario or else below the workspace. UserError if there is none."""
     for folder in (scenario.parent, workspace_root):
         if (folder / name).is_file():
             return folder / name

@@ -50,7 +50,7 @@ _POSTGRESQL_VALUE = "22"
 
 @contextmanager
 def driver_errors(place: str) -> Iterator[None]:
-    """Whatever a driver raises inside leaves as one of ours."""
+    """Turns whatever a driver raises inside into one of our errors."""
     try:
         yield
     except exc.TimeoutError as error:

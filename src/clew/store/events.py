@@ -39,7 +39,7 @@ class SqlEventReader:
             after = page[-1].run_seq
 
     def since_last_continuation(self, run_id: str) -> tuple[StoredEvent, ...]:
-        """Events from the last RunContinued on, or all where there is none."""
+        """Events from the last RunContinued on, or all if there is none."""
         last = (
             sa.select(sa.func.max(run_events.c.run_seq))
             .where(run_events.c.run_id == run_id, run_events.c.event_type == "RunContinued")

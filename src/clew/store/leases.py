@@ -165,7 +165,7 @@ class SqlAttempts:
 
 
 def _not_yet(connection: sa.Connection, run: sa.Row[Any], max_running: int) -> Wait | None:
-    """Why a run may not start now; None where it may. The period is left to the constraint of the database."""
+    """Why a run may not start now; None if it may. The period is left to the constraint of the database."""
     if run.not_before > run.now:
         return Wait(WaitReason.NOT_BEFORE, not_before=run.not_before)
     running = load_of(connection, Owner(tenant_id=run.tenant_id, environment_id=run.environment_id)).running

@@ -39,16 +39,16 @@ class Recorded:
     plans: Mapping[str, str] = field(default_factory=dict)
 
     def versions(self, dataset: str) -> Sequence[RecordedVersion]:
-        """All versions of a dataset, newest first; none where it was never registered."""
+        """All versions of a dataset, newest first; none if it was never registered."""
         return self.datasets.get(dataset, ())
 
     def active_plan(self, project: str) -> str | None:
-        """The plan of the version that runs, as it was stored; None where none is active."""
+        """The plan of the version that runs, as it was stored; None if none is active."""
         return self.plans.get(project)
 
 
 def look_into_sqlite(path: Path, environment_id: str) -> Recorded:
-    """What a file has on record; nothing where there is no file. TransientFailure where it cannot be read."""
+    """What a file has on record; nothing if there is no file. TransientFailure if it cannot be read."""
     import sqlite3
     from contextlib import closing
 
@@ -71,7 +71,7 @@ def look_into_sqlite(path: Path, environment_id: str) -> Recorded:
 
 
 def look_into_postgresql(url: str, environment_id: str) -> Recorded:
-    """What a server has on record. TransientFailure where it does not answer soon."""
+    """What a server has on record. TransientFailure if it does not answer soon."""
     import psycopg
 
     address = "postgresql://" + url.partition("://")[2]

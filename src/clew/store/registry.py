@@ -44,7 +44,7 @@ class SqlDatasetRegistry:
             return self._versions(connection, registration.dataset)[0]
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
-        """All versions of a dataset, newest first; none where it was never registered."""
+        """All versions of a dataset, newest first; none if it was never registered."""
         with self._database.read() as connection:
             return self._versions(connection, dataset)
 
@@ -127,7 +127,7 @@ class SqlProjectRegistry:
             return self._versions(connection, project)[0]
 
     def deactivate(self, project: str, actor: str) -> ProjectVersion:
-        """Make the active version inactive. UserError ProjectNotActive where there is none."""
+        """Make the active version inactive. UserError ProjectNotActive if there is none."""
         with self._database.write(lock=f"project:{self._environment}:{project}") as connection:
             active = next((v for v in self._versions(connection, project) if v.status == "active"), None)
             if active is None:

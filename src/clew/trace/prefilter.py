@@ -16,7 +16,7 @@ from clew.lang.types import INTEGER_MAX, INTEGER_MIN, Kind, Type
 from clew.trace.sql import Sql, joined, sql_type
 
 ColumnSql = Callable[[ColumnValue], Sql | None]
-"""The SQL of a column as its declared type; None where the translation may not use it."""
+"""The SQL of a column as its declared type; None if the translation may not use it."""
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -35,7 +35,7 @@ def conjuncts(condition: Expression) -> Iterator[Expression]:
 
 
 def translated(condition: Expression, column: ColumnSql, today: date) -> Sql | None:
-    """SQL that is TRUE, FALSE or NULL exactly where the condition is; None where that is not certain."""
+    """SQL that is TRUE, FALSE or NULL exactly where the condition is; None if that is not certain."""
     return _Translation(column, today).condition(condition)
 
 
@@ -127,7 +127,7 @@ def _keeps_all(source: Type, target: Type) -> bool:
 
 
 def bound(value: Value, type_: Type) -> Sql | None:
-    """A value as a parameter of a column's type; None where the type cannot hold it exactly."""
+    """A value as a parameter of a column's type; None if the type cannot hold it exactly."""
     if value is None:
         return Sql(f"CAST(NULL AS {sql_type(type_)})")
     match type_.kind:

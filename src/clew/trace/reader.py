@@ -60,7 +60,7 @@ class RowNames:
         return sorted({column for names in keys for key in names for column in key if column in known})
 
     def name(self, ordinal: int | None, cells: Mapping[str, Value]) -> str:
-        """What the row with an ordinal is called; nothing where its values do not tell."""
+        """What the row with an ordinal is called; nothing if its values do not say."""
         number = None if ordinal is None else place_of(ordinal)[0]
         return name_of(cells, self._by_file.get(number, self._loaded))
 
@@ -221,7 +221,7 @@ class RunTrace:
         return RowNames(self.run)
 
     def name(self, row_id: str, state: RowValues) -> str:
-        """What people call a row in a state; nothing where it has no name."""
+        """What people call a row in a state; nothing if it has no name."""
         return self.names.name(self.row_ids.ordinal(row_id), state)
 
     def counts(self) -> tuple[StepSummary, ...]:
@@ -240,7 +240,7 @@ class RunTrace:
         """The columns that a condition on the state after a step names."""
         return sorted({column for _, column in columns_of(self.condition(where, at))})
 
-    # For those who explain
+    # For explanations
 
     def condition(self, where: str, at: int) -> Expression:
         """A condition on the state after a step, checked."""
@@ -264,7 +264,7 @@ class RunTrace:
         return self._reading.files.columns(file)
 
     def pinned_of_all_periods(self, use: DatasetUse) -> RowSet:
-        """A dataset with the rows of other periods that lie in the same files."""
+        """A dataset with the rows of other periods in the same files."""
         return rows_of_all_periods(self._reading, use)
 
     def created(self, part: Part) -> RowSet:
@@ -276,7 +276,7 @@ class RunTrace:
         return keys_of(self._reading, part)
 
     def trace_id(self, row_id: str) -> int | None:
-        """The trace id of a row, None where it has none."""
+        """The trace id of a row, None if it has none."""
         ordinal = self.row_ids.ordinal(row_id)
         place = None if ordinal is None else self.run.place(ordinal)
         return None if place is None else self.ids.id_at(place[1], place[2])

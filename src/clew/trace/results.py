@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clew.trace.records import Diff
 
 _TAIL = 6
-"""How much of an id is enough to tell a row from those beside it."""
+"""How much of an id is enough to distinguish a row from its neighbours."""
 
 
 def shown(value: Value) -> str:
@@ -98,7 +98,7 @@ class RowHistory:
     entries: tuple[TraceEntry, ...]
     diagnostic: Diagnostic | None = None
     trace_id: int | None = None
-    """Under which its lineage is asked for; None where the run gave its rows no trace ids."""
+    """The id for questions about its lineage; None if the rows of the run have no trace ids."""
 
     def to_json(self) -> dict[str, object]:
         """The form that `clew trace --json` gives."""
@@ -216,7 +216,7 @@ class StepRecords:
         return {"operation_seq": self.operation_seq, "rows": rows, "has_more": self.has_more}
 
     def to_arrow(self) -> "pa.Table":
-        """Row ids, and for each column its value before and after; `changed` tells NULL from unchanged."""
+        """Row ids, and for each column its value before and after; `changed` distinguishes NULL from unchanged."""
         import pyarrow as pa
 
         from clew.trace.json_values import arrow_type, table_of

@@ -306,7 +306,7 @@ def created_rows(reading: Reading, part: Part) -> RowSet:
 
 
 def keys_of(reading: Reading, part: Part) -> tuple[GroupKey, ...]:
-    """The keys of the groups that the rows of a part stand for; none where they are not summaries."""
+    """The keys of the groups that the rows of a part stand for; none if they are not summaries."""
     step = reading.run.step(part.seq)
     if not isinstance(step, CreatingStep):
         return ()

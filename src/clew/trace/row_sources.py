@@ -20,7 +20,7 @@ _OWN_POSITION = "__file_row_number"
 """What a column of that name in a file is called meanwhile."""
 
 RowBounds = tuple[int, int | None]
-"""The least and the greatest ordinal that is asked for; None where there is no greatest."""
+"""The least and the greatest ordinal that is asked for; None if there is no greatest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class FileRows:
     defaults: tuple[tuple[str, Sql], ...]
     """Columns that the file may lack or leave empty, and what they are then."""
     periods: frozenset[str] | None = None
-    """The periods whose rows count; None where all do."""
+    """The periods whose rows count; None if all do."""
 
 
 @dataclass(frozen=True)

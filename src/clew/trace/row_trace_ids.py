@@ -16,7 +16,7 @@ from clew.trace.trace_database import Reading
 
 _WANTED = "__wanted"
 PARENT = "parent_trace_id"
-"""The other column of links that were worked out after a run, beside the trace id of the row that came of it."""
+"""The column with the parent in links that were derived after a run; the other has the trace id of the row."""
 
 Pair = tuple[int, int]
 
@@ -28,7 +28,7 @@ class RowTraceIds:
         self._reading = reading
 
     def id_at(self, file: PartFile, position: int) -> int | None:
-        """The trace id of one row, read from the row group that holds it; None where the row has none."""
+        """The trace id of one row, read from the row group that holds it; None if the row has none."""
         if isinstance(file.ids, IdBlock):
             return file.ids.trace_id(position)
         if file.ids is None:
@@ -111,7 +111,7 @@ class RowTraceIds:
         return sorted(zip(found[0].to_pylist(), found[1].to_pylist(), strict=True))
 
     def _column(self, part: Part, ordinals: Collection[int], column: str) -> dict[int, int]:
-        """A column of ours in the files that carry ids."""
+        """An internal column in the files that carry ids."""
         rows = RowSet(
             files=self._reading.files,
             database=self._reading.database,

@@ -127,7 +127,7 @@ class RunParts:
 
 
 def periods_of(part: Part, use: DatasetUse) -> frozenset[str] | None:
-    """The periods whose rows of a pinned dataset the run saw; None where its files hold no others."""
+    """The periods whose rows of a pinned dataset the run saw; None if its files hold no others."""
     listed = (part.details or {}).get("periods")
     if use.temporal_mode != "period" or not isinstance(listed, str):
         return None

@@ -86,7 +86,7 @@ def layers_of(
 
 
 def needed_columns(step: TracedStep, types: Mapping[str, Type]) -> list[str]:
-    """The columns of a step in the file of its part that say what became of these columns."""
+    """The columns of a step in the file of its part that say what happened to these columns."""
     if step.kind == "delete":
         return [mask_column(step.seq)] if "_deleted" in types else []
     names = list[str]()

@@ -237,7 +237,7 @@ class ByKey(Shape[A_co], Generic[A_co]):
     noun: str
     members: Mapping[str, Shape[A_co]]
     otherwise: Shape[A_co] | None = None
-    """What it is without any of the keys; None where one of them is needed."""
+    """What it is without any of the keys; None if one of them is needed."""
 
     def read(self, node: Node) -> A_co:
         """The member whose key is there, or seems to be meant."""

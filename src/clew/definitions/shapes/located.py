@@ -84,7 +84,7 @@ class Key:
     named: str | None
     """The key in the file where it is not the name of the field, since Python keeps that word for itself."""
     same_as: str | None
-    """The key whose value stands in where this one is absent."""
+    """The key whose value is used if this one is absent."""
 
 
 @overload
@@ -102,7 +102,7 @@ def key(
     default: object = MISSING,
     default_factory: object = MISSING,
 ) -> object:
-    """Declare a key. Without a default it is required, unless another key stands in."""
+    """Declare a key. Without a default it is required, unless another key replaces it."""
     metadata = {_METADATA: Key(shape, description, named, same_as)}
     return field(  # type: ignore[call-overload]
         default=default, default_factory=default_factory, hash=shape.hashable, metadata=metadata
@@ -145,7 +145,7 @@ class DeclaredKey:
 
 
 def _plain(default: object) -> object:
-    """A default in JSON, or None where it cannot or need not be told."""
+    """A default in JSON, or None if it need not or cannot be shown."""
     match default:
         case Enum():
             return default.value

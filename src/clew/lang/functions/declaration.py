@@ -48,7 +48,7 @@ class Signature:
 
 
 class SignatureProblem(Exception):
-    """Why the arguments do not fit. `argument` is the index of the culprit, None where it is the whole call."""
+    """Why the arguments do not fit. `argument` is the index of the culprit, None if it is the whole call."""
 
     def __init__(self, problem: str, argument: int | None = None, hint: str | None = None) -> None:
         super().__init__(problem)

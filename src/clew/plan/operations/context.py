@@ -27,7 +27,7 @@ class KnownDatasets(Protocol):
     """Finds the datasets that operations name."""
 
     def use(self, ref: "DatasetRef", problems: Problems) -> DatasetUse | None:
-        """The dataset that a reference names; None where it cannot be used, which is reported."""
+        """The dataset that a reference names; None if it cannot be used, which is reported."""
         ...
 
     def registered_id(self, name: str) -> str:
@@ -53,7 +53,7 @@ class PlanningState:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOperation(Generic[PlannedStep_co]):
-    """A step, None where something about it is wrong, and the working dataset after it as far as it can be told."""
+    """A step, None if something about it is wrong, and the working dataset after it as far as it is known."""
 
     step: PlannedStep_co | None
     state: PlanningState
