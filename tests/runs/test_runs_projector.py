@@ -3,13 +3,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from clew.diagnostics import UserError
 from clew.events import AlertRaised, StoredEvent
 from clew.events.reducer import project_run
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.runs.projector import Projector, RunFollower
 from clew.runs.signals import Actor, Role, Signal, SignalType
-from clew.runs.stores import RunStores
+from clew.runs.stores import OutboxEntry, RunStores
+from clew.store.schema import run_events
 from tests.runs.runs_workers import FakeExecutors, SetClock, Site
 from tests.store.store_fixtures import OpenStores
 
@@ -64,8 +67,8 @@ def test_a_projector_that_dies_between_reading_and_saving_loses_nothing(site: Si
         def save(self, snapshot: RunSnapshot) -> None:
             raise Dies
 
-        def behind(self, limit: int) -> tuple[str, ...]:
-            runs: tuple[str, ...] = self.inner.behind(limit)
+        def behind(self, limit: int, *, after: str = "") -> tuple[str, ...]:
+            runs: tuple[str, ...] = self.inner.behind(limit, after=after)
             return runs
 
     dying: Any = Dying(site.stores.snapshots)
@@ -184,3 +187,46 @@ def test_an_alert_is_no_lag_of_its_own(site: Site, clock: SetClock) -> None:
     assert site.projector.catch_up_all() == ()
     site.projector.catch_up("run-1")
     assert len(alerts(site)) == 1
+
+
+def test_an_event_of_an_unknown_type_stops_neither_snapshots_nor_deliveries_of_other_runs(
+    url: str, open_stores: OpenStores
+) -> None:
+    taken = list[str]()
+
+    class Bus:
+        def deliver(self, entry: OutboxEntry) -> None:
+            taken.append(entry.run.run_id)
+
+    stores = open_stores(url, buses=("hook",))
+    site = Site(stores, FakeExecutors(), buses={"hook": Bus()})
+    for number in range(4):
+        site.submit(f"r-{number}")
+    write_events_of_a_newer_version(url, "run-1", "run-2")
+    done = site.projector.catch_up_all(limit=2)
+    assert {projected.snapshot.run_id for projected in done} == {"run-3", "run-4"}
+    assert stores.snapshots.load("run-4") is not None
+    assert stores.snapshots.behind(10) == ("run-1", "run-2")
+    with pytest.raises(UserError) as refused:
+        site.projector.look("run-1")
+    assert refused.value.code == "EventTooNew"
+    site.dispatcher.deliver_due()
+    assert sorted(taken) == ["run-1", "run-2", "run-3", "run-4"]
+    assert stores.outbox.dead_letters() == ()
+
+
+def write_events_of_a_newer_version(url: str, *run_ids: str) -> None:
+    """What a worker with a later release would write, of which this one has not heard."""
+    columns = [column.name for column in run_events.c]
+    new = {"run_seq": "2", "event_id": "'e-2'", "idempotency_key": "'k-2'", "event_type": "'RunTeleported'"}
+    values = ", ".join(new.get(name, name) for name in columns)
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        for run_id in run_ids:
+            mine = f"FROM run_events WHERE run_id = '{run_id}'"
+            connection.exec_driver_sql(f"INSERT INTO run_events ({', '.join(columns)}) SELECT {values} {mine}")
+            connection.exec_driver_sql(f"UPDATE runs SET last_seq = 2 WHERE run_id = '{run_id}'")
+            kept = "run_id, sink, attempts, due_at, tenant_id, environment_id"
+            copy = f"SELECT 2, {kept} FROM outbox WHERE run_id = '{run_id}'"
+            connection.exec_driver_sql(f"INSERT INTO outbox (run_seq, {kept}) {copy}")
+    engine.dispose()

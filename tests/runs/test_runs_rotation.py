@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from clew.events import NewEvent, RunContinued, StoredEvent
-from clew.events.codec import encode
+from clew.events import NewEvent, RunContinued, RunStarted, StepCompleted, StoredEvent
+from clew.events.bodies import Counters
+from clew.events.codec import canonical_json, encode
 from clew.events.reducer import project_run
 from clew.events.snapshot import RunStatus, StepStatus
-from clew.events.values import ArtifactRef
-from clew.runs.executor import StepOutput
+from clew.events.values import ArtifactRef, Cursor
+from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import StoreLimits
-from clew.runs.rotation import SegmentSize, can_rotate, continuation, remaining_steps, with_all_steps
+from clew.runs.rotation import SegmentSize, can_rotate, closing, remaining_steps, with_all_steps
 from clew.runs.signals import Actor, Role, Signal, SignalType
 from clew.runs.stores import RunStores
 from tests.runs.runs_histories import PLAN, eventful, steps
@@ -30,21 +31,78 @@ def test_history_rotates_after_50_steps(stores: RunStores) -> None:
     assert first.cursor.succeeded == ((0, 49),)
     assert second.cursor.succeeded == ((0, 99),)
     assert (first.counters.segments, second.counters.segments) == (1, 2)
-    assert second.counters.steps_succeeded == len(second.artifacts) == 100
+    assert (second.counters.steps_succeeded, len(first.artifacts), len(second.artifacts)) == (100, 50, 50)
     read = stores.reader.since_last_continuation("run-1")
-    assert read[0].body == second
+    artifacts = (*first.artifacts, *second.artifacts)
+    assert read[0].body == replace(second, artifacts=artifacts, adds_artifacts=False)
     assert len(read) == 4
 
 
-def test_history_rotates_after_a_megabyte(sqlite_stores: RunStores) -> None:
-    big = tuple(ArtifactRef(f"file:///{'x' * 900}/{n}", "trace") for n in range(100))
-    executors = FakeExecutors(25, lambda attempts, context: [StepOutput.success(*big[:1]) for _ in attempts])
-    site = Site(sqlite_stores, executors, limits=StoreLimits(history_bytes=20_000))
+def test_history_rotates_after_a_megabyte(stores: RunStores) -> None:
+    """With the default limits, and a history that has a megabyte."""
+
+    def big(attempts: Sequence[StepAttempt], _context: StepContext) -> list[StepOutput]:
+        return [StepOutput.success(*_artifacts(attempt.step.step_id, 100, 900)) for attempt in attempts]
+
+    site = Site(stores, FakeExecutors(15, big))
     site.submit()
-    site.drive()
-    assert len(continuations(site)) >= 1
-    assert StoreLimits().history_bytes == 1_000_000
-    assert StoreLimits().continue_steps == 50
+    assert site.drive() is RunStatus.COMPLETED
+    events = stores.reader.events("run-1")
+    sizes = [len(canonical_json(event.to_json()["event_data"])) for event in events]
+    before = next(index for index, event in enumerate(events) if isinstance(event.body, RunContinued))
+    assert 1_000_000 < sum(sizes[:before]) + 400 * before < 1_100_000
+    assert sum(sizes[: before - 2]) + 400 * (before - 2) < 1_000_000
+    assert max(sizes) < StoreLimits().max_event_bytes / 1.9
+    read = stores.reader.since_last_continuation("run-1")
+    assert project_run("run-1", read).artifacts == site.snapshot().artifacts
+    assert len(site.snapshot().artifacts) == 1500
+    assert read[0].run_seq > before
+
+
+def _artifacts(step_id: str, count: int, length: int) -> list[ArtifactRef]:
+    return [ArtifactRef(f"file:///{'x' * length}/{step_id}/{n}", "trace") for n in range(count)]
+
+
+def test_a_run_of_1300_steps_with_an_artifact_each_completes(stores: RunStores) -> None:
+    def one_each(attempts: Sequence[StepAttempt], _context: StepContext) -> list[StepOutput]:
+        return [StepOutput.success(*_artifacts(attempt.step.step_id, 1, 200)) for attempt in attempts]
+
+    executors = FakeExecutors(1300, one_each, fuse=50)
+    site = Site(stores, executors)
+    site.submit()
+    assert site.drive() is RunStatus.COMPLETED
+    expected = tuple(ref for step in steps(1300) for ref in _artifacts(step.step_id, 1, 200))
+    assert site.snapshot().artifacts == expected
+    carried = continuations(site)
+    assert [body.counters.artifacts_carried for body in carried] == list(range(50, 1300, 50))
+    read = stores.reader.since_last_continuation("run-1")
+    assert project_run("run-1", read).artifacts == expected
+
+
+def test_a_worker_that_takes_over_late_has_all_artifacts(stores: RunStores) -> None:
+    """Continuations of an older version carry everything, later ones what came after them."""
+    planned = steps(4)
+    site = Site(stores, FakeExecutors(4), limits=StoreLimits(continue_steps=1))
+    site.submit()
+    claim = stores.leases.acquire("run-1", owner="old", ttl_s=60)
+    assert claim is not None
+
+    def artifact(step: str) -> ArtifactRef:
+        return ArtifactRef(f"file:///{step}.1", "trace")
+
+    everything = RunContinued(PLAN, Cursor(((0, 1),)), (artifact("10"), artifact("20")), Counters(2, segments=1))
+    history = [
+        NewEvent(RunStarted(planned), site.clock()),
+        *(NewEvent(StepCompleted((artifact(step),)), site.clock(), step_id=step) for step in ("10", "20")),
+        NewEvent(everything, site.clock()),
+    ]
+    stores.writer.append("run-1", history, token=claim.lease.token)
+    stores.leases.release(claim.lease, seen_seq=5)
+    assert site.drive() is RunStatus.COMPLETED
+    assert site.snapshot().artifacts == tuple(artifact(step.step_id) for step in planned)
+    assert [len(body.artifacts) for body in continuations(site)] == [2, 1]
+    read = stores.reader.since_last_continuation("run-1")
+    assert project_run("run-1", read).artifacts == site.snapshot().artifacts
 
 
 def test_a_continuation_carries_only_what_going_on_needs(sqlite_stores: RunStores) -> None:
@@ -52,7 +110,7 @@ def test_a_continuation_carries_only_what_going_on_needs(sqlite_stores: RunStore
     site.submit()
     site.drive()
     (body,) = continuations(site)
-    assert encode(body).keys() == {"plan", "cursor", "artifacts", "counters", "started_at"}
+    assert encode(body).keys() == {"plan", "cursor", "artifacts", "counters", "started_at", "adds_artifacts"}
     assert body.plan == PLAN
     assert body.started_at == site.snapshot().started_at
 
@@ -129,7 +187,7 @@ def test_what_is_left_is_the_same_from_the_cursor_and_from_the_whole_history() -
     assert remaining_steps(full, planned) == remaining_steps(short, planned) == planned[3:]
     filled = with_all_steps(short, planned)
     assert [step.status for step in filled.steps] == [step.status for step in full.steps]
-    again = continuation(filled, PLAN, planned)
+    (again,) = closing(filled, PLAN, planned)
     assert again.cursor == short.cursor
     assert again.counters == replace(short.counters, segments=2)
 

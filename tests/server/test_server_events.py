@@ -70,7 +70,7 @@ class _NoSnapshots:
     def save(self, snapshot: object) -> None:
         pass
 
-    def behind(self, limit: int) -> tuple[str, ...]:
+    def behind(self, limit: int, *, after: str = "") -> tuple[str, ...]:
         return ()
 
 

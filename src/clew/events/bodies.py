@@ -205,20 +205,25 @@ class Counters:
     steps_skipped: int = 0
     resumes: int = 0
     segments: int = 0
+    artifacts_carried: int = 0
+    """How many references to artifacts the continuations have carried so far, of those that the run has."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContinued:
-    """A segment of the history is closed. It has everything needed to continue, so readers may start here."""
+    """A segment of the history is closed. Resuming needs the last one, and the references of those before it."""
 
     NAME: ClassVar[str] = "RunContinued"
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     plan: PlanRef
     cursor: Cursor
     artifacts: tuple[ArtifactRef, ...]
     counters: Counters
     started_at: datetime | None = None
+    adds_artifacts: bool = False
+    """Whether the references come on top of those that continuations before it carry, so that no event grows with the
+    run. In version 1 each carried all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,8 +130,8 @@ def meaning_of(event: NewEvent | StoredEvent) -> Meaning:
             return Meaning(
                 status=RunStatus.RUNNING,
                 started_at=body.started_at,
-                all_artifacts=body.artifacts,
-                counters=lambda _: body.counters,
+                all_artifacts=None if body.adds_artifacts else body.artifacts,
+                counters=lambda _: _carried(body),
                 facts=lambda run: replace(run, plan=body.plan, cursor=body.cursor),
             )
         case RunCompleted():
@@ -206,6 +206,11 @@ def _requested(run: RunSnapshot, body: RunQueued) -> RunSnapshot:
         plan=body.plan,
         retry_of=body.retry_of,
     )
+
+
+def _carried(body: RunContinued) -> Counters:
+    """The counters, with the references counted where a continuation has all of them."""
+    return body.counters if body.adds_artifacts else replace(body.counters, artifacts_carried=len(body.artifacts))
 
 
 def _begun(step: StepSnapshot, event: NewEvent | StoredEvent, body: StepStarted) -> StepSnapshot:

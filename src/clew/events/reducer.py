@@ -86,7 +86,7 @@ class ProjectionProgress:
 
 
 def project_run(run_id: str, events: Iterable[StoredEvent]) -> RunSnapshot:
-    """The snapshot of a whole history, or of one from its last RunContinued on, up to its first gap."""
+    """The snapshot of a whole history up to its first gap, or of one from a RunContinued on that has all references."""
     return advance(RunSnapshot(run_id), events).snapshot
 
 

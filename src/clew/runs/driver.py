@@ -19,7 +19,7 @@ from clew.runs.executor import ExecutorFactory, Interruption, StepExecutor, Step
 from clew.runs.leases import Claim, LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import RetryPolicy, StoreLimits, delay_before
 from clew.runs.projector import Projector
-from clew.runs.rotation import can_rotate, continuation, remaining_steps
+from clew.runs.rotation import can_rotate, closing, remaining_steps
 from clew.runs.secrets import SecretScope, SecretsResolver, StepSecrets
 from clew.runs.signal_service import SignalEffects
 from clew.runs.step_group import StepGroups
@@ -194,11 +194,11 @@ class RunDriver:
         live = active.live
         if not live.segment.is_full(self._settings.limits) or not can_rotate(live.snapshot):
             return
-        body = continuation(live.snapshot, live.run.request.plan, active.executor.steps)
-        event = self._run_event(body, attempt=body.counters.segments)
+        bodies = closing(live.snapshot, live.run.request.plan, active.executor.steps)
+        events = [self._run_event(body, attempt=body.counters.segments) for body in bodies]
         try:
             # A signal that came in this moment would be left behind in the closed segment: then the next time.
-            live.record(event, expected_seq=live.snapshot.last_event_seq)
+            live.record(*events, expected_seq=live.snapshot.last_event_seq)
         except OutOfDate:
             _log.debug("run %s has moved on; its history is rotated later", live.run.run_id)
 

@@ -56,6 +56,8 @@ class Projector:
         self._snapshots = snapshots
         self._limits = limits or StoreLimits()
         self._clock = clock
+        self._not_understood: set[str] = set()
+        """Runs that the log has named once; whatever else is known is in the store."""
 
     def catch_up(self, run_id: str) -> Projected:
         """Apply what is new, save the snapshot, and raise the alerts that are due."""
@@ -70,8 +72,26 @@ class Projector:
         return self._project(run_id, _keep_nothing)
 
     def catch_up_all(self, limit: int = _ROUND) -> tuple[Projected, ...]:
-        """Bring runs that are behind up to date."""
-        return tuple(self.catch_up(run_id) for run_id in self._snapshots.behind(limit))
+        """Bring runs that are behind up to date, at most about `limit`.
+
+        A run that cannot be read, such as one with events of a newer version of Clew, does not hold up the others.
+        """
+        done, after = list[Projected](), ""
+        while len(done) < limit and (page := self._snapshots.behind(limit, after=after)):
+            done.extend(projected for run_id in page if (projected := self._caught_up(run_id)) is not None)
+            after = page[-1]
+        return tuple(done)
+
+    def _caught_up(self, run_id: str) -> Projected | None:
+        try:
+            return self.catch_up(run_id)
+        except TransientFailure:
+            raise
+        except ClewError as error:
+            if run_id not in self._not_understood:
+                _log.warning("run %s cannot be brought up to date: %s", run_id, error)
+            self._not_understood.add(run_id)
+            return None
 
     def run(self, stop: threading.Event, *, poll_s: float = 0.5) -> None:
         """Keep snapshots current until stopped. Run this in a separate thread."""

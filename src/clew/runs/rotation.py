@@ -1,17 +1,19 @@
 """Closes a segment of a long history, so that continuing a run never means reading all of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from clew.events.bodies import RunContinued, StepCompleted, StepSkipped
-from clew.events.codec import canonical_json
+from clew.events.codec import canonical_json, encode
 from clew.events.envelope import StoredEvent
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
-from clew.events.values import Cursor, PlannedStep, PlanRef, positions_of, ranges_of
+from clew.events.values import ArtifactRef, Cursor, PlannedStep, PlanRef, positions_of, ranges_of
 from clew.runs.limits import StoreLimits
 
 _ENVELOPE_BYTES = 400
 """What an event takes besides its data, roughly: ids, keys and times."""
+_PIECE_BYTES = 128_000
+"""How much one continuation carries at most, well below what an event may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,42 @@ def can_rotate(snapshot: RunSnapshot) -> bool:
     return not snapshot.pending_signals and not retried and all(s.status not in half_way for s in snapshot.steps)
 
 
-def continuation(snapshot: RunSnapshot, plan: PlanRef, steps: Sequence[PlannedStep]) -> RunContinued:
-    """The event that closes the segment."""
-    cursor = cursor_of(snapshot, steps)
-    counters = replace(snapshot.counters, segments=snapshot.counters.segments + 1)
-    return RunContinued(plan, cursor, snapshot.artifacts, counters, snapshot.started_at)
+def closing(snapshot: RunSnapshot, plan: PlanRef, steps: Sequence[PlannedStep]) -> tuple[RunContinued, ...]:
+    """The events that close the segment: one, or several where it left more references than fit into one.
+
+    They carry the references that no continuation has carried so far. Going on reads those of all continuations.
+    """
+    cursor, counters = cursor_of(snapshot, steps), snapshot.counters
+    bodies = list[RunContinued]()
+    for piece in _pieces(snapshot.artifacts[counters.artifacts_carried :]):
+        carried = counters.artifacts_carried + len(piece)
+        counters = replace(counters, segments=counters.segments + 1, artifacts_carried=carried)
+        bodies.append(RunContinued(plan, cursor, piece, counters, snapshot.started_at, adds_artifacts=True))
+    return tuple(bodies)
+
+
+def _pieces(artifacts: Sequence[ArtifactRef]) -> Iterator[tuple[ArtifactRef, ...]]:
+    """The references in pieces of a bounded size; one empty piece where there are none."""
+    piece, size = list[ArtifactRef](), 0
+    for artifact in artifacts:
+        weight = len(canonical_json(encode(artifact)))
+        if piece and size + weight > _PIECE_BYTES:
+            yield tuple(piece)
+            piece, size = [], 0
+        piece.append(artifact)
+        size += weight
+    yield tuple(piece)
+
+
+def with_earlier_artifacts(events: Sequence[StoredEvent], earlier: Iterable[RunContinued]) -> tuple[StoredEvent, ...]:
+    """Events from the last continuation on, where this one has the references of those before it, too."""
+    if not events or not isinstance(events[0].body, RunContinued) or not events[0].body.adds_artifacts:
+        return tuple(events)
+    artifacts = list[ArtifactRef]()
+    for body in (*earlier, events[0].body):
+        artifacts = [*artifacts, *body.artifacts] if body.adds_artifacts else list(body.artifacts)
+    whole = replace(events[0].body, artifacts=tuple(artifacts), adds_artifacts=False)
+    return (replace(events[0], body=whole), *events[1:])
 
 
 def cursor_of(snapshot: RunSnapshot, steps: Sequence[PlannedStep]) -> Cursor:

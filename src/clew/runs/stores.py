@@ -67,7 +67,10 @@ class EventReader(Protocol):
         ...
 
     def since_last_continuation(self, run_id: str) -> tuple[StoredEvent, ...]:
-        """Events from the last RunContinued on, or all if there is none: enough to continue the run."""
+        """Events from the last RunContinued on, or all if there is none: enough to continue the run.
+
+        That RunContinued has the references of all those before it.
+        """
         ...
 
     def by_key(self, run_id: str, keys: Collection[str]) -> tuple[StoredEvent, ...]:
@@ -178,8 +181,8 @@ class SnapshotStore(Protocol):
         """Save a snapshot, unless there is a newer one."""
         ...
 
-    def behind(self, limit: int) -> tuple[str, ...]:
-        """Runs of the environment with events that their saved snapshot does not know."""
+    def behind(self, limit: int, *, after: str = "") -> tuple[str, ...]:
+        """Runs of the environment with events that their saved snapshot does not know, by id, from `after` on."""
         ...
 
 

@@ -8,10 +8,12 @@ import sqlalchemy as sa
 
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.runs import UNFENCED_WRITE
+from clew.events.bodies import RunContinued
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
 from clew.events.meanings import meaning_of
 from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import LateWrite, OutOfDate
+from clew.runs.rotation import with_earlier_artifacts
 from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
 from clew.store.database import Database
 from clew.store.owner import Owner
@@ -40,18 +42,16 @@ class SqlEventReader:
 
     def since_last_continuation(self, run_id: str) -> tuple[StoredEvent, ...]:
         """Events from the last RunContinued on, or all if there is none."""
-        last = (
-            sa.select(sa.func.max(run_events.c.run_seq))
-            .where(run_events.c.run_id == run_id, run_events.c.event_type == "RunContinued")
-            .scalar_subquery()
-        )
-        statement = (
-            sa.select(*EVENT_COLUMNS)
-            .where(run_events.c.run_id == run_id, run_events.c.run_seq >= sa.func.coalesce(last, 0))
-            .order_by(run_events.c.run_seq)
-        )
+        continued = (run_events.c.run_id == run_id) & (run_events.c.event_type == RunContinued.NAME)
+        last = sa.select(sa.func.max(run_events.c.run_seq)).where(continued).scalar_subquery()
+        recent = (run_events.c.run_id == run_id) & (run_events.c.run_seq >= sa.func.coalesce(last, 0))
+        statement = sa.select(*EVENT_COLUMNS).where(continued | recent).order_by(run_events.c.run_seq)
         with self._database.read() as connection:
-            return tuple(raw_event(row).read() for row in connection.execute(statement))
+            read = [raw_event(row).read() for row in connection.execute(statement)]
+        places = [place for place, event in enumerate(read) if isinstance(event.body, RunContinued)]
+        start = places[-1] if places else 0
+        earlier = [event.body for event in read[:start] if isinstance(event.body, RunContinued)]
+        return with_earlier_artifacts(read[start:], earlier)
 
     def by_key(self, run_id: str, keys: Collection[str]) -> tuple[StoredEvent, ...]:
         """Events of a run that have one of these idempotency keys."""
@@ -168,9 +168,9 @@ class SqlSnapshots:
             if connection.execute(known).rowcount == 0:
                 connection.execute(sa.insert(snapshots).values(run_id=snapshot.run_id, **values))
 
-    def behind(self, limit: int) -> tuple[str, ...]:
-        """Runs of the environment with events that their saved snapshot does not know."""
-        mine = self._owner.rows_of(runs)
+    def behind(self, limit: int, *, after: str = "") -> tuple[str, ...]:
+        """Runs of the environment with events that their saved snapshot does not know, by id, from `after` on."""
+        mine = self._owner.rows_of(runs) & (runs.c.run_id > after)
         statement = sa.select(runs.c.run_id).where(_BEHIND, mine).order_by(runs.c.run_id).limit(limit)
         with self._database.read() as connection:
             return tuple(connection.scalars(statement))

@@ -1,16 +1,20 @@
 """The outbox in a database: what event buses have not confirmed, and what was given up."""
 
+import logging
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
+from clew.diagnostics import UserError
 from clew.runs.stores import DeadLetter, OutboxEntry
 from clew.store.database import Database
 from clew.store.owner import Owner
 from clew.store.run_rows import EVENT_COLUMNS, RUN_COLUMNS, raw_event, run_record
 from clew.store.schema import outbox, run_events, runs
+
+_log = logging.getLogger(__name__)
 
 _ALIVE = sa.text("dead_since IS NULL")
 
@@ -118,10 +122,16 @@ def _entries(connection: sa.Connection, ids: list[int]) -> tuple[OutboxEntry, ..
         record.run_id: record
         for record in map(run_record, connection.execute(sa.select(*RUN_COLUMNS).where(runs.c.run_id.in_(run_ids))))
     }
-    return tuple(
-        OutboxEntry(row.entry_id, row.sink, row.attempts, records[row.run_id], raw_event(row[3:]).read())
-        for row in rows
-    )
+    entries = list[OutboxEntry]()
+    for row in rows:
+        try:
+            event = raw_event(row[3:]).read()
+        except UserError as error:
+            # A newer version of Clew has written it, and can send it: it is left to that one, and the others go.
+            _log.warning("event %s of run %s is not sent: %s", row.run_seq, row.run_id, error)
+            continue
+        entries.append(OutboxEntry(row.entry_id, row.sink, row.attempts, records[row.run_id], event))
+    return tuple(entries)
 
 
 def _dead_letter(row: sa.Row[Any]) -> DeadLetter:
