@@ -10,10 +10,19 @@ from clew.definitions import PathStrategy, Period, PeriodTree, Resolver
 from clew.definitions.resolver import ANY_LEVEL, Rule
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
-from clew.lang import Row, check_condition, columns_of, evaluator, parse
+from clew.lang import Row, Scope, Table, check_condition, columns_of, evaluator, parse
 from clew.lang.typed import Expression
+from clew.lang.types import DATE, STRING
 from clew.plan.datasets import DatasetUse
-from clew.plan.workspace import RULE_SCOPE
+
+RULE_SCOPE = Scope(
+    (
+        Table("period", {"identifier": STRING, "level": STRING, "start_date": DATE, "end_date": DATE}),
+        Table("dataset", {"id": STRING, "name": STRING}),
+        Table("table", {"name": STRING}),
+    )
+)
+"""What the `when` of a resolver rule can see."""
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _FITS_IN_A_MESSAGE = 300

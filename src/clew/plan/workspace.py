@@ -24,8 +24,7 @@ from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
 from clew.diagnostics.codes.workspace import INVALID_VALUE, UNKNOWN_DATASET, UNKNOWN_PROJECT
-from clew.lang import Scope, Table, check_condition, parse
-from clew.lang.types import DATE, STRING
+from clew.lang import check_condition, parse
 from clew.plan.catalogue import (
     UNKNOWABLE,
     Catalogue,
@@ -43,6 +42,8 @@ from clew.plan.expansion import ExpandedProject, FragmentLibrary, expand
 from clew.plan.operations import Destination
 from clew.plan.plan import Plan
 from clew.plan.postlude_planning import SinkKnowledge
+from clew.plan.resolution import RULE_SCOPE
+from clew.plan.sources_written import Reads, sources_written
 from clew.plan.steps import StepBase
 
 
@@ -117,16 +118,6 @@ def _place(workspace: WorkspaceDefinitions, destination: Destination) -> Path | 
     return Path(normpath(workspace.root / datasource.options.root / (destination.path or "")))
 
 
-RULE_SCOPE = Scope(
-    (
-        Table("period", {"identifier": STRING, "level": STRING, "start_date": DATE, "end_date": DATE}),
-        Table("dataset", {"id": STRING, "name": STRING}),
-        Table("table", {"name": STRING}),
-    )
-)
-"""What the `when` of a resolver rule can see."""
-
-
 @dataclass(frozen=True, slots=True)
 class CompiledWorkspace:
     """The plans of all projects that compile, by project id, and everything that is wrong."""
@@ -176,6 +167,7 @@ class WorkspaceCompiler:
             ((project, self._expansions[project.file]) for project in workspace.projects), self._datasets
         )
         self._lost = self._find_lost()
+        self._reads = Reads(workspace)
 
     def project(self, project: Project) -> Compilation:
         """The plan of a project of the workspace."""
@@ -223,8 +215,10 @@ class WorkspaceCompiler:
     def definition(self, project: Project) -> Compilation:
         """The plan of a project that is to run in this workspace, where its outputs must not be in each other's way."""
         compilation = self.project_with(project, {})
-        clashes = output_clashes(self._workspace, compilation.plan) if compilation.plan is not None else ()
-        found = tuple(clashes)
+        if compilation.plan is None:
+            return compilation
+        clashes = output_clashes(self._workspace, compilation.plan)
+        found = (*clashes, *sources_written(self._reads, compilation.plan))
         return Compilation(None, found) if found else compilation
 
     def project_with(self, project: Project, inline: Mapping[str, DatasetUse]) -> Compilation:

@@ -16,6 +16,7 @@ from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import TableAddress
 from clew.plan.operations import OutputStep
 from clew.plan.resolution import fill_template
+from clew.plan.sources_written import Place, Reads, clash
 
 _REPLACED = {"parquet", "csv", "json", "jsonl", "orc"}
 """Formats whose folder is replaced as a whole; others look after what is in it."""
@@ -58,6 +59,7 @@ class Destinations:
         options, reference = datasource.options, datasource.credential_ref
         password = self.secret(reference) if reference is not None else None
         table = self._filled(step.destination.table or "")
+        self._require_unread(step, Reads(self.workspace).place(step.destination, table), table)
         return TableTarget(TableAddress(options.url, options.schema, table, password), options.driver)
 
     def columns_of(self, step: OutputStep) -> list[tuple[str, Type]]:
@@ -83,8 +85,15 @@ class Destinations:
         if not path.is_relative_to(root.resolve()):
             problem = f'the output path "{written}" leads out of its root'
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="keep it below the datasource's root"))
+        self._require_unread(step, Reads.local_place(path), self._shown(path))
         self._require_own_place(step, path)
         return path
+
+    def _require_unread(self, step: OutputStep, place: Place | None, shown: str) -> None:
+        """Definitions may have changed since the project was activated, and links may lead to the same place."""
+        dataset = Reads(self.workspace).reader(place, step) if place is not None else None
+        if dataset is not None:
+            raise UserError(clash(step, shown, dataset))
 
     def _require_own_place(self, step: OutputStep, path: Path) -> None:
         """Replacing a folder deletes everything in it, so nothing else may be in it."""
