@@ -1,9 +1,13 @@
 """Outputs that become datasets, and projects that take them as their input."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from clew.api.workspace import Workspace
+from clew.plan.privacy import privacy_by_column
+from tests.engine.engine_workspaces import SHOP, make_shop
 from tests.plan.plan_workspaces import Checked, project_text
 
 Check = Callable[..., Checked]
@@ -216,3 +220,21 @@ def test_nothing_is_said_about_unknown_datasets_where_a_project_cannot_be_read_a
     found = check("", files={"projects/broken.yaml": "id: broken\noperations: [«", **reading("unheard-of")})
     assert {each.code for each in found.diagnostics} == {"SyntaxError"}
     assert list(found.plans) == ["p"]
+
+
+def test_labels_made_from_a_personal_column_are_personal_in_the_next_project(tmp_path: Path) -> None:
+    """They travel with the registered dataset, and so does what restricts them."""
+    shop = make_shop(tmp_path)
+    orders = SHOP["datasets/orders.yaml"]
+    columns = [*orders["main_table"]["columns"], {"name": "buyer", "type": "string", "privacy": "personal"}]
+    shop.write({"datasets/orders.yaml": {**orders, "main_table": {**orders["main_table"], "columns": columns}}})
+    label = {"assignments": [{"column": "_labels", "expression": "CONCAT(_labels, buyer)"}]}
+    destination = {"destination": {"datasource_id": "reports", "path": "a"}}
+    written = {**destination, "columns": ["id", "_labels"], "register_as_dataset": "labelled"}
+    shop.project(
+        "label",
+        {"seq": 1, "name": "Label", "type": "update", "arguments": label},
+        {"seq": 2, "name": "Write", "type": "output", "arguments": written},
+    )
+    shop.project("next", {"seq": 1, "name": "Write", "type": "output", "arguments": destination}, dataset="labelled")
+    assert privacy_by_column(Workspace(shop.root).plan("next")) == {"_labels": "personal"}

@@ -22,10 +22,16 @@ Pinned = Callable[[DatasetUse], DataFrame]
 """Gives the loaded rows of a dataset, those of the run's period."""
 
 
+def visible(pinned: DataFrame) -> DataFrame:
+    """The rows of a dataset that steps see: those that were not deleted before it was registered."""
+    return pinned.where("NOT `_deleted`")
+
+
 def chosen_rows(step: CreatingStep, rows: DataFrame, expressing: Expressing) -> DataFrame:
     """The rows that a step makes new rows from; `rows` are those of the dataset that they are chosen from."""
     if step.made_from is None:
         return rows.where(expressing.filter(step.condition))
+    rows = visible(rows)
     return rows.where(expressing.source_sql(step.condition.tree)) if step.condition else rows
 
 

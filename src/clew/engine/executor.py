@@ -16,6 +16,7 @@ from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
 from clew.engine.expressing import Expressing
 from clew.engine.joins import UniqueKeys
+from clew.engine.names import SYSTEM_TYPES, with_sql
 from clew.engine.output.publishing import Publisher
 from clew.engine.output.registering import Registrar
 from clew.engine.sql import spark_type
@@ -244,12 +245,25 @@ class SparkExecutor:
 
 
 def pinned_rows(spark: SparkSession, root: StorageRoot, part: Part, use: DatasetUse) -> DataFrame:
-    """The rows of a pinned dataset, with `_period` (NULL where rows have none), source, ordinal and trace id."""
+    """The rows of a pinned dataset, deleted ones among them, with system columns, source, ordinal and trace id.
+
+    `_period` is NULL where rows have none. Only rows of registered datasets have labels and can be deleted.
+    """
     columns = [(column.name, spark_type(column.type)) for column in use.columns if column.name != "_period"]
     columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
-    rows = read_traced(spark, root, part, columns)
+    is_registered = (part.details or {}).get("format") == "managed"
+    system = ("_labels", "_deleted")
+    rows = read_traced(spark, root, part, [*columns, *((name, SYSTEM_TYPES[name]) for name in system if is_registered)])
+    rows = with_sql(rows, initial_state(is_registered=is_registered))
     periods = periods_of(part, use)
     return rows if periods is None else rows.where(F.col("_period").isin(sorted(periods)))
+
+
+def initial_state(*, is_registered: bool) -> dict[str, str]:
+    """The SQL of labels and deletion as rows are loaded; older registered files have neither."""
+    if not is_registered:
+        return {"_labels": "''", "_deleted": "FALSE"}
+    return {"_labels": "coalesce(`_labels`, '')", "_deleted": "coalesce(`_deleted`, FALSE)"}
 
 
 def datasets_of(plan: Plan) -> list[DatasetUse]:

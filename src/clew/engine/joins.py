@@ -17,6 +17,7 @@ from clew.engine.parts import arrow_tables
 from clew.lang.doubles import order
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Value, columns_of
+from clew.lang.types import BOOLEAN
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import ChangingStep
 from clew.plan.steps import Join
@@ -110,14 +111,15 @@ def _natural_key(join: Join, part: Part) -> frozenset[str]:
 
 
 def _cells(root: StorageRoot, part: Part, use: DatasetUse) -> Iterator[dict[str, Value]]:
-    """The rows of a small pinned dataset."""
+    """The rows of a small pinned dataset, except deleted ones."""
     periods = periods_of(part, use)
     for table in arrow_tables(root, part):
-        types = [(column.name, column.type) for column in use.columns if column.name in table.column_names]
+        declared = [(column.name, column.type) for column in use.columns]
+        types = [(name, type_) for name, type_ in (*declared, ("_deleted", BOOLEAN)) if name in table.column_names]
         columns = [values_of(table.column(name), type_) for name, type_ in types]
         for values in zip(*columns, strict=True):
             cells = dict(zip((name for name, _ in types), values, strict=True))
-            if periods is None or cells.get("_period") in periods:
+            if cells.pop("_deleted", None) is not True and (periods is None or cells.get("_period") in periods):
                 yield cells
 
 

@@ -63,8 +63,8 @@ def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
     rows = pinned.selectExpr(
         *map(quoted, columns),
         f"coalesce(_period, {text_literal(period)}) AS _period",
-        "'' AS _labels",
-        "FALSE AS _deleted",
+        "_labels",
+        "_deleted",
         ORDINAL,
         TRACE_ID,
     )

@@ -180,9 +180,9 @@ class _Explainer:
         return Unset("no step has set it in this row")
 
     def _loaded(self, row_id: str, column: str, entry: TraceEntry, depth: int) -> Cause:
-        if column == "_labels":
+        if column == "_labels" and not entry.full_state[column]:
             return Unset("labels start empty")
-        if column == "_deleted":
+        if column == "_deleted" and not entry.full_state[column]:
             return Unset("no step has deleted the row")
         assert entry.source is not None  # noqa: S101 - loaded rows have one
         if self.upstream is None or depth == 0:

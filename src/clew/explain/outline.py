@@ -20,7 +20,16 @@ from clew.explain.tree import (
     Unset,
     Updated,
 )
-from clew.explain.why_not import InOutput, LeftOut, MadeLater, NeverLoaded, NotWritten, Whereabouts, WhyNot
+from clew.explain.why_not import (
+    DeletedBefore,
+    InOutput,
+    LeftOut,
+    MadeLater,
+    NeverLoaded,
+    NotWritten,
+    Whereabouts,
+    WhyNot,
+)
 from clew.lang.text_form import text_of_value
 from clew.lang.typed import Value
 from clew.trace.records import Source
@@ -251,6 +260,10 @@ def never_loaded_lines(where: NeverLoaded) -> tuple[str, ...]:
     return tuple(item.text for item in _never_loaded(where))
 
 
+DELETED_BEFORE = "deleted before it was registered"
+"""What became of a row that a registered dataset holds as a deleted one."""
+
+
 def not_written_text(verdict: NotWritten) -> str:
     """Why no row is in an output."""
     return "the output was skipped" if verdict.outcome == "skipped" else "the run ended before the output was written"
@@ -267,6 +280,8 @@ def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
     match verdict:
         case Deleted():
             return Item(f"{name}: {loaded}, {_deleted(verdict)}", _decisions(verdict.decisions))
+        case DeletedBefore():
+            return Item(f"{name}: {loaded}, {DELETED_BEFORE}")
         case MadeLater():
             return Item(f"{name}: {loaded}, which is after the output")
         case NotWritten():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from clew.explain.row_conditions import with_values
+from clew.explain.row_conditions import all_of, is_not_deleted, with_values
 from clew.explain.tree import JoinedRow
 from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row
@@ -97,14 +97,16 @@ class DatasetRow:
 def dataset_rows(
     trace: RunTrace, use: DatasetUse, condition: Expression | None, table: str, limit: int | None = None
 ) -> Iterator[DatasetRow]:
-    """The rows of a dataset for which a condition over it, under a table name, is true."""
+    """The rows of a dataset that steps see and for which a condition over it, under a table name, is true."""
     names = [column.name for column in use.columns]
     part = trace.run.pinned(use)
 
     def see(_ordinal: int, cells: Mapping[str, Value]) -> Row:
         return Row({table: cells}, trace.today)
 
-    found = trace.pinned(use).matching(condition, [*names, *_OWN], see)
+    may_be_deleted = any("_deleted" in trace.stored_columns(file) for file in part.files)
+    seen = all_of([is_not_deleted(table), condition]) if may_be_deleted else condition
+    found = trace.pinned(use).matching(seen, [*names, *_OWN], see)
     for ordinal, cells in islice(found, limit):
         yield _row(use, part, ordinal, cells)
 

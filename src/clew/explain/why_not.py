@@ -57,7 +57,12 @@ class NotWritten:
     outcome: NotDone
 
 
-Verdict = Deleted | LeftOut | InOutput | MadeLater | NotWritten
+@dataclass(frozen=True, slots=True)
+class DeletedBefore:
+    """The row was deleted already when its dataset was registered."""
+
+
+Verdict = Deleted | DeletedBefore | LeftOut | InOutput | MadeLater | NotWritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +247,7 @@ def _verdict(trace: RunTrace, row_id: str, entries: list[TraceEntry], output: Ou
     columns = [name for name, _ in trace.run.columns(trace.run.before(output.seq))]
     state = {name: entries[-1].full_state.get(name) for name in columns}
     if state["_deleted"] and not output.include_deleted:
-        return _deletion(trace, row_id, entries)
+        return DeletedBefore() if entries[0].full_state["_deleted"] else _deletion(trace, row_id, entries)
     if output.seq in trace.not_done:
         return NotWritten(trace.not_done[output.seq])
     if output.selector is not None:

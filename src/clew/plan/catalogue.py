@@ -10,11 +10,11 @@ from clew.diagnostics.codes.workspace import DATASET_INACTIVE, UNKNOWN_DATASET, 
 from clew.lang.conversion import assignable
 from clew.lang.types import STRING
 from clew.plan.columns import Column
-from clew.plan.datasets import DatasetColumn, DatasetUse
+from clew.plan.datasets import DatasetColumn, DatasetUse, PrivacyName
 from clew.plan.expansion import ExpandedProject, PlacedOperation
 from clew.plan.names import names_of_registered
 from clew.plan.plan import Plan
-from clew.plan.privacy import privacy_by_column
+from clew.plan.privacy import LABELS, privacy_by_column
 
 
 class Unknowable:
@@ -93,7 +93,7 @@ class Catalogue:
         if not is_registered and self.knows_default_resolver:
             problem = f'nothing says where the data of "{dataset.id}" is: it has no resolver_id and there is no default'
             problems.report(UNKNOWN_RESOLVER.at(span, problem=problem))
-        return use
+        return replace(use, labels_privacy=_strongest(use.columns))
 
     def _require_version(self, use: DatasetUse, version: int | None, reference: DatasetRef, problems: Problems) -> None:
         hint = version_of_resolved(reference.dataset_version, version)
@@ -108,6 +108,12 @@ class Catalogue:
         if dataset.resolver_id is not None:
             return dataset.resolver_id, "dataset"
         return (self.default_resolver, "default") if self.default_resolver is not None else None
+
+
+def _strongest(columns: Iterable[DatasetColumn]) -> PrivacyName | None:
+    """What may restrict the labels of a registered dataset, where only its definition is known."""
+    found = {column.privacy for column in columns}
+    return "secret" if "secret" in found else "personal" if "personal" in found else None
 
 
 def version_of_resolved(pinned: int | None, version: int | None) -> str | None:
@@ -207,6 +213,7 @@ def registered_use(plan: Plan, name: str) -> DatasetUse:
             *(DatasetColumn(column.name, column.type, privacy=privacy.get(column.name)) for column in columns),
             *period,
         ),
+        labels_privacy=privacy.get(LABELS) if LABELS in step.columns else None,
         row_names=names_of_registered(plan.input, [each for each in plan.steps if each.seq < step.seq], step.columns),
     )
 

@@ -47,6 +47,8 @@ class DatasetUse:
     row_names: tuple[tuple[str, ...], ...] = ()
     """Columns that name rows to people where no natural key does: in a dataset that a project registers, the natural
     key that rows came with, and the keys of groups for summaries. They are not checked for uniqueness."""
+    labels_privacy: PrivacyName | None = None
+    """Why access to the labels of its rows is restricted, in a dataset that a project registers with labels."""
     pinned_version: int | None = None
     """The version that the project asks for; None for the newest active one when a run starts."""
     resolver_id: str | None = None

@@ -75,7 +75,7 @@ def _field_names(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record))
 
 
-_LATER_FIELDS = frozenset({"row_names"})
+_LATER_FIELDS = frozenset({"row_names", "labels_privacy"})
 """Those that stored plans of an older Clew lack; they have a default."""
 
 _Reader = Callable[[object], object]
@@ -156,7 +156,7 @@ def _checked(data: object, expected: type) -> Any:  # noqa: ANN401 - checked rig
 
 
 _DOES_NOT_COUNT = frozenset(
-    {"place", "description", "title", "project_version", "digest", "lineage", "reads", "row_names"}
+    {"place", "description", "title", "project_version", "digest", "lineage", "reads", "row_names", "labels_privacy"}
 )
 """What may change without another result (where things stand, what people say about them, how often they changed),
 and what follows from the rest."""

@@ -22,6 +22,8 @@ def privacy_by_column(plan: Plan) -> dict[str, PrivacyName]:
             marked[column] = "secret"
         elif "personal" in found:
             marked[column] = "personal"
+    if plan.input.labels_privacy is not None and marked.get(LABELS) != "secret":
+        marked[LABELS] = plan.input.labels_privacy
     return marked
 
 

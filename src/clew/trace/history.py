@@ -55,12 +55,12 @@ class Histories:
         sources = [name for name in (SOURCE_FILE, SOURCE_LINE) if name in stored]
         row = self._files.row(file, position, [*wanted, *sources])
         state = {name: _cell(row, name, type_) for name, type_ in columns}
-        state["_deleted"] = False
+        state["_deleted"] = state["_deleted"] or False
         if seq == 0:
             periods = periods_of(part, self._run.plan.input)
             if periods is not None and state["_period"] not in periods:
                 return None
-            state["_labels"] = ""
+            state["_labels"] = state["_labels"] or ""
             state["_period"] = self._period if state["_period"] is None else state["_period"]
         diff = {name: Diff(None, value) for name, value in state.items()}
         step = self._run.step(seq) if seq else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
-from clew.lang.types import INTEGER, STRING, Type
+from clew.lang.types import BOOLEAN, INTEGER, STRING, Type
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import CreatingStep
 from clew.storage.checked_files import TraceFiles
@@ -22,7 +22,7 @@ from clew.storage.parts import ORDINAL, ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, 
 from clew.trace.json_values import arrow_type, table_of, values_of
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.row_sources import FileRows, FileSource, RowBounds, RowSource, StateSource
-from clew.trace.run_parts import GroupKey, group_keys, periods_of
+from clew.trace.run_parts import STATE_COLUMNS, GroupKey, group_keys, periods_of
 from clew.trace.sql import Sql, is_set, joined, latest_value, layers_of, needed_columns, parquet, quoted, typed_column
 from clew.trace.trace_database import Reading, TraceDatabase
 
@@ -279,7 +279,7 @@ def working_rows(reading: Reading, at: int) -> RowSet:
     columns = run.columns(at)
     origins = list[FileRows]()
     if state is None:
-        data = {column.name for column in run.plan.input.columns} | {"_period"}
+        data = {column.name for column in run.plan.input.columns} | {name for name, _ in STATE_COLUMNS}
         system = (("_period", Sql("?", (reading.period,))), ("_labels", Sql("''")), ("_deleted", Sql("FALSE")))
         periods = periods_of(run.loaded, run.plan.input)
         origins += [FileRows(file, files.columns(file) & data, system, periods) for file in run.loaded.files]
@@ -326,7 +326,7 @@ def rows_of_all_periods(reading: Reading, use: DatasetUse) -> RowSet:
 def _pinned(reading: Reading, use: DatasetUse, periods: frozenset[str] | None) -> RowSet:
     part, files = reading.run.pinned(use), reading.files
     types = {column.name: column.type for column in use.columns}
-    types |= {SOURCE_FILE: STRING, SOURCE_LINE: INTEGER, ORIGIN: INTEGER}
+    types |= {"_deleted": BOOLEAN, SOURCE_FILE: STRING, SOURCE_LINE: INTEGER, ORIGIN: INTEGER}
     numbered = [
         replace(file, ordinal=index if file.ordinal is None else file.ordinal) for index, file in enumerate(part.files)
     ]
@@ -334,5 +334,5 @@ def _pinned(reading: Reading, use: DatasetUse, periods: frozenset[str] | None) -
         files=files,
         database=reading.database,
         types=list(types.items()),
-        origins=[FileRows(file, files.columns(file), (), periods) for file in numbered],
+        origins=[FileRows(file, files.columns(file), (("_deleted", Sql("FALSE")),), periods) for file in numbered],
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from clew.engine.creating import Pinned
+from clew.engine.creating import Pinned, visible
 from clew.engine.expressing import Expressing
 from clew.engine.operations.aggregate import aggregate_suspects, summary_rows
 from clew.engine.operations.append import append_suspects, appended_rows
@@ -67,11 +67,11 @@ def suspects(rows: DataFrame, step: Step, pinned: Pinned, expressing: Expressing
         case AggregateStep():
             return aggregate_suspects(rows, step, expressing)
         case AppendStep():
-            return append_suspects(pinned(step.source), step, expressing)
+            return append_suspects(visible(pinned(step.source)), step, expressing)
         case OutputStep():
             return output_suspects(rows, step)
 
 
 def joined_for(step: ChangingStep, pinned: Pinned) -> dict[str, DataFrame]:
     """The datasets that a step looks up in, by alias."""
-    return {join.alias: joined_rows(pinned(join.dataset), join) for join in step.lookups}
+    return {join.alias: joined_rows(visible(pinned(join.dataset)), join) for join in step.lookups}

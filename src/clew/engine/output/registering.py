@@ -14,12 +14,22 @@ from clew.engine.names import named
 from clew.engine.operations.output import output_rows
 from clew.engine.parts import write_part
 from clew.engine.sql import quoted
+from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
 from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
 from clew.storage.layout import registered_folder
 from clew.storage.parts import ORDINAL, ORIGIN, TRACE_ID, Part
 from clew.storage.root import StorageRoot
+
+
+def carried_columns(step: OutputStep) -> list[str]:
+    """The system columns that the rows of a registered dataset keep.
+
+    Those that the output writes, and `_deleted` wherever rows may be deleted, so that they do not come back alive.
+    """
+    carried = list[str](name for name in ("_period", "_labels") if name in step.columns)
+    return [*carried, "_deleted"] if step.include_deleted else carried
 
 
 class Registrar(Protocol):
@@ -70,8 +80,7 @@ class StorageRegistrar:
     def _kept(self, rows: DataFrame, step: OutputStep, dataset: str, expressing: Expressing) -> Registration:
         types = {column.name: str(column.type) for column in self.plan.columns_after(step.seq)}
         kept = [(name, types[name]) for name in step.columns if name in types]
-        if "_period" in step.columns:
-            kept.append(("_period", "string"))
+        kept += [(name, str(SYSTEM_COLUMNS[name])) for name in carried_columns(step)]
         chosen = output_rows(rows, step, expressing).selectExpr(
             *(quoted(name) for name, _ in kept), named(ORDINAL, ORIGIN), TRACE_ID
         )

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clew.diagnostics import UserError, render
-from clew.explain.outline import never_loaded_lines, not_written_text, shown, source_text
+from clew.explain.outline import DELETED_BEFORE, never_loaded_lines, not_written_text, shown, source_text
 from clew.explain.tree import Decision, Deleted
-from clew.explain.why_not import InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
+from clew.explain.why_not import DeletedBefore, InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
 from clew.server.pages import addresses
 from clew.trace.reader import RunTrace
 
@@ -125,6 +125,8 @@ def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[ShownReason, ...]
             )
         case NotWritten() as unwritten:
             return not_written_text(unwritten), None, ()
+        case DeletedBefore():
+            return DELETED_BEFORE, None, ()
         case MadeLater():
             return "created after the output was written", None, ()
         case InOutput():
