@@ -33,6 +33,7 @@ ABOUT_OUTPUTS = {
     "src/clew/engine/step_groups.py": "an output ends a group of steps",
     "src/clew/explain/why_not.py": "the question is about an output",
     "src/clew/plan/plan.py": "the outputs of a plan",
+    "src/clew/plan/sources_written.py": "an output over the data of a dataset",
     "src/clew/scenarios/running.py": "the outputs of a scenario are kept in memory",
     "src/clew/server/pages/drawing/plan_picture.py": "an output has a box for the place that it writes to",
     "src/clew/trace/step_records.py": "the one kind of step that leaves rows as they are",
