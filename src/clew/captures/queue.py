@@ -73,7 +73,7 @@ class CaptureStatus(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether it will not change any more on its own."""
+        """Whether its status is final unless someone acts."""
         return self not in {CaptureStatus.QUEUED, CaptureStatus.RUNNING}
 
 

@@ -38,8 +38,8 @@ class WaitReason(StrEnum):
 
     HELD = "another worker has the run"
     NO_PLACE = "all places are taken"
-    NOT_BEFORE = "its start time has not come"
-    PERIOD_BUSY = "another run of its project and period is under way"
+    NOT_BEFORE = "its start time has not come yet"
+    PERIOD_BUSY = "another run of its project and period is in progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Wait:
     running: int = 0
     """How many runs are running where all places are taken."""
     not_before: datetime | None = None
-    """The start time that has not come."""
+    """The start time that it waits for."""
 
 
 @dataclass(frozen=True, slots=True)

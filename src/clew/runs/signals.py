@@ -177,7 +177,7 @@ def _retry_refusal(step: StepSnapshot, snapshot: RunSnapshot) -> Refused | None:
     if step.status is not StepStatus.FAILED:
         return Refused(Refusal.STEP_NOT_FAILED, f"step {step.step_id} is {step.status}; RETRY_RUN starts a new run")
     if snapshot.status is not RunStatus.FAILED:
-        return Refused(Refusal.STEP_NOT_TERMINAL, f"another attempt at step {step.step_id} is under way already")
+        return Refused(Refusal.STEP_NOT_TERMINAL, f"another attempt at step {step.step_id} is already in progress")
     return None
 
 

@@ -151,7 +151,7 @@ class _Chunks(io.RawIOBase):
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Wait for a read that is under way; from here on the stream is at its end."""
+        """Wait for a read in progress; after that the stream has ended."""
         with self._lock:
             self._is_stopped = True
 

@@ -84,7 +84,7 @@ DATASET_CONFLICT = Code(
     "DatasetConflict",
     "{problem}",
     "A version of a registered dataset, or the current definition of a dataset, lacks columns that a project uses, has "
-    "different types for them, or belongs to periods in another way.",
+    "different types for them, or has another temporal mode.",
     "let the project that registers it write these columns again, or adapt and activate the project that uses them; "
     "`dataset_version` pins a version that fits",
 )
