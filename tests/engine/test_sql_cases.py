@@ -459,6 +459,42 @@ def test_what_and_guards_is_not_calculated_even_if_it_occurs_twice(spark: SparkS
     assert differences(rows.in_spark(spark), [each for each in guarded if each is not None], rows.in_python()) == []
 
 
+def test_texts_are_as_long_as_in_python_and_no_longer(spark: SparkSession) -> None:
+    scope = Scope((Table("t", {"s": parse_type("string"), "p": parse_type("string"), "r": parse_type("string")}),))
+    texts = [
+        ("a" * 1_000_000, "a", "b"),
+        ("a" * 1_000_001, "a", "b"),
+        ("a" * 500_000, "a", "bb"),
+        ("a" * 500_001, "a", "bb"),
+        ("é" * 999_999, "x", "é"),
+        ("é" * 1_000_000, "é", None),
+        ("a" * 2_000_000, "aa", "a"),
+        ("a" * 2_000_000, "", "abc"),
+        ("a" * 2_000_000, "b", "abc"),
+        ("a", "a", "a" * 1_000_001),
+        (None, "a", "bb"),
+        ("x", "x", ""),
+    ]
+    rows = Rows(scope, [{"t": {"s": s, "p": p, "r": r}} for s, p, r in texts])
+    tenfold = "s"
+    for _ in range(9):
+        tenfold = f'REPLACE({tenfold}, "x", "xxxxxxxxxx")'
+    sources = (
+        "LEN(REPLACE(s, p, r))",
+        'LEN(REPLACE(s, "a", "bb"))',
+        "LEN(CONCAT(s, p))",
+        'LEN(CONCAT(s, "", r))',
+        "LEN(CONCAT(REPLACE(s, p, r), REPLACE(s, p, r)))",
+        f"LEN({tenfold})",
+    )
+    expressions = [each for source in sources if (each := typed(source, scope)) is not None]
+    assert len(expressions) == len(sources)
+    assert differences(rows.in_spark(spark), expressions, rows.in_python()) == []
+    for tables in rows.tables:
+        one = Rows(scope, [tables])
+        assert unnoticed_errors(one.in_spark(spark), expressions, one.in_python(), len(sources)) == []
+
+
 def test_names_mean_themselves() -> None:
     assert quoted("a`b.c") == "`a``b.c`"
 

@@ -12,7 +12,7 @@ from httpx2 import Response
 from starlette.routing import Mount
 
 from clew.auth.roles import AccessRole, Permission
-from clew.server.access.visit import May
+from clew.server.access.visit import May, MayAsk
 from clew.server.application import create_app
 from tests.server.server_fixtures import Served
 
@@ -74,7 +74,7 @@ assert len(GUARDED) > 30, "the routes of the application were not found"
 
 def _permissions(route: RouteContext) -> list[Permission]:
     def below(dependant: Dependant) -> Iterator[Permission]:
-        if isinstance(dependant.call, May):
+        if isinstance(dependant.call, May | MayAsk):
             yield dependant.call.permission
         for each in dependant.dependencies:
             yield from below(each)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
 from clew.auth.roles import AccessRole
+from clew.budgets import QuestionLimits, budgeted
 from clew.captures.captured_rows import CapturedRows
 from clew.captures.differences import CaptureDiff, diff_captures, statistics_of_rows
 from clew.captures.manifests import Manifest, Places
@@ -36,6 +37,11 @@ class Capture:
     places: Places
     access: EnvironmentAccess | None = field(default=None, repr=False, compare=False)
     """Access to the state store, for changes."""
+
+    @property
+    def question_limits(self) -> QuestionLimits:
+        """What a question about its rows may cost."""
+        return self.places.environment.question_limits()
 
     @property
     def id(self) -> str:
@@ -70,16 +76,19 @@ class Capture:
     @property
     def rows(self) -> CapturedRows:
         """Its rows. Raises UserError if it has none."""
-        return CapturedRows(self.manifest, self.places.path(self.manifest.folder))
+        return CapturedRows(self.manifest, self.places.path(self.manifest.folder), self.question_limits)
 
+    @budgeted
     def to_arrow(self) -> "pa.Table":
         """The rows that are not deleted, in the order of the run."""
         return self.rows.to_arrow()
 
+    @budgeted
     def to_pandas(self) -> "pd.DataFrame":
         """The same rows as a data frame; pandas must be installed."""
         return self.rows.to_pandas()
 
+    @budgeted
     def statistics(self) -> Statistics:
         """Statistics of its columns."""
         manifest = self.manifest
@@ -87,10 +96,12 @@ class Capture:
             return Statistics.from_json(manifest.statistics)
         return statistics_of_rows(self.rows)
 
+    @budgeted
     def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
         """The differences between this capture and another."""
         return diff_captures(self.rows, other.rows, key=key, examples=examples)
 
+    @budgeted
     def report(self) -> str:
         """A self-contained HTML page about it."""
         return report_page(self.manifest, self.statistics())
@@ -106,12 +117,14 @@ class Capture:
         """The form of `captures --json`."""
         return capture_json(self.record)
 
+    @budgeted
     def described(self) -> dict[str, Any]:
         """The form of `capture show --json`: with the manifest and statistics once they exist."""
         if not self.record.status.is_over or self.record.outcome.manifest is None:
             return self.to_json()
         return self.to_json() | {"manifest": self.manifest.to_json(), "statistics": self.statistics().to_json()}
 
+    @budgeted
     def first_rows(self, limit: int) -> dict[str, Any]:
         """The form of `capture view --json`: rows that are not deleted, in the order of the run."""
         rows = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 from clew.api.opened_environment import EnvironmentAccess
 from clew.api.run_view import ResolverSnapshot, RunInput, RunView, resolver_snapshots
+from clew.budgets import QuestionLimits, asking, budgeted
 from clew.diagnostics import Diagnostic, UserError
 from clew.events.values import LOAD_STEP
 from clew.runs.request import RunRecord
@@ -55,6 +56,11 @@ class Run:
         with self._access.opened() as at:
             view = at.runs.view(self.id)
         return Run(view.record, self._access, view)
+
+    @property
+    def question_limits(self) -> QuestionLimits:
+        """What a question about its rows may cost."""
+        return self._access.environment.question_limits()
 
     @property
     def id(self) -> str:
@@ -308,7 +314,7 @@ class Run:
         With `row`, its history, or with `at` its state after a step. With `where`, the matching rows. With `step`,
         everything that one step did. Without any of these, the counts of each step.
         """
-        with self._access.opened() as here:
+        with asking(self.question_limits), self._access.opened() as here:
             asked = here.trace_of(self.record)
             if row is not None:
                 return asked.history(row) if at is None else asked.state(row, at)
@@ -316,6 +322,7 @@ class Run:
                 return asked.step_rows(step, limit, after)
             return asked.search(where, at, limit, after) if where is not None or at is not None else asked.counts()
 
+    @budgeted
     def explain(self, row: str, column: str, *, at: int | None = None, top: int | None = 5) -> "ExplainedValue":
         """Why a value is what it is, down to its sources. Shows `top` rows of a summary, or all if None."""
         from clew.api.questions import explained
@@ -323,6 +330,7 @@ class Run:
         with self._access.opened() as here:
             return explained(here, self.id, row, column, step=at, top=top)
 
+    @budgeted
     def row_where(self, where: str, *, at: int | None = None) -> str:
         """The id of the one row that matches a condition. Raises UserError if several rows match, or none."""
         from clew.api.questions import one_row
@@ -330,6 +338,7 @@ class Run:
         with self._access.opened() as here:
             return one_row(here, self.id, where, at)
 
+    @budgeted
     def why_not(self, where: str, *, output: int | None = None) -> "AbsentRows":
         """Why the rows that match a condition are missing from an output (by default the last one)."""
         from clew.api.questions import absent_rows

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    from clew.api.asking import Question
     from clew.api.capture import Capture
     from clew.api.datasets import Datasets
     from clew.api.dry_run import DryRun
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from clew.api.trace_ids import Tracing
     from clew.api.window_expansion import Expanded
     from clew.api.working import Listening, WorkerListener
+    from clew.definitions.settings import QuestionSettings
     from clew.runs.environment import RunEnvironment
     from clew.scenarios.testing import ScenarioTests, TestReport
     from clew.tracelink import CollectorCounts, Expansion, Lineage
@@ -335,10 +337,11 @@ class Workspace:
         Raises UserError TraceNotFound if the trace is unknown.
         """
         from clew.api.questions import followed_lineage
+        from clew.budgets import asking
         from clew.tracelink import Direction
         from clew.tracelink.lineage_walk import MAX_DEPTH, MAX_NODES
 
-        with self._access.opened() as at:
+        with asking(self._access.environment.question_limits()), self._access.opened() as at:
             return followed_lineage(
                 at,
                 trace_id,
@@ -346,6 +349,17 @@ class Workspace:
                 depth=MAX_DEPTH if depth is None else depth,
                 limit=MAX_NODES if limit is None else limit,
             )
+
+    @property
+    def question_settings(self) -> "QuestionSettings":
+        """What questions about rows may cost in this environment."""
+        return self._access.environment.settings.questions
+
+    def question(self) -> "Question":
+        """A question about rows that begins now, for a server that answers it for somebody else."""
+        from clew.api.asking import Question
+
+        return Question(self._access.environment.question_limits())
 
     def expand_lineage(self, *, since: "datetime | None" = None) -> "Expansion":
         """Write the links that windows in the state store represent, all or those of traces minted since a moment."""

@@ -3,13 +3,14 @@
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew import budgets
+from clew.budgets import QuestionLimits, budgeted
 from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
@@ -20,19 +21,12 @@ from clew.storage.parts import ORDINAL
 from clew.storage.row_identity import RowIds
 from clew.trace.results import data_frame
 from clew.trace.sql import Sql, parquet, quoted, typed_column
+from clew.trace.trace_database import answered, connected
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
-
-
-_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-}
-"""DuckDB may not load anything from elsewhere."""
 
 
 class Questions:
@@ -43,7 +37,7 @@ class Questions:
 
     def keep(self, table: str, rows: Sql) -> Sql:
         """Read rows into a table; SQL for that table."""
-        self._connection.execute((f"CREATE TEMP TABLE {table} AS " + rows).text, list(rows.parameters))
+        self.ask(f"CREATE TEMP TABLE {table} AS " + rows)
         return Sql(f"SELECT * FROM {table}")
 
     def ask(self, sql: Sql | str) -> "pa.Table":
@@ -52,7 +46,7 @@ class Questions:
 
         query = Sql(sql) if isinstance(sql, str) else sql
         try:
-            return self._connection.sql(query.text, params=list(query.parameters)).to_arrow_table()
+            return answered(self._connection, query)
         except duckdb.Error as error:
             raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
 
@@ -65,10 +59,8 @@ class Questions:
 @contextmanager
 def questions() -> Iterator[Questions]:
     """A temporary database."""
-    import duckdb
-
-    configuration = {**_CONFIGURATION, "temp_directory": tempfile.gettempdir()}
-    with duckdb.connect(":memory:", config=configuration) as connection:
+    budget = budgets.current()
+    with connected(None if budget is None else budget.limits) as connection:
         yield Questions(connection)
 
 
@@ -87,6 +79,8 @@ class CapturedRows:
 
     manifest: Manifest
     folder: Path
+    question_limits: QuestionLimits | None = None
+    """What reading the rows may cost; None for jobs, which have limits of their own."""
 
     def __post_init__(self) -> None:
         if not self.manifest.keeps_rows:
@@ -117,18 +111,22 @@ class CapturedRows:
         deleted = quoted(DELETED) if self.manifest.is_raw else f"FALSE AS {quoted(DELETED)}"
         return f"SELECT {self._row_id()} AS {quoted(ROW_ID)}, {columns}, {deleted} FROM " + self._files()
 
+    @budgeted
     def to_arrow(self, limit: int | None = None) -> "pa.Table":
         """The view as a table, in the order that the rows had in the run."""
         return ask("SELECT * FROM (" + self.view() + f") ORDER BY {quoted(ROW_ID)}{_first(limit)}")
 
+    @budgeted
     def to_arrow_raw(self, limit: int | None = None) -> "pa.Table":
         """All rows that were kept as a table, with `_deleted`."""
         return ask("SELECT * FROM (" + self.raw() + f") ORDER BY {quoted(ROW_ID)}{_first(limit)}")
 
+    @budgeted
     def to_pandas(self) -> "pd.DataFrame":
         """The view as a data frame; pandas must be installed."""
         return data_frame(self.to_arrow())
 
+    @budgeted
     def deleted(self) -> int:
         """How many of the rows that were kept are deleted."""
         if not self.manifest.is_raw:

@@ -184,6 +184,34 @@ class TraceLinkSettings(Located):
     )
 
 
+@record("the question settings")
+class QuestionSettings(Located):
+    """What a question about rows may cost: a search, an explanation, a why-not, lineage, a look into a capture."""
+
+    deadline_seconds: int = key(
+        Whole(1, 86_400), "Seconds within which a question must be answered, or it is stopped.", default=120
+    )
+    memory_megabytes: int = key(
+        Whole(16, 1_000_000), "Megabytes of memory that answering a question may take.", default=1000
+    )
+    spill_megabytes: int = key(
+        Whole(0, 10_000_000), "Megabytes of temporary files that answering a question may write.", default=10_000
+    )
+    max_running: int = key(Whole(1, 1000), "How many questions the server answers at once.", default=4)
+    max_running_per_caller: int = key(
+        Whole(1, 1000), "How many questions of one caller the server answers at once.", default=2
+    )
+    max_waiting_per_caller: int = key(
+        Whole(0, 10_000), "How many more questions of one caller may wait; the server refuses the rest.", default=20
+    )
+    max_waiting: int = key(
+        Whole(0, 10_000), "How many questions of all callers may wait; the server refuses the rest.", default=200
+    )
+    retry_after_seconds: int = key(
+        Whole(1, 3600), "After how many seconds a caller should repeat a refused question.", default=5
+    )
+
+
 @record("the retention settings")
 class RetentionSettings(Located):
     """What `clew gc` keeps by default; everything if no key is set."""
@@ -269,6 +297,9 @@ class Environment(Located):
     )
     tracelink: TraceLinkSettings = key(
         Record(TraceLinkSettings), "How runs keep the lineage of their rows.", default_factory=TraceLinkSettings
+    )
+    questions: QuestionSettings = key(
+        Record(QuestionSettings), "What a question about rows may cost.", default_factory=QuestionSettings
     )
     captures: CaptureSettings = key(Record(CaptureSettings), "What captures may keep.", default_factory=CaptureSettings)
     sinks: Mapping[str, Sink] = key(

@@ -10,7 +10,7 @@ _NOTHING_LOST = {(Kind.INTEGER, Kind.DECIMAL), (Kind.DATE, Kind.TIMESTAMP)}
 
 _NEVER_FAILING = frozenset(
     {"=", "<>", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IN", "ISNULL", "IF", "COALESCE", "MIN", "MAX", "TODAY"}
-    | {"LEN", "CONCAT", "UPPER", "LOWER", "TRIM", "CONTAINS", "STARTSWITH", "ENDSWITH", "YEAR", "MONTH", "DAY"}
+    | {"LEN", "UPPER", "LOWER", "TRIM", "CONTAINS", "STARTSWITH", "ENDSWITH", "YEAR", "MONTH", "DAY"}
 )
 """Functions that have a value for every value."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from heapq import nsmallest
 
+from clew import budgets
 from clew.explain.pinned import DatasetRow, dataset_rows
 from clew.explain.row_conditions import all_of, compared, equals, is_not_deleted
 from clew.explain.tree import Recomputed
@@ -23,6 +24,8 @@ from clew.trace.run_parts import GroupKey
 MOST_RECOMPUTED = 250_000
 """Rows of one group that are held at once to compute an aggregation again."""
 
+_BYTES_PER_PARENT = 1_000
+"""About what a row takes that is held with its values."""
 _BY_SIZE = frozenset({"SUM", "AVG"})
 
 
@@ -119,6 +122,8 @@ def look_at(parents: Iterable[Parent], expression: Expression, stored: Value, to
         nonlocal counted
         for parent in parents:
             counted += 1
+            if counted <= MOST_RECOMPUTED or top is None:
+                budgets.hold(_BYTES_PER_PARENT)
             if counted <= MOST_RECOMPUTED:
                 held.append(parent.seen)
             yield parent

@@ -15,6 +15,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from clew import budgets
 from clew.definitions import FilesDatasource, Period, Resolver, WorkspaceDefinitions
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.diagnostics import ClewError, PlainText, UserError
@@ -222,6 +223,7 @@ class UnreadFiles:
         needed = named | _OWN | frozenset(self.use.natural_key)
         try:
             for row in rows_of_file(Path(file.path), place.source, self.use):
+                budgets.check()
                 cells = row.values(self.use, needed)
                 if place.source.holds_one_period and cells.get(PERIOD_COLUMN) is None:
                     cells[PERIOD_COLUMN] = place.source.period

@@ -7,19 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
+from clew import budgets
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED
 from clew.lang.conversion import converter
 from clew.lang.functions import (
     FUNCTIONS,
     AggregateFunction,
+    Family,
     Function,
     LazyFunction,
     NullRule,
     RunFunction,
     Signature,
 )
-from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value
+from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,29 @@ Evaluator = Callable[[Row], Value]
 
 def evaluator(expression: Expression) -> Evaluator:
     """A function from a row to the value of the expression."""
+    evaluate = _evaluator(expression)
+    if not _makes_text(expression):
+        return evaluate
+
+    def evaluate_row(row: Row) -> Value:
+        budgets.begin_row()
+        return evaluate(row)
+
+    return evaluate_row
+
+
+def _makes_text(expression: Expression) -> bool:
+    return any(isinstance(node, Apply) and FUNCTIONS[node.function].family is Family.TEXT for node in walk(expression))
+
+
+def _evaluator(expression: Expression) -> Evaluator:
     match expression:
         case Constant(value):
             return lambda _row: value
         case ColumnValue(table, column):
             return lambda row: row.tables[table][column]
         case Convert(operand, target):
-            inner, convert = evaluator(operand), converter(operand.type, target)
+            inner, convert = _evaluator(operand), converter(operand.type, target)
             return lambda row: None if (value := inner(row)) is None else convert(value)
         case Apply():
             return _application(expression)
@@ -53,7 +71,7 @@ def _application(expression: Apply) -> Evaluator:
     function = FUNCTIONS[expression.function]
     if isinstance(function, AggregateFunction):
         return lambda row: _value_in_group(expression, row)
-    arguments = [evaluator(argument) for argument in expression.arguments]
+    arguments = [_evaluator(argument) for argument in expression.arguments]
     match function:
         case RunFunction():
             return lambda row: function.value(row.today)

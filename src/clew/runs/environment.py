@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from clew.budgets import QuestionLimits
 from clew.definitions import Environment
 from clew.definitions.settings import Approval
 from clew.runs.limits import Overload, QueuePolicy, RetryPolicy, StoreLimits
@@ -101,4 +102,13 @@ class RunEnvironment:
             write_latency_budget_ms=limits.write_latency_budget_ms,
             continue_steps=limits.continue_steps,
             history_bytes=limits.history_bytes,
+        )
+
+    def question_limits(self) -> QuestionLimits:
+        """What one question about rows may cost."""
+        questions = self.settings.questions
+        return QuestionLimits(
+            deadline_s=float(questions.deadline_seconds),
+            memory_bytes=questions.memory_megabytes * 1_000_000,
+            spill_bytes=questions.spill_megabytes * 1_000_000,
         )

@@ -18,6 +18,7 @@ from clew.server.metrics import CountedRequests, Metrics
 from clew.server.pages import routes as pages
 from clew.server.pages.rendering import STATIC, Templates
 from clew.server.protection.middleware import BoundedRequests, KnownHosts, LastResort, SecurityHeaders
+from clew.server.protection.question_pool import QuestionPool
 from clew.server.settings import ServerSettings
 from clew.server.streams import EventStreams
 
@@ -68,7 +69,8 @@ def create_app(
         on_link_used=on_link_used,
     )
     app.state.streams = EventStreams(workspace, poll_s=settings.event_poll_s, keep_alive_s=settings.keep_alive_s)
-    app.state.metrics = Metrics(workspace, app.state.streams)
+    app.state.questions = QuestionPool(workspace)
+    app.state.metrics = Metrics(workspace, app.state.streams, app.state.questions)
     handle_errors(app)
     _add_api(app)
     app.include_router(signing_in.router)

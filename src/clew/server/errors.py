@@ -13,6 +13,7 @@ from clew.diagnostics import ClewError, EngineBug, Nature, TransientFailure, Use
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.captures import CAPTURE_ACCESS_DENIED, CAPTURE_EXPIRED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
+from clew.diagnostics.codes.questions import CALLER_GONE, TOO_MANY_QUESTIONS
 from clew.diagnostics.codes.runs import (
     CAPTURES_WAITING,
     OUT_OF_DATE,
@@ -70,6 +71,8 @@ _STATUS_OF_CODE: Mapping[str, int] = {
         (INVALID_REQUEST, 422),
         (OVERLOADED, 429),
         (TOO_MANY_ATTEMPTS, 429),
+        (TOO_MANY_QUESTIONS, 429),
+        (CALLER_GONE, 499),
     )
 }
 _STATUS_OF_NATURE = {Nature.WRONG: 422, Nature.USAGE: 400, Nature.NOT_FOUND: 404}

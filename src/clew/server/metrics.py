@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.api.workspace import Workspace
+from clew.server.protection.question_pool import QuestionPool
 from clew.server.streams import EventStreams
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,6 +24,7 @@ class Metrics:
 
     workspace: Workspace
     streams: EventStreams
+    questions: QuestionPool
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     requests: Counter = field(init=False)
     seconds: Histogram = field(init=False)
@@ -43,7 +45,7 @@ class Metrics:
         )
         object.__setattr__(self, "requests", requests)
         object.__setattr__(self, "seconds", seconds)
-        self.registry.register(_Gauges(self.workspace, self.streams))
+        self.registry.register(_Gauges(self.workspace, self.streams, self.questions))
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
@@ -56,6 +58,7 @@ class _Gauges(Collector):
 
     workspace: Workspace
     streams: EventStreams
+    questions: QuestionPool
 
     def collect(self) -> Iterable[Metric]:
         """The current values."""
@@ -70,6 +73,16 @@ class _Gauges(Collector):
         yield GaugeMetricFamily(
             "clew_event_stream_listeners", "Clients that follow the events of a run.", value=self.streams.listeners
         )
+        questions = GaugeMetricFamily("clew_questions", "Questions about rows.", labels=["state"])
+        questions.add_metric(["running"], self.questions.running)
+        questions.add_metric(["waiting"], self.questions.waiting)
+        yield questions
+        stopped = CounterMetricFamily(
+            "clew_questions_stopped", "Questions refused or stopped before they were answered.", labels=["reason"]
+        )
+        for reason, count in sorted(self.questions.stopped.items()):
+            stopped.add_metric([reason], count)
+        yield stopped
 
     def describe(self) -> Iterable[Metric]:
         """Registering the collector does not query the store."""

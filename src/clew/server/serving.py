@@ -24,6 +24,7 @@ from clew.diagnostics.codes.server import ADDRESS_TAKEN, CERTIFICATE_UNUSABLE, T
 from clew.server.access.doorman import Doorman
 from clew.server.access.signing_in import LINK
 from clew.server.application import create_app
+from clew.server.protection.question_pool import QuestionPool
 from clew.server.protection.slow_connections import Punctual
 from clew.server.settings import ServerSettings
 from clew.server.streams import EventStreams
@@ -211,7 +212,7 @@ def web_server(
 class WebServer:
     """Uvicorn, with a task that watches its start and its end.
 
-    Event streams end as soon as the server is asked to stop, so that it does not wait for clients to disconnect.
+    Event streams and questions end as soon as the server is asked to stop, so that it does not wait for them.
     """
 
     def __init__(
@@ -220,6 +221,7 @@ class WebServer:
         self._punctual = Punctual(settings)
         self._uvicorn = uvicorn.Server(_configuration(app, settings, self._punctual))
         self._streams: EventStreams = app.state.streams
+        self._questions: QuestionPool = app.state.questions
         self._stop = stop
         self._beside = beside
 
@@ -246,6 +248,7 @@ class WebServer:
             else:
                 await asyncio.sleep(_TICK_S)
         self._streams.close()
+        self._questions.close()
 
     async def _start_beside(self) -> None:
         loop = asyncio.get_running_loop()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 
+from clew import budgets
+from clew.budgets import QuestionLimits, budgeted
 from clew.diagnostics import Diagnostic, PlainText, UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
@@ -66,6 +68,7 @@ class RowNames:
 
 
 _MOST_ROWS = 100
+_BYTES_PER_ORDINAL = 48
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class RunTrace:
     """What TODAY() meant in the run."""
     not_done: Mapping[int, NotDone] = field(default_factory=dict)
     """The steps that the run has skipped or has not come to."""
+    question_limits: QuestionLimits = field(default_factory=QuestionLimits, compare=False)
+    """What a question about the rows may cost."""
     run: RunParts = field(init=False, repr=False, compare=False)
     row_ids: RowIds = field(init=False, repr=False, compare=False)
     ids: RowTraceIds = field(init=False, repr=False, compare=False)
@@ -95,13 +100,14 @@ class RunTrace:
         row_ids = RowIds(self.run_id)
         object.__setattr__(self, "run", run)
         object.__setattr__(self, "row_ids", row_ids)
-        reading = Reading(run, row_ids, self.period, files, TraceDatabase(files))
+        reading = Reading(run, row_ids, self.period, files, TraceDatabase(files, self.question_limits))
         object.__setattr__(self, "_reading", reading)
         object.__setattr__(self, "ids", RowTraceIds(reading))
         object.__setattr__(self, "_histories", Histories(run, files, self.period))
 
     # One row
 
+    @budgeted
     def history(self, row_id: str) -> RowHistory:
         """What happened to a row, from loading or its creation to the last step that changed it."""
         columns = self.run.columns(self.run.last)
@@ -110,6 +116,7 @@ class RunTrace:
         problem = None if entries else self._no_row(row_id)
         return RowHistory(row_id, columns, tuple(entries), problem, self.trace_id(row_id) if entries else None)
 
+    @budgeted
     def state(self, row_id: str, at: int | None = None) -> RowState:
         """A row as it was after a step; 0 is loading, None the last step."""
         seq = self.run.checked_step(at)
@@ -134,6 +141,7 @@ class RunTrace:
 
     # Many rows
 
+    @budgeted
     def search(
         self,
         where: str | Expression | None,
@@ -168,6 +176,7 @@ class RunTrace:
         seq = self.run.checked_step(at)
         return FoundRows(seq, self.run.columns(seq), (), has_more=False)
 
+    @budgeted
     def ordered(
         self, where: str | None, order: Order, at: int | None = None, *, limit: int = _MOST_ROWS, offset: int = 0
     ) -> FoundRows:
@@ -184,7 +193,10 @@ class RunTrace:
         rows = self.working(seq)
         matching = None
         if where is not None:
-            matching = [ordinal for ordinal, _ in rows.matching(self.condition(where, seq), (), self.see)]
+            matching = list[int]()
+            for ordinal, _ in rows.matching(self.condition(where, seq), (), self.see):
+                budgets.hold(_BYTES_PER_ORDINAL)
+                matching.append(ordinal)
         found = rows.ordered(matching, order, offset=offset, limit=limit + 1)
         states = dict(rows.values(found[:limit], names))
         return FoundRows(
@@ -194,6 +206,7 @@ class RunTrace:
             has_more=len(found) > limit,
         )
 
+    @budgeted
     def step_rows(
         self, seq: int, limit: int = _MOST_ROWS, after: str | None = None, where: str | None = None
     ) -> StepRecords:
@@ -207,6 +220,7 @@ class RunTrace:
         condition, rows = self.condition(where, seq), self.working(seq)
         return read_matching(self._reading, step, page, lambda found: rows.judged(found, condition, self.see))
 
+    @budgeted
     def keys_of(self, records: StepRecords) -> dict[str, str]:
         """The names of the rows on a page of records; without those that have none."""
         ordinals = {self.row_ids.ordinal(record.row_id): record.row_id for record in records.records}
@@ -224,10 +238,12 @@ class RunTrace:
         """What people call a row in a state; nothing if it has no name."""
         return self.names.name(self.row_ids.ordinal(row_id), state)
 
+    @budgeted
     def counts(self) -> tuple[StepSummary, ...]:
         """How many rows each step changed, and in which columns."""
         return summaries(self._reading)
 
+    @budgeted
     def verify(self) -> None:
         """Compare every byte of the run's files with what was written; UserError names all that differ."""
         self._reading.files.verify(self.parts)

@@ -12,6 +12,7 @@ from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from clew import budgets
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
 from clew.lang.types import BOOLEAN, INTEGER, STRING, Type
@@ -40,6 +41,11 @@ class Order:
 
 _FIRST_CHUNK = 1_000
 _LARGEST_CHUNK = 100_000
+_ROWS_PER_CHECK = 16
+_SHARES = 4
+"""Rows read at once take no more than this part of the memory of a question."""
+_BYTES_PER_CELL = 60
+"""What a value of a row takes in Python, beside its text."""
 _WANTED = "__wanted"
 _LAST_ORDINAL = 2**63 - 1
 
@@ -65,6 +71,8 @@ class RowSet:
         self._origins = origins
         self._state = state
         self._changes = [(part, step) for part, step in changes if part.files]
+        self._row_bytes = 1
+        """What the values of a row take, as far as rows were read."""
 
     def matching(
         self, condition: Expression | None, columns: Sequence[str], see: Callable[[int, Cells], Row], after: int = -1
@@ -78,9 +86,27 @@ class RowSet:
             named = {column for _, column in columns_of(condition) if column in self._types}
             needed, decide = sorted({*columns, *named}), evaluator(condition)
         for chunk in self._chunks(condition, see(0, {}).today, after):
-            for ordinal, cells in self.values(chunk, needed):
+            for number, (ordinal, cells) in enumerate(self._valued(chunk, needed)):
+                if number % _ROWS_PER_CHECK == 0:
+                    budgets.check()
                 if decide is None or decide(see(ordinal, cells)) is True:
                     yield ordinal, {name: cells[name] for name in columns}
+
+    def _valued(self, chunk: "_Ordinals", columns: Sequence[str]) -> Iterator[tuple[int, Cells]]:
+        """The values of rows, so many at once as fit into a share of the memory that the question may take."""
+        budget = budgets.current()
+        if budget is None:
+            yield from self.values(chunk, columns)
+            return
+        start, share = 0, budget.limits.memory_bytes // _SHARES
+        while start < len(chunk):
+            size = max(1, share // self._row_bytes)
+            table = self._table(chunk.slice(start, size), columns)
+            needed = table.nbytes * 2 + table.num_rows * (len(columns) + 1) * _BYTES_PER_CELL
+            self._row_bytes = max(1, needed // max(1, table.num_rows))
+            with budgets.holding(needed):
+                yield from self._rows(table, columns)
+            start += size
 
     def judged(self, ordinals: Sequence[int], condition: Expression, see: Callable[[int, Cells], Row]) -> set[int]:
         """Those of some rows for which a condition is true."""
@@ -95,7 +121,9 @@ class RowSet:
 
     def values(self, ordinals: "_Ordinals | Sequence[int]", columns: Sequence[str]) -> list[tuple[int, Cells]]:
         """The values of rows, by ordinal."""
-        table = self._table(ordinals, columns)
+        return self._rows(self._table(ordinals, columns), columns)
+
+    def _rows(self, table: "pa.Table", columns: Sequence[str]) -> list[tuple[int, Cells]]:
         keys = table[ORDINAL].to_pylist()
         cells = [values_of(table[name], self._types[name]) for name in columns]
         rows = zip(*cells, strict=True) if columns else [()] * len(keys)

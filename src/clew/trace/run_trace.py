@@ -29,6 +29,7 @@ def open_trace(view: RunFacts, environment: RunEnvironment) -> RunTrace:
         period=view.record.request.period,
         today=started.date(),
         not_done=_not_done(view.plan, view.snapshot),
+        question_limits=environment.question_limits(),
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clew import budgets
+from clew.budgets import QuestionLimits
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
 from clew.storage.checked_files import TraceFiles
@@ -21,19 +23,67 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-}
-"""Nothing is fetched from anywhere: what reading needs is built in."""
+_BATCH_ROWS = 100_000
+
+
+def connected(limits: QuestionLimits | None) -> "duckdb.DuckDBPyConnection":
+    """A database in memory that fetches nothing from anywhere: what reading needs is built in."""
+    import duckdb
+
+    configuration: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "temp_directory": tempfile.gettempdir(),
+    }
+    if limits is not None:
+        configuration["memory_limit"] = f"{limits.memory_bytes}B"
+        configuration["max_temp_directory_size"] = f"{limits.spill_bytes}B"
+    return duckdb.connect(":memory:", config=configuration)
+
+
+def answered(connection: "duckdb.DuckDBPyConnection", sql: Sql) -> "pa.Table":
+    """The rows that a query gives, within the budget of the question at hand.
+
+    Raises duckdb.Error where the query fails for another reason.
+    """
+    import duckdb
+
+    try:
+        return budgets.interruptibly(lambda: _fetched(connection, sql), connection.interrupt)
+    except duckdb.InterruptException:
+        budgets.check()
+        raise
+    except duckdb.OutOfMemoryException as error:
+        budget = budgets.current()
+        raise error if budget is None else budget.out_of_memory() from None
+
+
+def _fetched(connection: "duckdb.DuckDBPyConnection", sql: Sql) -> "pa.Table":
+    """The rows batch by batch, so that an answer that is too large is refused before all of it is there."""
+    import pyarrow as pa
+
+    relation, budget = connection.sql(sql.text, params=list(sql.parameters)), budgets.current()
+    if budget is None:
+        return relation.to_arrow_table()
+    reader, batches, held = relation.to_arrow_reader(_BATCH_ROWS), list[pa.RecordBatch](), 0
+    try:
+        for batch in reader:
+            held += batch.nbytes
+            budget.hold(batch.nbytes)
+            batches.append(batch)
+    finally:
+        reader.close()
+        budget.release(held)
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 class TraceDatabase:
     """Answers queries over files. May be used by several threads."""
 
-    def __init__(self, files: TraceFiles) -> None:
+    def __init__(self, files: TraceFiles, limits: QuestionLimits | None = None) -> None:
         self._files = files
+        self._limits = limits
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
 
@@ -48,7 +98,7 @@ class TraceDatabase:
         try:
             for name, table in (tables or {}).items():
                 cursor.register(name, table)
-            return cursor.sql(sql.text, params=list(sql.parameters)).to_arrow_table()
+            return answered(cursor, sql)
         except duckdb.Error as error:
             found = self._files.first_unreadable(read)
             raise found or EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
@@ -56,12 +106,9 @@ class TraceDatabase:
             cursor.close()
 
     def _cursor(self) -> "duckdb.DuckDBPyConnection":
-        import duckdb
-
         with self._lock:
             if self._connection is None:
-                configuration = {**_CONFIGURATION, "temp_directory": tempfile.gettempdir()}
-                self._connection = duckdb.connect(":memory:", config=configuration)
+                self._connection = connected(self._limits)
             return self._connection.cursor()
 
     def close(self) -> None:

@@ -12,8 +12,13 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Protocol
 
+from clew import budgets
+
 Link = tuple[int, int]
 """A trace id and the id of one of its parents."""
+
+
+_BYTES_PER_LINK = 200
 
 
 class LinkReader(Protocol):
@@ -147,6 +152,7 @@ def _one_hop(
     """The traces not met before at the far ends of a hop, and whether all of the hop was read."""
     found: dict[int, None] = {}
     for pair in pairs:
+        budgets.hold(_BYTES_PER_LINK)
         far = pair[1 - near]
         if far not in depths and far not in found:
             if len(found) >= room:

@@ -7,6 +7,7 @@ from clew.diagnostics.codes.commands import COMMAND_CODES
 from clew.diagnostics.codes.engine import ENGINE_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
+from clew.diagnostics.codes.questions import QUESTION_CODES
 from clew.diagnostics.codes.runs import RUN_CODES
 from clew.diagnostics.codes.server import SERVER_CODES
 from clew.diagnostics.codes.trace import TRACE_CODES
@@ -21,6 +22,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Runs": RUN_CODES,
     "Data of runs": ENGINE_CODES,
     "Trace and explain": TRACE_CODES,
+    "Questions": QUESTION_CODES,
     "Captures": CAPTURE_CODES,
     "TraceLink": TRACELINK_CODES,
     "Server": SERVER_CODES,

@@ -1,8 +1,48 @@
 """Functions on strings in Spark SQL. Spark counts code points too, but with 32 bits and from the end where negative."""
 
 from clew.engine.sql.call import Entries, SqlCall, calling, repeating, whole_constant
+from clew.lang.functions.text import MOST_CHARACTERS, TEXT_TOO_LONG
+from clew.lang.typed import Constant
 
 _LONGEST = 2**31 - 1
+_TOO_LONG = f"raise_error('{TEXT_TOO_LONG}')"
+
+
+def _concat(call: SqlCall) -> str:
+    """The bytes of a text are known, its characters have to be counted: few are, since few texts have so many bytes."""
+    if len(call.arguments) == 1:
+        return call.arguments[0]
+    return repeating(_short_concat, *call.arguments)
+
+
+def _short_concat(*texts: str) -> str:
+    size, length = (" + ".join(f"CAST({of}({text}) AS BIGINT)" for text in texts) for of in _SIZE_AND_LENGTH)
+    too_long = f"{size} > {MOST_CHARACTERS}L AND {length} > {MOST_CHARACTERS}L"
+    return f"IF({too_long}, {_TOO_LONG}, concat({', '.join(texts)}))"
+
+
+_SIZE_AND_LENGTH = ("octet_length", "char_length")
+
+
+def _replace(call: SqlCall) -> str:
+    part, replacement = call.apply.arguments[1:]
+    match part, replacement:
+        case Constant(str(old)), Constant(str(new)) if len(new) <= len(old):
+            return f"replace({', '.join(call.arguments)})"
+        case _:
+            return repeating(_short_replace, *call.arguments)
+
+
+def _short_replace(text: str, part: str, replacement: str) -> str:
+    """How often the part occurs is counted only where the text could grow too long."""
+    growth = f"(CAST(char_length({replacement}) AS BIGINT) - char_length({part}))"
+    longest = f"CAST(octet_length({text}) AS BIGINT) * (1L + greatest({growth}, 0L))"
+    without = f"char_length(replace({text}, {part}, ''))"
+    occurs = f"((char_length({text}) - {without}) DIV greatest(char_length({part}), 1))"
+    length = f"char_length({text}) + {occurs} * {growth}"
+    grows = f"char_length({part}) > 0 AND {growth} > 0L"
+    too_long = f"{longest} > {MOST_CHARACTERS}L AND {grows} AND {length} > {MOST_CHARACTERS}L"
+    return f"IF({too_long}, {_TOO_LONG}, replace({text}, {part}, {replacement}))"
 
 
 def _left(call: SqlCall) -> str:
@@ -47,7 +87,7 @@ def _clamped(count: str) -> str:
 
 
 TEXT: Entries = {
-    "CONCAT": calling("concat"),
+    "CONCAT": _concat,
     "UPPER": calling("upper"),
     "LOWER": calling("lower"),
     "TRIM": calling("trim"),
@@ -57,6 +97,6 @@ TEXT: Entries = {
     "CONTAINS": calling("contains"),
     "STARTSWITH": calling("startswith"),
     "ENDSWITH": calling("endswith"),
-    "REPLACE": calling("replace"),
+    "REPLACE": _replace,
     "SUBSTRING": _substring,
 }

@@ -1,11 +1,23 @@
 """Functions on strings. Positions and lengths count characters (code points), not bytes."""
 
 from collections.abc import Callable
+from functools import wraps
 
+from clew import budgets
+from clew.lang.arithmetic import out_of_range
 from clew.lang.functions.declaration import Example, Family, Function, NullRule, Parameter
 from clew.lang.functions.inference import Infer, fixed, repeated
 from clew.lang.typed import Value
 from clew.lang.types import BOOLEAN, INTEGER, STRING, Type
+
+MOST_CHARACTERS = 1_000_000
+"""The longest text that CONCAT and REPLACE give, in both evaluators: within each other they would otherwise make a
+gigabyte out of a short expression."""
+TEXT_TOO_LONG = f"a text of more than {MOST_CHARACTERS:,} characters"
+
+_LARGE = 10_000
+"""Texts of at least so many characters count against the memory of a question."""
+_BYTES_PER_CHARACTER = 4
 
 _TEXT = Parameter("text", "string")
 _COUNT = Parameter("count", "integer")
@@ -22,6 +34,7 @@ def _function(
     infer: Infer | None = None,
 ) -> Function:
     types = tuple(STRING if parameter.takes == "string" else INTEGER for parameter in parameters)
+    counted = _counted(apply) if returns == STRING else apply
     return Function(
         name,
         Family.TEXT,
@@ -31,8 +44,21 @@ def _function(
         sentence,
         tuple(Example(expression, result) for expression, result in examples),
         infer or fixed(*types, returns=returns),
-        lambda _signature: apply,
+        lambda _signature: counted,
     )
+
+
+def _counted(apply: Callable[..., Value]) -> Callable[..., Value]:
+    """A function that makes texts, whose long results count against the budget of the question at hand."""
+
+    @wraps(apply)
+    def counted(*arguments: Value) -> Value:
+        made = apply(*arguments)
+        if isinstance(made, str) and len(made) >= _LARGE and (budget := budgets.current()) is not None:
+            budget.hold_for_row(len(made) * _BYTES_PER_CHARACTER)
+        return made
+
+    return counted
 
 
 def _left(text: str, count: int) -> str:
@@ -48,8 +74,24 @@ def _substring(text: str, start: int, count: int) -> str:
     return text[max(start - 1, 0) : max(start - 1 + count, 0)]
 
 
+def _concat(*texts: str) -> str:
+    _require_short(sum(map(len, texts)))
+    return "".join(texts)
+
+
 def _replace(text: str, part: str, replacement: str) -> str:
-    return text.replace(part, replacement) if part else text
+    if not part:
+        return text
+    growth = len(replacement) - len(part)
+    # Counting takes as long as replacing, so only texts that could grow too long are counted.
+    if growth > 0 and len(text) * (1 + growth) > MOST_CHARACTERS:
+        _require_short(len(text) + growth * text.count(part))
+    return text.replace(part, replacement)
+
+
+def _require_short(length: int) -> None:
+    if length > MOST_CHARACTERS:
+        raise out_of_range(TEXT_TOO_LONG, "shorten the texts that are joined or replaced")
 
 
 _NEWER_PAIRS = {
@@ -85,8 +127,8 @@ TEXT = (
         "CONCAT",
         (Parameter("text", "string", repeats=True),),
         STRING,
-        "The strings joined; NULL if one of them is NULL.",
-        lambda *texts: "".join(texts),
+        "The strings joined; NULL if one of them is NULL. An error beyond 1,000,000 characters.",
+        _concat,
         ('CONCAT("a", "b", "c")', '"abc"'),
         ('CONCAT("a", NULL)', "NULL"),
         infer=repeated(STRING, returns=STRING),
@@ -132,7 +174,7 @@ TEXT = (
         "REPLACE",
         (_TEXT, _PART, Parameter("replacement", "string")),
         STRING,
-        "The string with every occurrence of the part replaced.",
+        "The string with every occurrence of the part replaced. An error if it grows beyond 1,000,000 characters.",
         _replace,
         ('REPLACE("1-2-3", "-", "/")', '"1/2/3"'),
     ),

@@ -78,6 +78,11 @@ class Caller:
     """What forms of this session must send back; None for tokens, which browsers never send on their own."""
 
     @property
+    def key(self) -> str:
+        """What tells callers apart where each has a share: the token, or the name where there is none."""
+        return self.token_id or f"{self.tenant_id}/{self.name}"
+
+    @property
     def principal(self) -> Principal:
         """The caller as a user of the workspace."""
         return Principal(name=self.name, role=self.role, tenant_id=self.tenant_id, token_id=self.token_id)

@@ -1,5 +1,6 @@
 """A request by an identified caller: the only way for routes to reach the workspace."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
 from clew.server.access.doorman import Caller, Doorman
 from clew.server.protection.middleware import require_own_page
+from clew.server.protection.question_pool import QuestionPool
 from clew.server.settings import ServerSettings
 
 _BEARER = "bearer "
@@ -81,18 +83,37 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-class May:
-    """A dependency: the visit of a caller with a permission. It checks browser requests that change something."""
+class Permitted:
+    """A dependency that requires a permission. It checks browser requests that change something."""
 
     def __init__(self, permission: Permission) -> None:
         self.permission = permission
 
+
+class May(Permitted):
+    """The visit of a caller with a permission."""
+
     async def __call__(self, request: Request) -> Visit:
         """The visit."""
-        caller = await run_in_threadpool(caller_of, request)
-        await require_own_page(request, caller, settings_of(request))
-        caller.require(self.permission)
-        return Visit(caller, workspace_of(request).acting_as(caller.principal))
+        return await _visit(request, self.permission)
+
+
+class MayAsk(Permitted):
+    """The visit of a caller with a permission, and a place for the question that they ask."""
+
+    async def __call__(self, request: Request) -> AsyncIterator[Visit]:
+        """The visit. The place is given up before the response is sent, which a slow reader could delay."""
+        visit = await _visit(request, self.permission)
+        questions: QuestionPool = request.app.state.questions
+        async with questions.place(request, visit.caller.key):
+            yield visit
+
+
+async def _visit(request: Request, permission: Permission) -> Visit:
+    caller = await run_in_threadpool(caller_of, request)
+    await require_own_page(request, caller, settings_of(request))
+    caller.require(permission)
+    return Visit(caller, workspace_of(request).acting_as(caller.principal))
 
 
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns
@@ -100,15 +121,25 @@ def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends
     return Depends(May(permission))
 
 
+def may_ask(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns
+    """The same for a route that answers a question about rows, within the limits of the environment."""
+    return Depends(MayAsk(permission), scope="function")
+
+
 RunVisit = Annotated[Visit, may(Permission.READ_RUNS)]
 """A caller who may see runs, without the values of rows."""
-RowVisit = Annotated[Visit, may(Permission.READ_ROWS)]
+AskingVisit = Annotated[Visit, may_ask(Permission.READ_RUNS)]
+"""The same, for what is counted or found in the files of runs."""
+RowVisit = Annotated[Visit, may_ask(Permission.READ_ROWS)]
 """A caller who may see the values of rows."""
-CaptureVisit = Annotated[Visit, may(Permission.READ_CAPTURES)]
+CaptureVisit = Annotated[Visit, may_ask(Permission.READ_CAPTURES)]
 
 __all__ = [
+    "AskingVisit",
     "CaptureVisit",
     "May",
+    "MayAsk",
+    "Permitted",
     "RowVisit",
     "RunVisit",
     "Visit",

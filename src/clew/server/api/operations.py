@@ -73,8 +73,8 @@ def replay(visit: Annotated[Visit, may(Permission.REPLAY_EVENTS)], sink: BusQuer
 
 
 @router.get("/health", summary="Check whether the process answers", responses={200: {"model": StatusDocument}})
-def health() -> JSONResponse:
-    """A liveness probe. It does not check what the server depends on."""
+async def health() -> JSONResponse:
+    """A liveness probe. It does not check what the server depends on, and waits for nothing."""
     return JSONResponse({"status": "ok"})
 
 

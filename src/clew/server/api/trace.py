@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from clew.auth.access_log import Subject
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
-from clew.server.access.visit import RowVisit, RunVisit
+from clew.server.access.visit import AskingVisit, RowVisit
 from clew.server.api.documents import (
     ExplanationDocument,
     HistoryDocument,
@@ -34,7 +34,7 @@ Condition = Annotated[str | None, Query(max_length=10_000, description="A condit
 
 
 @router.get("/runs/{run}/trace", summary="Count the changes of each step", responses={200: {"model": TraceDocument}})
-def counts(run: str, request: Request, visit: RunVisit) -> Response:
+def counts(run: str, request: Request, visit: AskingVisit) -> Response:
     """The number of rows that each step created, changed and deleted, and in which columns."""
     found = visit.workspace.find_run(run)
     traced = found.open_trace()

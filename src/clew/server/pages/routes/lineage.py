@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
-from clew.server.access.visit import RunVisit, Visit
+from clew.server.access.visit import AskingVisit, Visit
 from clew.server.pages import addresses
 from clew.server.pages.drawing.graph import Graph
 from clew.server.pages.explain_page import explain_page
@@ -25,7 +25,7 @@ _MOST_TRACES = 200
 @router.get("/lineage")
 @router.get("/lineage.json")
 def lineage(
-    visit: RunVisit,
+    visit: AskingVisit,
     desk: AtDesk,
     project: str = "",
     period: str = "",
