@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from clew import budgets
-from clew.budgets import Budget, QuestionLimits, QuestionStopped, asking, under
+from clew.budgets import Allowance, QuestionLimits, QuestionStopped, asking, under
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.questions import CALLER_GONE
 from clew.trace.sql import Sql
@@ -29,7 +29,7 @@ class Clock:
 
 def test_a_question_ends_at_its_deadline_and_says_so() -> None:
     clock = Clock()
-    budget = Budget(QuestionLimits(deadline_s=30), monotonic=clock)
+    budget = Allowance(QuestionLimits(deadline_s=30), monotonic=clock)
     clock.now = 30.0
     with under(budget):
         budgets.check()
@@ -43,7 +43,7 @@ def test_a_question_ends_at_its_deadline_and_says_so() -> None:
 
 
 def test_memory_that_was_given_back_can_be_used_again_and_the_rest_is_refused() -> None:
-    budget = Budget(QuestionLimits(memory_bytes=10_000_000))
+    budget = Allowance(QuestionLimits(memory_bytes=10_000_000))
     with under(budget):
         for _ in range(5):
             with budgets.holding(9_000_000):
@@ -56,7 +56,7 @@ def test_memory_that_was_given_back_can_be_used_again_and_the_rest_is_refused() 
 
 
 def test_code_that_handles_errors_and_goes_on_does_not_go_on_with_a_stopped_question() -> None:
-    budget, passed = Budget(QuestionLimits()), list[str]()
+    budget, passed = Allowance(QuestionLimits()), list[str]()
 
     def handle_errors_and_go_on() -> None:
         try:
@@ -89,7 +89,7 @@ def test_outside_of_questions_nothing_is_counted() -> None:
 
 @pytest.mark.parametrize("before", [True, False], ids=["before it began", "while it runs"])
 def test_a_query_of_the_database_ends_when_its_question_is_stopped(*, before: bool) -> None:
-    budget, errors, begun = Budget(QuestionLimits(deadline_s=3600)), list[ClewError](), threading.Event()
+    budget, errors, begun = Allowance(QuestionLimits(deadline_s=3600)), list[ClewError](), threading.Event()
 
     def ask() -> None:
         try:

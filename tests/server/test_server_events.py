@@ -233,3 +233,55 @@ def test_a_client_that_leaves_is_not_waited_for(served: Served) -> None:
             assert served.app.state.streams.listeners == 1
         while served.app.state.streams.listeners:
             httpx.get(f"{url}/api/v1/health", timeout=60)
+
+
+FAR = str(2**62)
+
+
+@pytest.mark.parametrize("header", [FAR, "9" * 5000, "-1"])
+def test_a_position_beyond_the_last_event_is_the_last_event(served: Served, header: str) -> None:
+    served = replace(served, app=create_app(served.workspace, QUICK))
+    token, last = served.token("viewer"), served.workspace.find_run(served.run_id).record.last_seq
+    path = f"/api/v1/runs/{served.run_id}/events/stream"
+    with (
+        listening_in_a_thread(served, QUICK) as url,
+        httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client,
+    ):
+        told = list(_told(iter(client.get(path, params={"after": FAR}).text.splitlines())))
+        assert told == [("end", None, {"status": "COMPLETED", "last_seq": last})]
+        again = client.get(path, headers={"Last-Event-ID": header})
+        if header == FAR:
+            assert again.status_code == 204
+        else:
+            assert _seqs(list(_told(iter(again.text.splitlines()))))[-1:] in ([last], [])
+
+
+def test_a_listener_that_claims_to_be_far_ahead_receives_what_happens_next(served: Served) -> None:
+    served = replace(served, app=create_app(served.workspace, QUICK))
+    run_id = served.starter.submit("group-report", "2026-01").run_id
+    known = served.workspace.find_run(run_id).record.last_seq
+    with listening_in_a_thread(served, QUICK) as url, _streaming(url, served, run_id, **{"Last-Event-ID": FAR}) as told:
+        served.finish(run_id)
+        received = list(told)
+    last = served.workspace.find_run(run_id).record.last_seq
+    assert _seqs(received) == list(range(known + 1, last + 1))
+
+
+def test_a_caller_holds_a_few_streams_and_can_open_another_when_one_ends(served: Served) -> None:
+    few = replace(QUICK, most_streams_per_caller=2)
+    served = replace(served, app=create_app(served.workspace, few))
+    run_id = served.starter.submit("group-report", "2026-01").run_id
+    path, token = f"/api/v1/runs/{run_id}/events/stream", served.token("viewer")
+    signed = {"Authorization": f"Bearer {token}"}
+    with listening_in_a_thread(served, few) as url, httpx.Client(base_url=url, headers=signed, timeout=60) as client:
+        with client.stream("GET", path), client.stream("GET", path):
+            refused = client.get(path)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "TooManyStreams")
+            assert "retry-after" in refused.headers
+            with _streaming(url, served, run_id) as other_caller:
+                assert next(other_caller)[2]["event_type"] == "RunQueued"
+        for _ in range(3000):
+            with client.stream("GET", path) as answer:
+                if answer.status_code == 200:
+                    break
+        assert answer.status_code == 200

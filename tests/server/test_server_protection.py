@@ -2,11 +2,15 @@
 
 import asyncio
 import inspect
+import socket
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 from packaging.requirements import Requirement
@@ -15,6 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from clew.server.protection.middleware import CONTENT_SECURITY_POLICY
 from clew.server.settings import ServerSettings
 from tests.server.server_fixtures import Served
+from tests.server.server_processes import listening_in_a_thread
 
 ROOT = Path(__file__).parents[2]
 
@@ -177,3 +182,54 @@ def test_uvicorn_has_an_upper_bound_because_its_protocol_is_wrapped() -> None:
     assert version("uvicorn") in requirement.specifier
     assert issubclass(H11Protocol, asyncio.Protocol)
     assert {"config", "server_state", "app_state"} <= set(inspect.signature(H11Protocol).parameters)
+
+
+def _labels(metrics: str, name: str) -> set[str]:
+    found = (line.partition(f'{name}="')[2].partition('"')[0] for line in metrics.splitlines() if f'{name}="' in line)
+    return set(found)
+
+
+def test_labels_of_metrics_come_from_known_methods_and_routes(served: Served) -> None:
+    token = served.token("viewer")
+    with listening_in_a_thread(served) as address:
+        place = urlsplit(address)
+        for method, path in (("X" * 60_000, "/api/v1/health"), ("get", "/nowhere"), ("BREW", "/api/v1/" + "n" * 500)):
+            with socket.create_connection((place.hostname or "", place.port or 0), timeout=60) as connection:
+                connection.sendall(
+                    f"{method} {path} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n\r\n".encode()
+                )
+                assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 4")
+        answer = httpx.get(f"{address}/api/v1/metrics", headers={"Authorization": f"Bearer {token}"})
+        again = httpx.get(f"{address}/api/v1/metrics", headers={"Authorization": f"Bearer {token}"})
+    assert len(answer.text) < 20_000
+    assert _labels(again.text, "method") <= {"GET", "other"}
+    patterns = {getattr(route, "path", "") for route in served.app.routes}
+    known = patterns | {f"/api/v1{pattern}" for pattern in patterns} | {"/api/v1/metrics", "/api/v1/health", "none"}
+    assert _labels(again.text, "route") <= known
+    assert "none" in _labels(again.text, "route")
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the server has closed a connection; waits until it has."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_one_address_holds_a_limited_number_of_idle_connections(served: Served) -> None:
+    settings = ServerSettings(most_idle_per_address=5, slowest_headers_s=3600)
+    with listening_in_a_thread(served, settings) as address, ExitStack() as stack:
+        place = urlsplit(address)
+
+        def connect() -> socket.socket:
+            return stack.enter_context(socket.create_connection((place.hostname or "", place.port or 0), timeout=60))
+
+        idle = [connect() for _ in range(5)]
+        for each in idle:
+            each.sendall(b"GET /api/v1/health HTTP/1.1\r\n")
+        idle += [connect() for _ in range(3)]
+        for oldest in idle[:3]:
+            assert _is_closed(oldest)
+        idle[3].sendall(f"Host: {place.netloc}\r\n\r\n".encode())
+        assert idle[3].recv(12) == b"HTTP/1.1 200", "the others are not"

@@ -1,14 +1,20 @@
 """Browsers: the one-time link, the login form, cookies, and requests that other sites make them send."""
 
+import signal
 from datetime import timedelta
+from pathlib import Path
 
+import httpx
 import pytest
 
+from clew.auth.roles import AccessRole
+from clew.auth.tokens import mint
 from clew.runs.clock import utc_now
-from clew.server.access.doorman import LoginAttempts, csrf_of
+from clew.server.access.doorman import LoginAttempts, OneTimeLinks, csrf_of
 from clew.server.access.signing_in import local_path
 from clew.server.settings import ServerSettings
 from tests.server.server_fixtures import ADDRESS, OpenSite, Served
+from tests.server.server_processes import served_by_a_process
 
 COOKIE = "clew-session-8765"
 WISH = {"project": "group-report", "period": "2026-01", "request_id": "browser"}
@@ -25,15 +31,56 @@ def test_the_link_signs_in_once(served: Served) -> None:
     assert second.get("/api/v1/me").status_code == 401
 
 
-def test_a_link_that_was_used_is_followed_by_another(serve_with: OpenSite) -> None:
-    told = list[str]()
-    served = serve_with()
-    doorman = served.app.state.doorman
-    object.__setattr__(doorman, "on_link_used", lambda: told.append("another"))
-    served.client().get("/login/link", params={"key": "wrong"})
-    assert told == []
-    served.client().get("/login/link", params={"key": doorman.links.new_key()})
-    assert told == ["another"]
+def test_a_link_expires() -> None:
+    moment = 0.0
+    links = OneTimeLinks(900, monotonic=lambda: moment)
+    early, late = links.new_key(), links.new_key()
+    moment = 899.0
+    assert links.use(early)
+    moment = 900.0
+    assert not links.use(late)
+
+
+def test_a_link_of_a_server_works_for_as_long_as_its_settings_say(serve_with: OpenSite) -> None:
+    served = serve_with(ServerSettings(link_lifetime=timedelta(0)))
+    answer = served.client().get("/login/link", params={"key": served.app.state.doorman.links.new_key()})
+    assert answer.status_code == 401
+    assert "expired" in answer.json()["error"]["message"]
+
+
+def test_another_link_is_printed_on_request_and_only_then(ledger: Path) -> None:
+    with served_by_a_process(ledger) as started:
+        assert httpx.get(f"{started.url}/login/link", params={"key": started.key}).status_code == 303
+        started.process.send_signal(signal.SIGUSR1)
+        assert started.process.stdout is not None
+        said = started.process.stdout.readline()
+        assert str(started.process.pid) in said, "how to ask for another link comes right after the first one"
+        link = started.process.stdout.readline().removeprefix("open: ").strip()
+        assert link.startswith(f"{started.url}/login/link?key=")
+        assert httpx.get(link).status_code == 303
+        assert httpx.get(link).status_code == 401
+        started.process.terminate()
+        assert started.process.stdout.read() == ""
+
+
+def test_unknown_keys_and_requests_of_other_sites_lock_nobody_out(serve_with: OpenSite) -> None:
+    served = serve_with(ServerSettings(most_failed_logins=1))
+    client, token = served.client(), served.token("admin")
+    unknown = mint(
+        name="x",
+        role=AccessRole.ADMIN,
+        tenant_id="t",
+        environment_id="e",
+        created_by="x",
+        lifetime=timedelta(1),
+        now=utc_now(),
+    ).text
+    foreign = {"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"}
+    for _ in range(5):
+        assert client.get("/login/link", params={"key": "x" * 43}, headers=foreign).status_code == 401
+        assert client.post("/login", data={"token": "wrong"}, headers=foreign).status_code == 403
+        assert client.post("/login", data={"token": unknown}).status_code == 401
+    assert client.post("/login", data={"token": token}).status_code == 303
 
 
 def test_the_cookie_is_out_of_reach_for_scripts_and_for_other_sites(shared: Served) -> None:

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from clew.budgets import Budget, QuestionLimits, under
+from clew.budgets import Allowance, QuestionLimits, under
 from clew.diagnostics import ClewError
 
 
@@ -10,7 +10,7 @@ class Question:
     """One question. What is asked of the workspace in its block belongs to it and has its budget."""
 
     def __init__(self, limits: QuestionLimits) -> None:
-        self._budget = Budget(limits)
+        self._budget = Allowance(limits)
 
     @property
     def seconds_left(self) -> float:

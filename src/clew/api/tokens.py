@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from clew.api.opened_environment import EnvironmentAccess
 from clew.api.state import State
 from clew.auth.roles import AccessRole
-from clew.auth.tokens import ApiToken, BrowserSession, MintedToken, digest, mint, verified
+from clew.auth.tokens import ApiToken, BrowserSession, MintedToken, digest, is_token, mint, verified
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_TOKEN
 from clew.runs.clock import utc_now
@@ -51,6 +51,10 @@ class Tokens:
         """The token with this text, if it exists and is valid."""
         with self._access.opened() as at:
             return verified(text, at.state.tokens, now)
+
+    def is_token(self, text: str) -> bool:
+        """Whether a text has the form of a token, valid or not."""
+        return is_token(text)
 
     def create(self, name: str, *, role: AccessRole, tenant: str | None = None, days: int = 90) -> MintedToken:
         """Create a token for a tenant (by default that of the environment). Its text cannot be read again."""

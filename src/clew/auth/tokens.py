@@ -107,12 +107,26 @@ def mint(
     return MintedToken(token, f"{PREFIX}_{token_id}_{secret}")
 
 
-def verified(text: str, store: TokenStore, now: datetime) -> ApiToken | None:
-    """The token that a text is, if it is one and still valid."""
+def is_token(text: str) -> bool:
+    """Whether a text has the form of a token, with as many random bits as ours have."""
+    parts = _parts(text)
+    return parts is not None and len(parts[1]) >= _SECRET_BYTES
+
+
+def _parts(text: str) -> tuple[str, str] | None:
     prefix, _, rest = text.partition("_")
     token_id, _, secret = rest.partition("_")
     if prefix != PREFIX or not secret or len(token_id) != 2 * _ID_BYTES or not token_id.isalnum():
         return None
+    return token_id, secret
+
+
+def verified(text: str, store: TokenStore, now: datetime) -> ApiToken | None:
+    """The token that a text is, if it is one and still valid."""
+    parts = _parts(text)
+    if parts is None:
+        return None
+    token_id, secret = parts
     token = store.token(token_id)
     if token is None or not hmac.compare_digest(token.secret_digest, digest(secret)):
         return None

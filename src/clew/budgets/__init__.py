@@ -1,7 +1,7 @@
 """What a question may cost: its deadline, its memory, and how it is stopped from outside."""
 
-from clew.budgets.budget import (
-    Budget,
+from clew.budgets.allowance import (
+    Allowance,
     QuestionLimits,
     QuestionStopped,
     asking,
@@ -16,7 +16,7 @@ from clew.budgets.budget import (
 from clew.budgets.interrupting import interruptibly
 
 __all__ = [
-    "Budget",
+    "Allowance",
     "QuestionLimits",
     "QuestionStopped",
     "asking",

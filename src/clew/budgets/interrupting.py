@@ -9,9 +9,9 @@ queries done by another thread.
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from clew.budgets.budget import Budget, current
+from clew.budgets.allowance import Allowance, current
 
 _LOOK_S = 0.02
 _Result = TypeVar("_Result")
@@ -21,12 +21,12 @@ class _Watch:
     """The queries that are under way, and the thread that looks after them."""
 
     def __init__(self) -> None:
-        self._watched: dict[int, tuple[Budget, Callable[[], None]]] = {}
+        self._watched: dict[int, tuple[Allowance, Callable[[], None]]] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._next = 0
 
-    def add(self, budget: Budget, interrupt: Callable[[], None]) -> int:
+    def add(self, budget: Allowance, interrupt: Callable[[], None]) -> int:
         """Look after a query; the number to remove it by."""
         with self._changed:
             self._next += 1
@@ -77,23 +77,49 @@ def interruptibly(work: Callable[[], _Result], interrupt: Callable[[], None]) ->
 def _heeding_signals(work: Callable[[], _Result], interrupt: Callable[[], None]) -> _Result:
     if threading.current_thread() is not threading.main_thread():
         return work()
-    results, errors, done = list[_Result](), list[BaseException](), threading.Event()
-
-    def working() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised below, in the thread that waits
-            errors.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=copy_context().run, args=(working,), name="clew-query", daemon=True).start()
+    elsewhere = _Elsewhere(work)
     try:
-        done.wait()
+        threading.Thread(target=copy_context().run, args=(elsewhere.run,), name="clew-query", daemon=True).start()
+        elsewhere.done.wait()
     except BaseException:
-        while not done.wait(_LOOK_S):
-            interrupt()
+        elsewhere.give_up(interrupt)
         raise
-    if errors:
-        raise errors[0]
-    return results[0]
+    return elsewhere.result()
+
+
+class _Elsewhere(Generic[_Result]):
+    """Work that another thread does. A signal may come at any moment, also while that thread is being started."""
+
+    def __init__(self, work: Callable[[], _Result]) -> None:
+        self.done = threading.Event()
+        self._work = work
+        self._lock = threading.Lock()
+        self._has_begun = self._is_given_up = False
+        self._results = list[_Result]()
+        self._errors = list[BaseException]()
+
+    def run(self) -> None:
+        """Do the work, unless it was given up before it began."""
+        with self._lock:
+            if self._is_given_up:
+                return
+            self._has_begun = True
+        try:
+            self._results.append(self._work())
+        except BaseException as error:  # noqa: BLE001 - raised by `result`, in the thread that waits
+            self._errors.append(error)
+        finally:
+            self.done.set()
+
+    def give_up(self, interrupt: Callable[[], None]) -> None:
+        """Interrupt the work until it has ended."""
+        with self._lock:
+            self._is_given_up = True
+        while self._has_begun and not self.done.wait(_LOOK_S):
+            interrupt()
+
+    def result(self) -> _Result:
+        """What the work gave, or raised."""
+        if self._errors:
+            raise self._errors[0]
+        return self._results[0]

@@ -1,6 +1,5 @@
 """The application: routes, error handling and protection around a workspace."""
 
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -10,7 +9,7 @@ from starlette.types import Scope
 
 from clew.api.workspace import Workspace
 from clew.server.access import signing_in
-from clew.server.access.doorman import Doorman, LoginAttempts
+from clew.server.access.doorman import Doorman, LoginAttempts, OneTimeLinks
 from clew.server.api import captures, events, lineage, operations, projects, runs, trace
 from clew.server.api.documents import ErrorDocument
 from clew.server.errors import handle_errors
@@ -46,9 +45,7 @@ _PAGE_ROUTERS: tuple[APIRouter, ...] = (
 _KEEP = "public, max-age=31536000, immutable"
 
 
-def create_app(
-    workspace: Workspace, settings: ServerSettings | None = None, *, on_link_used: Callable[[], None] = lambda: None
-) -> FastAPI:
+def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> FastAPI:
     """The application for a workspace. It opens and starts nothing; whoever opened the workspace closes it."""
     settings = settings or ServerSettings()
     app = FastAPI(
@@ -65,10 +62,15 @@ def create_app(
     app.state.doorman = Doorman(
         workspace,
         settings,
+        links=OneTimeLinks(settings.link_lifetime.total_seconds()),
         attempts=LoginAttempts(most=settings.most_failed_logins, window_s=settings.login_window_s),
-        on_link_used=on_link_used,
     )
-    app.state.streams = EventStreams(workspace, poll_s=settings.event_poll_s, keep_alive_s=settings.keep_alive_s)
+    app.state.streams = EventStreams(
+        workspace,
+        poll_s=settings.event_poll_s,
+        keep_alive_s=settings.keep_alive_s,
+        most_per_caller=settings.most_streams_per_caller,
+    )
     app.state.questions = QuestionPool(workspace)
     app.state.metrics = Metrics(workspace, app.state.streams, app.state.questions)
     handle_errors(app)

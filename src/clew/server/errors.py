@@ -36,6 +36,7 @@ from clew.diagnostics.codes.server import (
     PROJECT_CHANGED,
     TOO_LARGE,
     TOO_MANY_ATTEMPTS,
+    TOO_MANY_STREAMS,
     TOO_SLOW,
     UNKNOWN_HOST,
 )
@@ -72,6 +73,7 @@ _STATUS_OF_CODE: Mapping[str, int] = {
         (OVERLOADED, 429),
         (TOO_MANY_ATTEMPTS, 429),
         (TOO_MANY_QUESTIONS, 429),
+        (TOO_MANY_STREAMS, 429),
         (CALLER_GONE, 499),
     )
 }

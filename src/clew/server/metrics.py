@@ -15,6 +15,7 @@ from clew.server.streams import EventStreams
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _API = "/api/v1"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
@@ -114,11 +115,21 @@ class CountedRequests:
             await self._app(scope, receive, noting)
         finally:
             route = _pattern(scope)
-            self._metrics.requests.labels(route, scope["method"], str(status)).inc()
+            self._metrics.requests.labels(route, _method(scope), str(status)).inc()
             self._metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
 
+def _method(scope: Scope) -> str:
+    """The method, if HTTP knows it: clients can send any word, of any length."""
+    return scope["method"] if scope["method"] in _METHODS else "other"
+
+
 def _pattern(scope: Scope) -> str:
-    """The pattern of the route that answered. API routers are included under a prefix that their patterns lack."""
-    pattern: str = getattr(scope.get("route"), "path", "none")
+    """The pattern of the route that answered, `none` without one.
+
+    API routers are included under a prefix that their patterns lack.
+    """
+    pattern: str | None = getattr(scope.get("route"), "path", None)
+    if pattern is None:
+        return "none"
     return f"{_API}{pattern}" if scope["path"].startswith(f"{_API}/") and not pattern.startswith(_API) else pattern

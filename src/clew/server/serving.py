@@ -5,6 +5,7 @@ The certificate is checked before the server reports that it is ready.
 
 import asyncio
 import logging
+import signal
 import socket
 import ssl
 import threading
@@ -62,7 +63,7 @@ class Told:
 
     started: Callable[["Started"], None]
     link: Callable[[str], None] = lambda _link: None
-    """Another link, since the previous one was used."""
+    """Another link, since somebody asked for one."""
     worker: Callable[[], WorkerListener] = WorkerListener
     """Created when the hosted worker starts, after the first page was served."""
 
@@ -94,7 +95,7 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
         _worker(workspace, settings, told) as start_worker,
     ):
         settings = replace(settings, port=listener.getsockname()[1])
-        app = create_app(workspace, settings, on_link_used=lambda: told.link(_link(app)))
+        app = create_app(workspace, settings)
         told.started(
             Started(
                 workspace=workspace.name,
@@ -104,7 +105,8 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
                 is_readable=not settings.is_loopback and not settings.is_secure,
             )
         )
-        web_server(app, settings, stop, beside=start_worker).run(sockets=[listener])
+        with _links_on_request(app, settings, told):
+            web_server(app, settings, stop, beside=start_worker).run(sockets=[listener])
 
 
 def require_tokens(workspace: Workspace, settings: ServerSettings) -> None:
@@ -118,6 +120,19 @@ def _link(app: FastAPI) -> str:
     """A link that signs in the person who started the server, once."""
     doorman: Doorman = app.state.doorman
     return f"{doorman.settings.address}{LINK}?key={doorman.links.new_key()}"
+
+
+@contextmanager
+def _links_on_request(app: FastAPI, settings: ServerSettings, told: Told) -> Iterator[None]:
+    """Print another link when the process receives SIGUSR1, if only this machine can reach the server."""
+    if not settings.is_loopback:
+        yield
+        return
+    before = signal.signal(signal.SIGUSR1, lambda _number, _frame: told.link(_link(app)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 class HostedWorker:

@@ -32,8 +32,14 @@ class ServerSettings:
     slowest_reader_s: float = 60.0
     """How long a client may leave a response unread."""
     session_lifetime: timedelta = timedelta(hours=12)
+    most_idle_per_address: int = 100
+    """Connections without a request that one address may hold; beyond, the oldest of them is closed."""
+    link_lifetime: timedelta = timedelta(minutes=15)
+    """How long the link works that signs in the person who started the server."""
     most_failed_logins: int = 10
     login_window_s: float = 300.0
+    most_streams_per_caller: int = 20
+    """Event streams that one caller may hold open."""
     event_poll_s: float = 0.3
     keep_alive_s: float = 15.0
     """How often an idle event stream sends a keep-alive."""

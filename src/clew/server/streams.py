@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from clew.api.event_pages import EventPage
 from clew.api.workspace import Workspace
 from clew.diagnostics import ClewError, TransientFailure
+from clew.diagnostics.codes.server import TOO_MANY_STREAMS
 from clew.events.envelope import StoredEvent
 from clew.events.reducer import Gap
 from clew.events.snapshot import RunStatus
@@ -72,8 +73,10 @@ class _Tail:
 class EventStreams:
     """Sends events to listeners. Belongs to one event loop."""
 
-    def __init__(self, workspace: Workspace, *, poll_s: float, keep_alive_s: float) -> None:
+    def __init__(self, workspace: Workspace, *, poll_s: float, keep_alive_s: float, most_per_caller: int) -> None:
         self._workspace = workspace
+        self._most_per_caller = most_per_caller
+        self._callers = Counter[str]()
         self._poll_s = poll_s
         self._keep_alive_s = keep_alive_s
         self._tails: dict[str, _Tail] = {}
@@ -87,6 +90,18 @@ class EventStreams:
     def close(self) -> None:
         """End all streams. Clients reconnect on their own, to this server or another."""
         self._closing = True
+
+    def enter(self, caller: str) -> None:
+        """Count a stream of a caller. Raises TransientFailure TooManyStreams if they hold too many."""
+        if self._callers[caller] >= self._most_per_caller:
+            raise TransientFailure(TOO_MANY_STREAMS.anywhere(streams=self._callers[caller]))
+        self._callers[caller] += 1
+
+    def leave(self, caller: str) -> None:
+        """A stream of a caller has ended."""
+        self._callers[caller] -= 1
+        if self._callers[caller] == 0:
+            del self._callers[caller]
 
     async def listen(self, run_id: str, position: Position, still_allowed: StillAllowed) -> AsyncIterator[bytes]:
         """The stream of one listener, from its position until the run has ended."""

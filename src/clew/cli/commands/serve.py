@@ -1,5 +1,6 @@
 """`clew serve`."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,9 @@ def serve(
 ) -> None:
     """Serve the web pages and the HTTP API until stopped.
 
-    On the local machine, it prints a link that signs you in once. Any other address needs tokens, which
-    `clew token create` creates. A worker with a warm Spark session executes the runs that people and programs request.
+    On the local machine, it prints a link that signs you in once, within 15 minutes; the signal USR1 makes it print
+    another. Any other address needs tokens, which `clew token create` creates. A worker with a warm Spark session
+    executes the runs that people and programs request.
     With --json, the address and the link are printed when the server starts to listen.
     """
     from clew.server.serving import serve as serve_workspace
@@ -66,8 +68,8 @@ def _told(session: Session) -> "Told":
     from clew.server.serving import Told
 
     if session.wants_json:
-        return Told(lambda started: write_json(started.to_json()))
-    return Told(_say_started, lambda link: say(f"another link: {link}"), _worker_lines)
+        return Told(lambda started: write_json(started.to_json()), lambda link: write_json({"link": link}))
+    return Told(_say_started, lambda link: say(f"open: {link}"), _worker_lines)
 
 
 def _worker_lines() -> "WorkerListener":
@@ -84,6 +86,7 @@ def _say_started(started: "Started") -> None:
         say("note: tokens are sent unencrypted; use --certificate, or a TLS proxy and --url")
     if started.link is not None:
         say(f"open: {started.link}")
+        say(f"the link works once, within 15 minutes; `kill -USR1 {os.getpid()}` prints another one")
 
 
 def _check(url: str | None, certificate: Path | None, certificate_key: Path | None) -> None:

@@ -26,6 +26,12 @@ TOO_MANY_ATTEMPTS = Code(
     "Several attempts to sign in from one address failed within a few minutes.",
     "wait, then sign in with a valid token",
 )
+TOO_MANY_STREAMS = Code(
+    "TooManyStreams",
+    "you hold {streams} event streams open already",
+    "The server keeps a limited number of event streams open for each caller.",
+    "close one of them, or poll the events of the run instead",
+)
 INVALID_REQUEST = Code(
     "InvalidRequest",
     "{problem}",
@@ -112,6 +118,7 @@ SERVER_CODES = (
     FORBIDDEN,
     FORGED_REQUEST,
     TOO_MANY_ATTEMPTS,
+    TOO_MANY_STREAMS,
     INVALID_REQUEST,
     NO_SUCH_ADDRESS,
     METHOD_NOT_ALLOWED,

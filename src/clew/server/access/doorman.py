@@ -114,26 +114,33 @@ def by_session(session: BrowserSession, csrf: str) -> Caller:
     )
 
 
-@dataclass
 class OneTimeLinks:
-    """Keys that sign in the person who started the server. Each works once."""
+    """Keys that sign in the person who started the server. Each works once, and only for a while."""
 
-    _digests: set[str] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, lifetime_s: float = 900.0, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._lifetime_s = lifetime_s
+        self._monotonic = monotonic
+        self._ends_at: dict[str, float] = {}
+        """When keys expire, by their digests."""
+        self._lock = threading.Lock()
 
     def new_key(self) -> str:
         """A key for a link."""
         key = secrets.token_urlsafe(32)
         with self._lock:
-            self._digests.add(_digest(key))
+            self._forget_expired()
+            self._ends_at[_digest(key)] = self._monotonic() + self._lifetime_s
         return key
 
     def use(self, key: str) -> bool:
         """Whether a key is valid. It is used up by the call."""
         with self._lock:
-            known = _digest(key) in self._digests
-            self._digests.discard(_digest(key))
-        return known
+            self._forget_expired()
+            return self._ends_at.pop(_digest(key), None) is not None
+
+    def _forget_expired(self) -> None:
+        now = self._monotonic()
+        self._ends_at = {digest: ends_at for digest, ends_at in self._ends_at.items() if now < ends_at}
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,6 @@ class Doorman:
     settings: ServerSettings
     links: OneTimeLinks = field(default_factory=OneTimeLinks)
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
-    on_link_used: Callable[[], None] = lambda: None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def by_token(self, text: str) -> Caller:
@@ -160,26 +166,33 @@ class Doorman:
         return by_session(session, csrf_of(cookie)) if session is not None else None
 
     def sign_in(self, text: str, address: str) -> str:
-        """A session for the holder of a token; the value of its cookie."""
+        """A session for the holder of a token; the value of its cookie.
+
+        Unknown tokens do not count as failures: nobody guesses 256 random bits, and whoever shares an address with
+        others could lock them out.
+        """
         self.attempts.require_patience(address)
-        token = self.workspace.tokens.verified(text.strip(), self.clock())
+        text = text.strip()
+        token = self.workspace.tokens.verified(text, self.clock())
         if token is None:
-            self.attempts.failed(address)
+            if not self.workspace.tokens.is_token(text):
+                self.attempts.failed(address)
             raise UserError(NOT_SIGNED_IN.anywhere(problem="the token is unknown, expired or revoked"))
         self.attempts.succeeded(address)
         return self._begin(token.name, token.role, token.tenant_id, token)
 
     def sign_in_by_link(self, key: str, address: str) -> str:
-        """A session for the person who started the server; the value of its cookie."""
+        """A session for the person who started the server; the value of its cookie.
+
+        Unknown keys do not count as failures: nobody guesses 256 random bits, and any page that a person visits could
+        make their browser follow such links.
+        """
         self.attempts.require_patience(address)
         if not self.links.use(key):
-            self.attempts.failed(address)
-            problem = "this link has already been used, or is from an earlier start of the server"
-            hint = "use the newest link that `clew serve` printed"
+            problem = "this link has been used or has expired, or is from an earlier start of the server"
+            hint = "`clew serve` prints another link when it receives the signal USR1, as it says when it starts"
             raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint=hint))
-        cookie = self._begin(self.workspace.principal.name, AccessRole.ADMIN, self.workspace.tenant, None)
-        self.on_link_used()
-        return cookie
+        return self._begin(self.workspace.principal.name, AccessRole.ADMIN, self.workspace.tenant, None)
 
     def sign_out(self, cookie: str) -> None:
         """End a session."""

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from clew.diagnostics import ClewError
 from clew.server.access.visit import RunVisit, caller_or_none
@@ -15,6 +16,7 @@ from clew.server.streams import EventStreams, Position
 router = APIRouter(tags=["runs"])
 
 _LARGEST_SEQ = 2**62
+_MOST_DIGITS = len(str(_LARGEST_SEQ))
 
 
 @router.get("/runs/{run}/events", summary="List events of a run", responses={200: {"model": EventsDocument}})
@@ -47,7 +49,8 @@ async def stream_events(
     `end` when the run has ended.
     """
     record = (await run_in_threadpool(visit.workspace.find_run, run)).record
-    seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
+    # Nobody has seen events that do not exist yet: a position beyond the last event would never be reached.
+    seen = min(_position(last_event_id, after), record.last_seq)
     if record.status.is_terminal and last_event_id and seen >= record.last_seq:
         return Response(status_code=204)
     streams: EventStreams = request.app.state.streams
@@ -58,11 +61,28 @@ async def stream_events(
         except ClewError:
             return False
 
-    async def body() -> AsyncIterator[bytes]:
-        async for part in streams.listen(record.run_id, Position(min(seen, _LARGEST_SEQ)), still_allowed):
-            yield part
+    return _EventStream(streams, visit.caller.key, streams.listen(record.run_id, Position(seen), still_allowed))
 
-    return StreamingResponse(body(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+class _EventStream(StreamingResponse):
+    """A stream that counts among those of its caller until it has ended. Raises TransientFailure TooManyStreams."""
+
+    def __init__(self, streams: EventStreams, caller: str, parts: AsyncIterator[bytes]) -> None:
+        super().__init__(parts, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._streams, self._caller = streams, caller
+        streams.enter(caller)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.leave(self._caller)
+
+
+def _position(last_event_id: str | None, after: int) -> int:
+    is_number = last_event_id is not None and last_event_id.isdecimal() and len(last_event_id) <= _MOST_DIGITS
+    return int(last_event_id) if last_event_id is not None and is_number else after
 
 
 @router.get(

@@ -29,6 +29,7 @@ class Punctual:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
+        self._idle = _IdleConnections(settings.most_idle_per_address)
         self.answered = 0
 
     def protocol(self) -> type[asyncio.Protocol]:
@@ -37,6 +38,7 @@ class Punctual:
         class PunctualProtocol(_Connection):
             headers_within_s = self._settings.slowest_headers_s
             read_within_s = self._settings.slowest_reader_s
+            idle = self._idle
 
         return PunctualProtocol
 
@@ -58,15 +60,43 @@ class Punctual:
         return noting
 
 
+class _IdleConnections:
+    """Connections that wait for a request, by the address of the client, the oldest first.
+
+    Each takes a file handle and counts towards the connections that the server holds, so one client must not have all.
+    """
+
+    def __init__(self, most_per_address: int) -> None:
+        self._most = most_per_address
+        self._by_address: dict[str, dict[_Connection, None]] = {}
+
+    def add(self, connection: "_Connection") -> None:
+        """A connection waits for a request. Closes the oldest one of its address if there are too many."""
+        waiting = self._by_address.setdefault(connection.address, {})
+        waiting.pop(connection, None)
+        waiting[connection] = None
+        if len(waiting) > self._most:
+            next(iter(waiting)).close_idle()
+
+    def discard(self, connection: "_Connection") -> None:
+        """A connection has a request, or is closed."""
+        waiting = self._by_address.get(connection.address, {})
+        waiting.pop(connection, None)
+        if not waiting:
+            self._by_address.pop(connection.address, None)
+
+
 class _Connection(asyncio.Protocol):
     """A connection with its timers. Every call is forwarded to uvicorn's protocol."""
 
     headers_within_s: float
     read_within_s: float
+    idle: _IdleConnections
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as uvicorn calls it
         self._handed_on = H11Protocol(**options)
         self._transport: asyncio.Transport
+        self.address = ""
         self._answering = 0
         self._waiting: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -75,8 +105,10 @@ class _Connection(asyncio.Protocol):
         """A client has connected. Whatever it does not read at once counts as unread."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn serves streams only
         self._transport = transport
+        self.address = str((transport.get_extra_info("peername") or ("unknown",))[0])
         self._handed_on.connection_made(transport)
         transport.set_write_buffer_limits(high=1, low=0)
+        self.idle.add(self)
         self._expect_request()
 
     def data_received(self, data: bytes) -> None:
@@ -92,6 +124,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has disconnected."""
+        self.idle.discard(self)
         self._stop_waiting()
         self._stop_watching()
         self._handed_on.connection_lost(exc)
@@ -109,11 +142,19 @@ class _Connection(asyncio.Protocol):
     def begin_answer(self) -> None:
         """The headers of a request are complete."""
         self._answering += 1
+        self.idle.discard(self)
         self._stop_waiting()
 
     def end_answer(self) -> None:
         """A request is answered. Uvicorn itself closes the connection if no other request starts."""
         self._answering -= 1
+        if not self._answering and not self._transport.is_closing():
+            self.idle.add(self)
+
+    def close_idle(self) -> None:
+        """Make room for another connection of the same client."""
+        self.idle.discard(self)
+        self._transport.close()
 
     def _expect_request(self) -> None:
         """Start the timer, once for all headers of a request."""

@@ -41,7 +41,7 @@ class QuestionLimits:
     """What the database may write to temporary files while it sorts or joins."""
 
 
-class Budget:
+class Allowance:
     """What is left for one question. Threads other than that of the question only call `stop` and `is_over`."""
 
     def __init__(self, limits: QuestionLimits, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -105,10 +105,10 @@ class Budget:
             raise self.out_of_memory()
 
 
-_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_current: ContextVar[Allowance | None] = ContextVar("budget", default=None)
 
 
-def current() -> Budget | None:
+def current() -> Allowance | None:
     """The budget of the question at hand; None outside of questions, such as in a run."""
     return _current.get()
 
@@ -149,7 +149,7 @@ def begin_row() -> None:
 
 
 @contextmanager
-def under(budget: Budget) -> Iterator[Budget]:
+def under(budget: Allowance) -> Iterator[Allowance]:
     """A question with this budget. A stopped question raises the error of Clew that says why."""
     before = _current.set(budget)
     try:
@@ -169,7 +169,7 @@ def asking(limits: QuestionLimits | None) -> Iterator[None]:
     if budget is not None or limits is None:
         yield
         return
-    with under(Budget(limits)):
+    with under(Allowance(limits)):
         yield
 
 
