@@ -65,6 +65,7 @@ LATE_IMPORTS = {
     "clew.storage.local": _READING,
     "clew.store": "the module is imported by those who open a store",
     "clew.store.database": "the driver of PostgreSQL is loaded by those who have one",
+    "clew.store.postgresql": "the driver is loaded by those who have such a store",
     "clew.store.looking": "the drivers are loaded by those who have such a store",
     "clew.trace.trace_database": _READING,
     "clew.trace.results": _READING,

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -91,6 +92,16 @@ def test_the_lag_is_measured_and_above_five_seconds_an_alert_is_raised_once(site
     assert (alert.alert, alert.severity, alert.details["lag_ms"]) == ("PROJECTOR_LAG_HIGH", "P2", 6000)
 
 
+def test_the_lag_is_measured_by_the_clock_of_the_store(url: str, open_stores: OpenStores) -> None:
+    """The clock of the machine that projects is an hour ahead of the store's."""
+    ahead = SetClock()
+    ahead.forward(3600)
+    site = Site(open_stores(url, clock=SetClock()), FakeExecutors(), clock=ahead)
+    site.submit()
+    assert site.projector.catch_up("run-1").lag.total_seconds() == 0
+    assert alerts(site) == []
+
+
 class Holey:
     """A reader that does not see some of the events yet."""
 
@@ -101,6 +112,10 @@ class Holey:
     def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEvent]:
         events: Sequence[StoredEvent] = self.inner.events(run_id, after=after, limit=limit)
         return tuple(event for event in events if event.run_seq not in self.missing)
+
+    def now(self) -> datetime:
+        moment: datetime = self.inner.now()
+        return moment
 
 
 def test_a_gap_halts_the_projection_makes_it_stale_and_raises_an_alert(site: Site) -> None:

@@ -107,6 +107,16 @@ def reconcile(site: Site, launched: list[ActiveRun], owner: str = "w1", limit: i
     return reconciler.dequeue_and_start(launched.append, limit=limit)
 
 
+def test_a_delay_is_counted_by_the_clock_of_the_store(url: str, open_stores: OpenStores) -> None:
+    """The clock of the requester is an hour slow, so that by it the delay would be over at once."""
+    clock, slow = SetClock(), SetClock()
+    slow.forward(-3600)
+    delay = QueuePolicy(overload=Overload.DELAY, max_running=1)
+    site = Site(open_stores(url, clock=clock), FakeExecutors(), policy=delay, clock=slow)
+    site.submit("a")
+    assert site.submit("b").not_before == clock.now + timedelta(seconds=60)
+
+
 def test_a_delayed_run_starts_when_its_time_has_come(url: str, open_stores: OpenStores) -> None:
     clock = SetClock()
     stores = open_stores(url, clock=clock)

@@ -8,10 +8,12 @@ import pytest
 
 from clew.diagnostics import UserError
 from clew.events import (
+    NewEvent,
     RunApproved,
     RunCancelled,
     RunQueued,
     RunRetried,
+    RunStarted,
     SignalAccepted,
     SignalRejected,
     StepFailed,
@@ -19,11 +21,11 @@ from clew.events import (
 from clew.events.snapshot import RunStatus, StepStatus
 from clew.events.values import FailureCategory
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.runs.limits import QueuePolicy
+from clew.runs.limits import QueuePolicy, StoreLimits
 from clew.runs.signal_service import SignalDecision
 from clew.runs.signals import NEEDED_ROLE, Actor, Refusal, Role, Signal, SignalType
 from clew.runs.stores import RunStores
-from tests.runs.runs_histories import FAILURE
+from tests.runs.runs_histories import FAILURE, steps
 from tests.runs.runs_workers import FakeExecutors, SetClock, Site, succeed
 from tests.store.store_fixtures import OpenStores
 
@@ -211,7 +213,9 @@ def test_a_decision_is_recorded_before_it_is_applied_and_the_effect_names_the_si
     events = stores.reader.events("run-1")
     accepted, cancelled = events[1:]
     assert accepted == decision.event
-    assert accepted.body == SignalAccepted("c-1", "CANCEL", "eve", "admin", None, "enough", {"ticket": 7})
+    assert isinstance(accepted.body, SignalAccepted)
+    told = SignalAccepted("c-1", "CANCEL", "eve", "admin", None, "enough", {"ticket": 7}, accepted.body.digest)
+    assert accepted.body == told
     assert accepted.step_id == "SIGNAL:c-1"
     assert (cancelled.event_type, cancelled.caused_by_signal_id) == ("RunCancelled", "c-1")
 
@@ -354,6 +358,78 @@ def test_more_than_60_signals_per_run_and_minute_are_refused(sqlite_url: str, op
     assert tell(site, SignalType.CANCEL, id_="later").is_accepted
 
 
+def test_refused_signals_of_others_do_not_keep_an_operator_from_cancelling(url: str, open_stores: OpenStores) -> None:
+    clock = SetClock()
+    site = Site(open_stores(url, clock=clock), FakeExecutors(), clock=clock)
+    site.submit()
+    viewer = Actor("vic", Role.VIEWER)
+    for number in range(61):
+        tell(site, SignalType.CANCEL, by=viewer, id_=f"v{number}")
+    assert refusal(tell(site, SignalType.CANCEL, by=viewer, id_="too many")) is Refusal.RATE_LIMITED
+    assert tell(site, SignalType.CANCEL, by=Actor("olga", Role.OPERATOR), id_="stop").is_accepted
+
+
+def test_accepted_signals_of_all_senders_are_limited_per_run(url: str, open_stores: OpenStores) -> None:
+    clock = SetClock()
+    site = Site(
+        open_stores(url, clock=clock), FakeExecutors(), clock=clock, limits=StoreLimits(max_signals_per_minute=4)
+    )
+    site.submit()
+    claim = site.stores.leases.acquire("run-1", owner="w", ttl_s=600)
+    assert claim is not None
+    site.stores.writer.append("run-1", [NewEvent(RunStarted(steps(3)), clock())], token=claim.lease.token)
+    for number in range(4):
+        assert tell(site, SignalType.PAUSE, by=Actor(f"a{number % 2}", Role.ADMIN), id_=f"s{number}").is_accepted
+    assert refusal(tell(site, SignalType.PAUSE, by=Actor("a2", Role.ADMIN), id_="s4")) is Refusal.RATE_LIMITED
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_the_minute_of_the_limit_is_measured_by_the_clock_of_the_store(
+    url: str, open_stores: OpenStores, hours: int
+) -> None:
+    """The clock of the sender is wrong by an hour."""
+    clock, wrong = SetClock(), SetClock()
+    wrong.forward(3600 * hours)
+    limits = StoreLimits(max_signals_per_minute=2)
+    site = Site(open_stores(url, clock=clock), FakeExecutors(), clock=wrong, limits=limits)
+    site.submit()
+    for number in range(2):
+        assert refusal(tell(site, SignalType.RESUME, id_=str(number))) is Refusal.RUN_NOT_PAUSED
+    assert refusal(tell(site, SignalType.RESUME, id_="3")) is Refusal.RATE_LIMITED
+    clock.forward(61)
+    assert refusal(tell(site, SignalType.RESUME, id_="4")) is Refusal.RUN_NOT_PAUSED
+
+
+def test_the_same_id_with_another_content_is_refused_and_recorded(stores: RunStores) -> None:
+    site = Site(stores, FakeExecutors())
+    site.submit()
+    first = tell(site, SignalType.APPROVE, id_="x", reason="looks fine")
+    assert refusal(first) is Refusal.APPROVAL_NOT_PENDING
+    others: list[dict[str, Any]] = [{"reason": "looks bad"}, {"step_id": "10"}, {"payload": {"a": 1}}]
+    for count, other in enumerate(others, start=1):
+        taken = tell(site, SignalType.APPROVE, id_="x", **{"reason": "looks fine", **other})
+        assert refusal(taken) is Refusal.SIGNAL_ID_TAKEN
+        assert taken.event is not None
+        assert site.types() == ["RunQueued", *["SignalRejected"] * (1 + count)]
+        assert tell(site, SignalType.APPROVE, id_="x", **{"reason": "looks fine", **other}) == taken
+        assert site.types() == ["RunQueued", *["SignalRejected"] * (1 + count)]
+    assert tell(site, SignalType.APPROVE, id_="x", reason="looks fine") == first
+    accepted = tell(site, SignalType.CANCEL, id_="y")
+    assert accepted.is_accepted
+    assert refusal(tell(site, SignalType.PAUSE, id_="y")) is Refusal.SIGNAL_ID_TAKEN
+    assert tell(site, SignalType.CANCEL, id_="y") == accepted
+
+
+@pytest.mark.parametrize("length", [0, 201, 100_000])
+def test_an_id_of_the_wrong_length_is_refused_before_anything_is_recorded(stores: RunStores, length: int) -> None:
+    site = Site(stores, FakeExecutors())
+    site.submit()
+    signal = Signal(signal_id="x" * length, run_id="run-1", type=SignalType.CANCEL)
+    decision = site.signals.send(signal, ADMIN)
+    assert (refusal(decision), decision.event) == (Refusal.TOO_LARGE, None)
+    assert site.types() == ["RunQueued"]
+
+
 def test_the_step_that_was_interrupted_is_failed_and_the_rest_pending(sqlite_stores: RunStores) -> None:
     site: Site
 
@@ -379,7 +455,7 @@ def test_a_decision_on_a_state_that_has_changed_meanwhile_is_taken_anew(stores: 
         left = 1
 
         def __getattr__(self, name: str) -> Any:
-            if name == "count_since" and self.left:
+            if name == "recent_signals" and self.left:
                 self.left -= 1
                 assert tell(quick, SignalType.CANCEL, id_="quicker").is_accepted
             return getattr(stores.reader, name)

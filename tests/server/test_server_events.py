@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from threading import Thread
 from typing import Any
 
@@ -11,7 +12,7 @@ import httpx
 import pytest
 
 from clew.events.envelope import RawEvent, StoredEvent
-from clew.runs.stores import EventReader
+from clew.runs.stores import EventReader, RecentSignals
 from clew.server.application import create_app
 from clew.server.settings import ServerSettings
 from tests.server.server_fixtures import Served
@@ -41,8 +42,11 @@ class ReaderWithAHole:
     def by_key(self, run_id: str, keys: Any) -> tuple[StoredEvent, ...]:
         return self.reader.by_key(run_id, keys)
 
-    def count_since(self, run_id: str, event_types: Any, since: Any) -> int:
-        return self.reader.count_since(run_id, event_types, since)
+    def now(self) -> datetime:
+        return self.reader.now()
+
+    def recent_signals(self, run_id: str, sender: str, *, seconds: float) -> RecentSignals:
+        return self.reader.recent_signals(run_id, sender, seconds=seconds)
 
 
 @dataclass(frozen=True)

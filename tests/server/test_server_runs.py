@@ -253,3 +253,23 @@ def test_an_edited_file_shows_without_a_restart(served: Served) -> None:
     file.write_text(file.read_text(encoding="utf-8").replace("Reclassify travel", "Move travel"), encoding="utf-8")
     served.read_files()
     assert client.get("/api/v1/projects/gl-close").json()["state"] == "modified"
+
+
+@pytest.mark.parametrize("role", ["viewer", "auditor"])
+def test_a_signal_that_a_role_may_not_send_is_refused_and_recorded(served: Served, role: str) -> None:
+    path = f"/api/v1/runs/{served.run_id}/signals"
+    answer = served.client(role).post(path, json={"signal": "RETRY_RUN", "signal_id": f"by {role}"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "Forbidden")
+    events = served.client("viewer").get(f"/api/v1/runs/{served.run_id}/events").json()["events"]
+    assert events[-1]["event_type"] == "SignalRejected"
+    recorded = events[-1]["event_data"]
+    assert (recorded["actor"], recorded["refusal"]) == (f"the {role}", "NOT_AUTHORIZED")
+
+
+def test_a_signal_id_that_was_used_for_another_signal_is_refused(served: Served) -> None:
+    path = f"/api/v1/runs/{served.run_id}/signals"
+    client = served.client("operator")
+    assert client.post(path, json={"signal": "PAUSE", "signal_id": "x"}).status_code == 409
+    again = client.post(path, json={"signal": "RETRY_RUN", "signal_id": "x"})
+    assert (again.status_code, again.json()["refusal"]) == (409, "SIGNAL_ID_TAKEN")
+    assert again.json()["new_run_id"] is None

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -13,6 +13,8 @@ from clew.events import (
     RunContinued,
     RunFailed,
     RunStarted,
+    SignalAccepted,
+    SignalRejected,
     StepCompleted,
     StepFailed,
     StepStarted,
@@ -23,7 +25,7 @@ from clew.events.envelope import idempotency_key
 from clew.events.values import ArtifactRef, Cursor, PlanRef
 from clew.runs.leases import LateWrite, Lease, OutOfDate
 from clew.runs.limits import Accepted
-from clew.runs.stores import RunStores
+from clew.runs.stores import RecentSignals, RunStores
 from clew.store.schema import run_events
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock
@@ -184,13 +186,30 @@ def test_reading_from_the_last_continuation(stores: RunStores) -> None:
     assert [event.run_seq for event in stores.reader.since_last_continuation("run-1")] == [4, 5]
 
 
-def test_events_are_counted_by_type_and_time(stores: RunStores) -> None:
+def test_recent_signals_are_counted_by_sender_and_by_the_clock_of_the_store(url: str, open_stores: OpenStores) -> None:
+    moment = [datetime(2026, 2, 1, tzinfo=UTC)]
+    stores = open_stores(url, clock=lambda: moment[0])
     new_run(stores)
-    stores.writer.append("run-1", [alert(1), alert(2)])
-    stored_at = stores.reader.events("run-1")[-1].persisted_at
-    assert stores.reader.count_since("run-1", ["AlertRaised"], stored_at - timedelta(seconds=5)) == 2
-    assert stores.reader.count_since("run-1", ["AlertRaised"], stored_at) == 0
-    assert stores.reader.count_since("run-1", ["StepStarted"], stored_at - timedelta(seconds=5)) == 0
+    stores.writer.append("run-1", [alert(1), signal("a", by="ada"), refused_signal("b", by="ada")])
+    moment[0] += timedelta(seconds=40)
+    stores.writer.append("run-1", [refused_signal("c", by='"; eve'), signal("d", by="bob")])
+    assert stores.reader.now() == moment[0]
+    recent = stores.reader.recent_signals
+    assert recent("run-1", "ada", seconds=60) == RecentSignals(accepted=2, of_sender=2)
+    assert recent("run-1", '"; eve', seconds=60) == RecentSignals(accepted=2, of_sender=1)
+    assert recent("run-1", "nobody", seconds=60) == RecentSignals(accepted=2, of_sender=0)
+    moment[0] += timedelta(seconds=21)
+    assert recent("run-1", "ada", seconds=60) == RecentSignals(accepted=1, of_sender=0)
+
+
+def signal(signal_id: str, *, by: str) -> NewEvent:
+    body = SignalAccepted(signal_id, "PAUSE", by, "operator")
+    return NewEvent(body, START, step_id=f"SIGNAL:{signal_id}")
+
+
+def refused_signal(signal_id: str, *, by: str) -> NewEvent:
+    body = SignalRejected(signal_id, "PAUSE", by, "viewer", "NOT_AUTHORIZED", "no")
+    return NewEvent(body, START, step_id=f"SIGNAL:{signal_id}")
 
 
 def test_text_of_any_kind_comes_back_unchanged(stores: RunStores) -> None:

@@ -121,6 +121,8 @@ class SignalAccepted:
     step_id: str | None = None
     reason: str | None = None
     payload: Mapping[str, object] = field(default_factory=dict)
+    digest: str | None = None
+    """What the sender sent, as a hash: the same id with another content is another signal. Older events have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ class SignalRejected:
     refusal: str
     detail: str
     step_id: str | None = None
+    digest: str | None = None
+    """What the sender sent, as a hash. Older events have none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from clew.diagnostics import TransientFailure
 from clew.events.envelope import NewEvent, StoredEvent
 from clew.runs.alerts import Alert, RaisedAlert
 from clew.runs.clock import Clock, utc_now
+from clew.runs.deadline import within
 from clew.runs.leases import Lease, WriteBudgetExceeded
 from clew.runs.limits import StoreLimits
 from clew.runs.secrets import Redactor
@@ -60,12 +61,13 @@ class BudgetedWriter:
         pause = _FIRST_PAUSE_S
         while True:
             try:
-                stored = self._writer.append(
-                    self._lease.run_id,
-                    (*self._waiting, *clean),
-                    token=self._lease.token,
-                    expected_seq=expected_seq,
-                )
+                with within(self._deadline_s(clean) - (self._monotonic() - started)):
+                    stored = self._writer.append(
+                        self._lease.run_id,
+                        (*self._waiting, *clean),
+                        token=self._lease.token,
+                        expected_seq=expected_seq,
+                    )
             except TransientFailure as failure:
                 elapsed = self._monotonic() - started
                 if elapsed >= self._deadline_s(clean):

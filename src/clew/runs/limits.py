@@ -4,7 +4,7 @@ Also how long to wait before a retry, and whether a request is accepted now, lat
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
@@ -134,6 +134,8 @@ class Load:
 
     running: int
     queued: int
+    at: datetime | None = field(default=None, compare=False)
+    """When, by the clock of the state store; None if it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)

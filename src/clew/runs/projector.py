@@ -114,7 +114,8 @@ class Projector:
             events = self._reader.events(run_id, after=snapshot.last_event_seq, limit=_BATCH)
             if not events:
                 break
-            lag = max(lag, self._clock() - events[0].persisted_at)
+            # Both moments by one clock: that of the store, which dated the events.
+            lag = max(lag, self._reader.now() - events[0].persisted_at)
             progress = advance(snapshot, events)
             gap = progress.gap
             if progress.snapshot.last_event_seq > snapshot.last_event_seq:

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
 
 from clew.diagnostics import ClewError
 from clew.events.bodies import RunRetried, SignalAccepted, SignalRejected
@@ -28,7 +27,7 @@ from clew.runs.signals import (
     effects,
     rule_refusal,
 )
-from clew.runs.stores import RunStores
+from clew.runs.stores import RecentSignals, RunStores
 from clew.runs.submission import RunQueue
 
 
@@ -79,7 +78,9 @@ class SignalEffects:
 
 _log = logging.getLogger(__name__)
 
-_MINUTE = timedelta(minutes=1)
+_MINUTE_S = 60.0
+_LONGEST_ID = 200
+_SHORT_DIGEST = 16
 _KEPT_TEXT = 500
 """How much of a text a refusal keeps: who sends too much must not fill the history by it."""
 
@@ -122,13 +123,13 @@ class SignalService:
     def send(self, signal: Signal, actor: Actor) -> SignalDecision:
         """Decide and record a signal, then apply it if no worker drives the run; otherwise its driver does."""
         run = self._stores.catalog.run(signal.run_id)
-        decision = self._earlier_decision(signal, run)
+        decision = _unusable_id(signal) or self._earlier_decision(signal, actor, run)
         while decision is None:
             try:
                 decision = self._decide(signal, actor, run)
             except OutOfDate:
                 run = self._stores.catalog.run(signal.run_id)
-                decision = self._earlier_decision(signal, run)
+                decision = self._earlier_decision(signal, actor, run)
         if decision.is_accepted:
             self._apply_if_not_driven(signal)
         self._keep_up(signal)
@@ -146,22 +147,36 @@ class SignalService:
         except ClewError as error:
             _log.warning("run %s could not be brought up to date: %s", signal.run_id, error)
 
-    def _earlier_decision(self, signal: Signal, run: RunRecord) -> SignalDecision | None:
+    def _earlier_decision(self, signal: Signal, actor: Actor, run: RunRecord) -> SignalDecision | None:
+        """The decision on a signal that was sent before; a refusal if its id was used for another one."""
         step = signal_step(signal.signal_id)
         keys = [
             idempotency_key(run.run_id, step, 1, name, run.plan_version)
             for name in (SignalAccepted.NAME, SignalRejected.NAME)
         ]
         known = self._stores.reader.by_key(run.run_id, keys)
-        return _recorded(known[0]) if known else None
+        if not known:
+            return None
+        return _recorded(known[0]) if _is_repeated(signal, known[0]) else self._id_taken(signal, actor, known[0])
+
+    def _id_taken(self, signal: Signal, actor: Actor, first: StoredEvent) -> SignalDecision:
+        """Refuse a signal with the id of another one. It is recorded beside the first, once per content."""
+        refused = Refused(Refusal.SIGNAL_ID_TAKEN, f"the id was used for another signal, event {first.run_seq}")
+        if self._recent(signal, actor).of_sender > self._limits.max_signals_per_minute:
+            return SignalDecision(refused, None)
+        step = f"{signal_step(signal.signal_id)}:{signal.digest[:_SHORT_DIGEST]}"
+        event = NewEvent(_rejected(signal, actor, refused), emitted_at=self._clock(), step_id=step)
+        (stored,) = self._stores.writer.append(signal.run_id, [event])
+        return SignalDecision(refused, stored)
+
+    def _recent(self, signal: Signal, actor: Actor) -> RecentSignals:
+        return self._stores.reader.recent_signals(signal.run_id, actor.name[:_KEPT_TEXT], seconds=_MINUTE_S)
 
     def _decide(self, signal: Signal, actor: Actor, run: RunRecord) -> SignalDecision:
         snapshot = self._projector.look(run.run_id).snapshot
-        recent = self._stores.reader.count_since(
-            run.run_id, [SignalAccepted.NAME, SignalRejected.NAME], self._clock() - _MINUTE
-        )
+        recent = self._recent(signal, actor)
         refused = self._refusal(signal, actor, run, snapshot, recent)
-        if recent > self._limits.max_signals_per_minute and refused is not None:
+        if recent.of_sender > self._limits.max_signals_per_minute and refused is not None:
             return SignalDecision(refused, None)
         body = _accepted(signal, actor) if refused is None else _rejected(signal, actor, refused)
         event = NewEvent(body, emitted_at=self._clock(), step_id=signal_step(signal.signal_id))
@@ -169,13 +184,13 @@ class SignalService:
         return SignalDecision(refused, stored)
 
     def _refusal(
-        self, signal: Signal, actor: Actor, run: RunRecord, snapshot: RunSnapshot, recent: int
+        self, signal: Signal, actor: Actor, run: RunRecord, snapshot: RunSnapshot, recent: RecentSignals
     ) -> Refused | None:
         size = len(canonical_json(encode(signal)).encode())
         if size > self._limits.max_signal_bytes:
             detail = f"the signal has {size} bytes; {self._limits.max_signal_bytes} are allowed"
             return Refused(Refusal.TOO_LARGE, detail)
-        if recent >= self._limits.max_signals_per_minute:
+        if max(recent.accepted, recent.of_sender) >= self._limits.max_signals_per_minute:
             detail = f"{self._limits.max_signals_per_minute} signals per run and minute are allowed"
             return Refused(Refusal.RATE_LIMITED, detail)
         return (
@@ -227,6 +242,7 @@ def _accepted(signal: Signal, actor: Actor) -> SignalAccepted:
         step_id=signal.step_id,
         reason=signal.reason,
         payload=dict(signal.payload),
+        digest=signal.digest,
     )
 
 
@@ -239,7 +255,26 @@ def _rejected(signal: Signal, actor: Actor, refused: Refused) -> SignalRejected:
         refusal=refused.refusal.value,
         detail=refused.detail[:_KEPT_TEXT],
         step_id=signal.step_id[:_KEPT_TEXT] if signal.step_id is not None else None,
+        digest=signal.digest,
     )
+
+
+def _unusable_id(signal: Signal) -> SignalDecision | None:
+    """A refusal that cannot be recorded, since the id would be part of the record."""
+    if 0 < len(signal.signal_id) <= _LONGEST_ID:
+        return None
+    detail = f"a signal id has 1 to {_LONGEST_ID} characters, this one has {len(signal.signal_id)}"
+    return SignalDecision(Refused(Refusal.TOO_LARGE, detail), None)
+
+
+def _is_repeated(signal: Signal, known: StoredEvent) -> bool:
+    """Whether an event records the decision on this very signal."""
+    body = known.body
+    if not isinstance(body, SignalAccepted | SignalRejected):
+        return False
+    if body.digest is None:
+        return (body.signal, body.step_id) == (signal.type.value, signal.step_id)
+    return body.digest == signal.digest
 
 
 def _recorded(event: StoredEvent) -> SignalDecision:

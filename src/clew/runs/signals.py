@@ -4,12 +4,14 @@ The rules are pure: from a snapshot to a refusal or to events.
 """
 
 import getpass
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
 from clew.events.bodies import EventBody, RunApproved, RunCancelled, RunPaused, RunResumed, StepSkipped
+from clew.events.codec import canonical_json, encode
 from clew.events.envelope import RUN_STEP, NewEvent
 from clew.events.snapshot import PendingSignal, RunSnapshot, RunStatus, StepSnapshot, StepStatus
 from clew.events.values import LOAD_STEP
@@ -62,6 +64,7 @@ class Refusal(StrEnum):
     WRONG_TENANT = "WRONG_TENANT"
     TOO_LARGE = "TOO_LARGE"
     RATE_LIMITED = "RATE_LIMITED"
+    SIGNAL_ID_TAKEN = "SIGNAL_ID_TAKEN"
     RUN_TERMINAL = "RUN_TERMINAL"
     RUN_NOT_TERMINAL = "RUN_NOT_TERMINAL"
     RUN_NOT_RUNNING = "RUN_NOT_RUNNING"
@@ -95,6 +98,12 @@ class Signal:
     step_id: str | None = None
     reason: str | None = None
     payload: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the content, which tells a repetition from another signal with the same id."""
+        content = [self.type.value, self.step_id, self.reason, dict(self.payload)]
+        return hashlib.sha256(canonical_json(encode(content)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

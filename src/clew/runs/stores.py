@@ -55,6 +55,16 @@ class ActivityReader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RecentSignals:
+    """How many signals a run got lately."""
+
+    accepted: int
+    """Of all senders."""
+    of_sender: int
+    """Accepted and refused ones of one sender."""
+
+
 class EventReader(Protocol):
     """Histories, to be read."""
 
@@ -77,8 +87,12 @@ class EventReader(Protocol):
         """Events of a run that have one of these idempotency keys."""
         ...
 
-    def count_since(self, run_id: str, event_types: Collection[str], since: datetime) -> int:
-        """How many events of these types were stored since then."""
+    def now(self) -> datetime:
+        """The present moment by the clock of the state store, which also dates the events."""
+        ...
+
+    def recent_signals(self, run_id: str, sender: str, *, seconds: float) -> RecentSignals:
+        """How many signals a run got in the last seconds, by the clock of the state store."""
         ...
 
 

@@ -61,7 +61,7 @@ class RunQueue:
             request,
             run_id=self._new_id(),
             approval_required=policy.approval_required,
-            decide=lambda load: admit(policy, load, self._clock(), request.not_before),
+            decide=lambda load: admit(policy, load, load.at or self._clock(), request.not_before),
         )
         match intake.admission:
             case None:

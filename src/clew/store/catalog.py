@@ -76,7 +76,7 @@ class SqlRunIntake:
             known = _same_request(connection, request)
             if known is not None and not _was_rejected(connection, known):
                 return Intake(run_record(known), None)
-            admission = decide(load_of(connection, _whose(request)))
+            admission = decide(replace(load_of(connection, _whose(request)), at=self._now(connection)))
             not_before = admission.not_before if isinstance(admission, Accepted) else None
             if known is None:
                 self._insert(connection, request, run_id, not_before)
@@ -111,11 +111,13 @@ class SqlRunIntake:
     def _insert(self, connection: sa.Connection, request: RunRequest, run_id: str, not_before: datetime | None) -> None:
         if connection.execute(sa.select(run_deletions.c.run_id).where(run_deletions.c.run_id == run_id)).first():
             raise UserError(RUN_DELETED.anywhere(run_id=run_id))
+        values = new_run_values(request, run_id=run_id, now=self._now(connection), not_before=not_before)
+        connection.execute(sa.insert(runs).values(values))
+
+    def _now(self, connection: sa.Connection) -> datetime:
         now = connection.execute(sa.select(self._database.now())).scalar_one()
         assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
-        connection.execute(
-            sa.insert(runs).values(new_run_values(request, run_id=run_id, now=now, not_before=not_before))
-        )
+        return now
 
 
 def _whose(request: RunRequest) -> Owner:

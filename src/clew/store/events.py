@@ -1,19 +1,20 @@
 """The histories of runs, and saved snapshots, in a database."""
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.runs import UNFENCED_WRITE
-from clew.events.bodies import RunContinued
+from clew.events.bodies import RunContinued, SignalAccepted, SignalRejected
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
 from clew.events.meanings import meaning_of
 from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import LateWrite, OutOfDate
 from clew.runs.rotation import with_earlier_artifacts
+from clew.runs.stores import RecentSignals
 from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
 from clew.store.database import Database
 from clew.store.owner import Owner
@@ -63,19 +64,28 @@ class SqlEventReader:
         with self._database.read() as connection:
             return tuple(raw_event(row).read() for row in connection.execute(statement))
 
-    def count_since(self, run_id: str, event_types: Collection[str], since: datetime) -> int:
-        """How many events of these types were stored since then."""
-        statement = (
-            sa.select(sa.func.count())
-            .select_from(run_events)
-            .where(
+    def now(self) -> datetime:
+        """The present moment by the clock of the database."""
+        with self._database.read() as connection:
+            return self._now(connection)
+
+    def recent_signals(self, run_id: str, sender: str, *, seconds: float) -> RecentSignals:
+        """How many signals a run got in the last seconds, accepted ones in all and those of one sender."""
+        accepted = run_events.c.event_type == SignalAccepted.NAME
+        mine = run_events.c.event_data["actor"].as_string() == sender
+        with self._database.read() as connection:
+            since = self._now(connection) - timedelta(seconds=seconds)
+            statement = sa.select(sa.func.count().filter(accepted), sa.func.count().filter(mine)).where(
                 run_events.c.run_id == run_id,
-                run_events.c.event_type.in_(list(event_types)),
+                run_events.c.event_type.in_([SignalAccepted.NAME, SignalRejected.NAME]),
                 run_events.c.persisted_at > since,
             )
-        )
-        with self._database.read() as connection:
-            return connection.execute(statement).scalar_one()
+            return RecentSignals(*connection.execute(statement).one())
+
+    def _now(self, connection: sa.Connection) -> datetime:
+        now = connection.execute(sa.select(self._database.now())).scalar_one()
+        assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
+        return now
 
     def _raw(self, run_id: str, after: int, limit: int | None) -> tuple[RawEvent, ...]:
         statement = (

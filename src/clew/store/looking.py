@@ -74,9 +74,13 @@ def look_into_postgresql(url: str, environment_id: str) -> Recorded:
     """What a server has on record. TransientFailure if it does not answer soon."""
     import psycopg
 
+    from clew.store.punctual import connect_in_time
+
     address = "postgresql://" + url.partition("://")[2]
     try:
-        with psycopg.connect(address, connect_timeout=_PATIENCE_S, application_name="clew") as connection:
+        settings = {"connect_timeout": _PATIENCE_S, "application_name": "clew"}
+        patience = float(_PATIENCE_S)
+        with connect_in_time((address,), settings, patience_s=patience, connect_s=patience) as connection:
             connection.read_only = True
             connection.execute(f"SET LOCAL statement_timeout = '{_PATIENCE_S}s'")
             known = connection.execute("SELECT to_regclass(name) FROM unnest(%s::text[]) AS name", (list(_TABLES),))

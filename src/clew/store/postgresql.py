@@ -12,6 +12,8 @@ from clew.events.codec import canonical_json
 
 _CONNECT_TIMEOUT_S = 5
 _RESTED_S = 1.0
+_ABANDONED_MS = 60_000
+"""After this time the server ends a transaction whose client has fallen silent, and its locks are free."""
 
 
 class PostgresqlTransactions:
@@ -19,7 +21,10 @@ class PostgresqlTransactions:
 
     def __init__(self, url: sa.URL, *, busy_timeout_s: float, pool_size: int = 8) -> None:
         milliseconds = max(1, int(busy_timeout_s * 1000))
-        options = f"-c lock_timeout={milliseconds} -c statement_timeout={milliseconds}"
+        options = (
+            f"-c lock_timeout={milliseconds} -c statement_timeout={milliseconds} "
+            f"-c idle_in_transaction_session_timeout={_ABANDONED_MS}"
+        )
         given = url.query.get("options")
         if given:
             options = f"{given if isinstance(given, str) else ' '.join(given)} {options}"
@@ -30,7 +35,9 @@ class PostgresqlTransactions:
             json_serializer=canonical_json,
             pool_size=pool_size,
             max_overflow=24,
+            pool_timeout=busy_timeout_s,
         )
+        _be_punctual(self._engine, busy_timeout_s)
         _test_after_rest(self._engine)
         self._reader = self._engine.execution_options(postgresql_readonly=True)
 
@@ -59,6 +66,15 @@ class PostgresqlTransactions:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def _be_punctual(engine: sa.Engine, patience_s: float) -> None:
+    """Give up on a server that does not answer, within the budget of the caller if there is one."""
+    from clew.store.punctual import connect_in_time  # noqa: PLC0415 - the driver, for those who have such a store
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connect(_dialect: object, _record: object, arguments: Any, parameters: dict[str, Any]) -> object:  # noqa: ANN401
+        return connect_in_time(tuple(arguments), parameters, patience_s=patience_s, connect_s=float(_CONNECT_TIMEOUT_S))
 
 
 def _test_after_rest(engine: sa.Engine) -> None:

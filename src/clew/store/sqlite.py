@@ -11,8 +11,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from clew.diagnostics import TransientFailure, UserError
-from clew.diagnostics.codes.runs import STORE_UNREADABLE
+from clew.diagnostics.codes.runs import STORE_UNAVAILABLE, STORE_UNREADABLE
 from clew.events.codec import canonical_json
+from clew.runs.deadline import time_left
 from clew.store.database import driver_errors
 
 _WRITER_PRAGMAS = (
@@ -38,7 +39,9 @@ class SqliteTransactions:
         self._writing = threading.Lock()
         self._patience_s = busy_timeout_s
         self._writer = _engine(path, begin=_BeginWriting(busy_timeout_s), timeout_s=0.0, pragmas=_WRITER_PRAGMAS)
-        self._reader = _engine(path, begin=_begin_reading, timeout_s=busy_timeout_s, pragmas=_READER_PRAGMAS)
+        self._reader = _engine(
+            path, begin=_BeginReading(busy_timeout_s), timeout_s=busy_timeout_s, pragmas=_READER_PRAGMAS
+        )
         self._switch_to_wal()
 
     @property
@@ -55,8 +58,14 @@ class SqliteTransactions:
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """The only write transaction on the file. Threads of one process queue in order, processes by waiting."""
-        with self._writing, self._writer.begin() as connection:
-            yield connection
+        # Without a budget, threads wait for each other; the file itself is waited for with patience.
+        if not self._writing.acquire(timeout=time_left(threading.TIMEOUT_MAX)):
+            raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="another thread writes"))
+        try:
+            with self._writer.begin() as connection:
+                yield connection
+        finally:
+            self._writing.release()
 
     def lock(self, connection: sa.Connection, name: str) -> None:
         """Nothing to do: a write transaction is alone anyway."""
@@ -114,7 +123,7 @@ class _BeginWriting:
         self._patience_s = patience_s
 
     def __call__(self, connection: sa.Connection) -> None:
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + min(self._patience_s, time_left(self._patience_s))
         while True:
             try:
                 _driver(connection).execute("BEGIN IMMEDIATE")
@@ -128,9 +137,17 @@ class _BeginWriting:
                 return
 
 
-def _begin_reading(connection: sa.Connection) -> None:
-    with _as_sqlalchemy_would():
-        _driver(connection).execute("BEGIN")
+class _BeginReading:
+    """Leaves the waiting to SQLite, for as long as the caller has time."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+
+    def __call__(self, connection: sa.Connection) -> None:
+        patience_s = min(self._patience_s, time_left(self._patience_s))
+        with _as_sqlalchemy_would():
+            _driver(connection).execute(f"PRAGMA busy_timeout={int(patience_s * 1000)}")
+            _driver(connection).execute("BEGIN")
 
 
 def _engine(

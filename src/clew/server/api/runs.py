@@ -102,14 +102,18 @@ def plan_of_run(run: str, request: Request, visit: RunVisit) -> Response:
     summary="Send a signal to a run: pause, resume, cancel, approve, retry or skip",
     responses={200: {"model": SignalDocument}, _REFUSED: {"model": SignalDocument}},
 )
-def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may(Permission.SEND_SIGNALS)]) -> JSONResponse:
-    """Returns the decision, which is recorded with its reason. Answers 409 if the signal is refused."""
+def signal(run: str, wish: SignalWish, visit: RunVisit) -> JSONResponse:
+    """Returns the decision, which is recorded with its reason. Answers 409 if the signal is refused.
+
+    A signal of a caller whose role may send none is recorded, too, and answered with 403.
+    """
     outcome = visit.workspace.find_run(run).signal(
         _signal_type(wish.signal),
         step=str(wish.step) if wish.step is not None else None,
         reason=wish.reason,
         signal_id=wish.signal_id,
     )
+    visit.caller.require(Permission.SEND_SIGNALS)
     return JSONResponse(outcome.to_json(), 200 if outcome.is_accepted else _REFUSED)
 
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import STORE_TOO_NEW
+from clew.runs.deadline import extended_to
 from clew.store.database import Database
 
 
@@ -48,6 +49,7 @@ class Migration(Protocol):
 _VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY)"
 _PATIENCE = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'"
 """A migration may take longer than an event may."""
+_LONGEST_UPGRADE_S = 3600.0
 
 
 def migrate(database: Database, migrations: Sequence[Migration]) -> int:
@@ -55,7 +57,7 @@ def migrate(database: Database, migrations: Sequence[Migration]) -> int:
     newest = migrations[-1].version
     found = _present_version(database)
     if found < newest:
-        with database.write() as connection:
+        with extended_to(_LONGEST_UPGRADE_S), database.write() as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(_PATIENCE)
             database.lock(connection, "schema")
