@@ -83,9 +83,27 @@ def test_a_redactor_knows_a_value_in_its_usual_encodings() -> None:
     redactor.learn([VALUE, "", f"{VALUE} and more"])
     text = f"{VALUE} {quote(VALUE, safe='')} {json.dumps(VALUE)} {VALUE} and more."
     assert redactor.text(text) == '[secret] [secret] "[secret]" [secret].'
-    assert redactor.value({"a": [VALUE, 1, None], VALUE: (VALUE,)}) == {
+    assert redactor.value({"a": [VALUE, 1, None], "b": {"c": (VALUE,)}}) == {
         "a": ["[secret]", 1, None],
-        "[secret]": ["[secret]"],
+        "b": {"c": ["[secret]"]},
+    }
+
+
+def test_names_and_paths_are_never_redacted() -> None:
+    """Changed, they would name nothing: an event would point to a file that does not exist."""
+    redactor = Redactor()
+    redactor.learn(["month-end"])
+    event = {
+        "name": "month-end close",
+        "message": "cannot sign in with month-end",
+        "artifacts": [{"uri": "runs/month-end/part.json"}, {"uri": "jdbc:x://me:month-end@h/month-end?pw=month-end"}],
+        "month-end": 1,
+    }
+    assert redactor.value(event) == {
+        "name": "month-end close",
+        "message": "cannot sign in with [secret]",
+        "artifacts": [{"uri": "runs/month-end/part.json"}, {"uri": "jdbc:x://me:[secret]@h/month-end?pw=[secret]"}],
+        "month-end": 1,
     }
 
 

@@ -74,7 +74,7 @@ def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence
             elsewhere,
             state.datasets,
             state.secrets,
-            lambda: session_of(environment, definitions.datasources),
+            lambda: session_of(environment, definitions.datasources, state.secrets),
             PostgresqlTables(),
         )
         inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", choice.plan, run_period)

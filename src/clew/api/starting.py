@@ -207,7 +207,7 @@ class RunStarter:
 
     def session(self) -> SparkSession:
         """The Spark session of this process, started on first use."""
-        return session_of(self.environment, self.files.loaded.workspace.datasources)
+        return session_of(self.environment, self.files.loaded.workspace.datasources, self.state.secrets)
 
 
 def starter_of(at: OpenedEnvironment) -> RunStarter:

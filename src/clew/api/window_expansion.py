@@ -34,7 +34,7 @@ def expand_windows(at: OpenedEnvironment, run: str | None = None) -> Iterator[Ex
         environment,
         at.state.datasets,
         at.state.secrets,
-        lambda: session_of(environment),
+        lambda: session_of(environment, secrets=at.state.secrets),
         PostgresqlTables(),
     )
     which = RunFilter(environment_id=environment.name)

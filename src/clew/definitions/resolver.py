@@ -5,8 +5,8 @@ from typing import Literal, TypeAlias
 
 from clew.definitions.dataset import Status
 from clew.definitions.expression_text import ExpressionText
+from clew.definitions.option_maps import options_of
 from clew.definitions.shapes import (
-    ANY_SCALAR,
     EXPRESSION,
     FLAG,
     NAME,
@@ -18,7 +18,6 @@ from clew.definitions.shapes import (
     Definition,
     ListOf,
     Located,
-    MapOf,
     Record,
     Tagged,
     Whole,
@@ -47,7 +46,7 @@ class PathStrategy(Located):
         default=None,
     )
     options: Mapping[str, Scalar] = key(
-        MapOf(ANY_SCALAR, "options"),
+        options_of("options"),
         "Options of the format; for csv: header, delimiter, encoding, null_value, quote.",
         default_factory=dict,
     )

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from clew.definitions.capture_masks import MASK, Mask, MaskKind
 from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
+from clew.definitions.option_maps import options_of
 from clew.definitions.shapes import (
-    ANY_SCALAR,
     FLAG,
     NAME,
     PATH,
@@ -93,7 +93,7 @@ class SparkSettings(Located):
 
     master: str = key(NAME, "The master URL: local[*], spark://host:7077, sc://host or yarn.", default="local[*]")
     config: Mapping[str, Scalar] = key(
-        MapOf(ANY_SCALAR, "Spark settings"), "Spark configuration, key by key.", default_factory=dict
+        options_of("Spark settings"), "Spark configuration, key by key; secrets as references.", default_factory=dict
     )
     jars: tuple[str, ...] = key(ListOf(TEXT, "paths of jars"), "Jars to load, such as JDBC drivers.", default=())
 

@@ -1,7 +1,7 @@
 """Opens the Spark executor of a run: plan, session, inputs, destinations, registration."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from clew.definitions import Period, WorkspaceDefinitions
 from clew.diagnostics import UserError, did_you_mean
@@ -25,7 +25,7 @@ from clew.runs.datasets_now import require_registrable, resolved_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
-from clew.runs.secrets import SecretRef, SecretsResolver
+from clew.runs.secrets import SecretRef, SecretsResolver, with_secrets
 from clew.runs.version_conflicts import unknown_version, version_conflict
 from clew.storage.committed import describe_part
 from clew.storage.layout import part_folder
@@ -144,7 +144,8 @@ class Inputs:
         resolved = resolved_now(workspace, self.plan, use, versions)
         if resolved is None:
             return self._managed(use, versions, first_file_ordinal)
-        sources = resolve(resolved.use, resolved.resolver, self.period, workspace.periods, today=utc_now().date())
+        named = resolve(resolved.use, resolved.resolver, self.period, workspace.periods, today=utc_now().date())
+        sources = tuple(replace(each, options=self._with_secrets(each.options)) for each in named)
         request = PinRequest(
             use=resolved.use,
             sources=sources,
@@ -161,6 +162,9 @@ class Inputs:
             may_be_empty=use.key != self.plan.input.key or self._may_be_empty(use),
         )
         return pin(self.spark, request).part
+
+    def _with_secrets(self, options: Mapping[str, str]) -> dict[str, str]:
+        return with_secrets(options, self.executors.secrets, self.executors.environment.scope)
 
     def _may_be_empty(self, use: DatasetUse) -> bool:
         dataset = self.executors.workspace.dataset(use.dataset_id)

@@ -27,6 +27,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import CONNECT_MISSING, JAVA_MISSING, SPARK_NOT_STARTED
 from clew.engine.spark_internals import has_context, launched, silence_query_errors
 from clew.runs.environment import RunEnvironment
+from clew.runs.secrets import REFERENCE, SecretsResolver, with_secrets
 
 OLDEST_JAVA = 17
 
@@ -261,12 +262,15 @@ _SOON = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Without the second compiler of the JVM and threads that collect garbage: both pay only in long runs."""
 
 
-def session_of(environment: RunEnvironment, datasources: Sequence[Datasource] = ()) -> SparkSession:
+def session_of(
+    environment: RunEnvironment, datasources: Sequence[Datasource] = (), secrets: SecretsResolver | None = None
+) -> SparkSession:
     """The Spark session of this process, started as the environment says on first use.
 
-    It has the drivers of the datasources.
+    It has the drivers of the datasources. Without secrets it lacks the settings that refer to them, which scenarios do
+    not need.
     """
-    return spark_session(_settings(environment, datasources))
+    return spark_session(_settings(environment, datasources, secrets))
 
 
 def brief_session_of(environment: RunEnvironment) -> SparkSession:
@@ -274,9 +278,15 @@ def brief_session_of(environment: RunEnvironment) -> SparkSession:
     return spark_session(replace(_settings(environment, ()), java_options=_SOON))
 
 
-def _settings(environment: RunEnvironment, datasources: Sequence[Datasource]) -> SessionSettings:
+def _settings(
+    environment: RunEnvironment, datasources: Sequence[Datasource], secrets: SecretsResolver | None = None
+) -> SessionSettings:
     spark = environment.settings.spark
-    config = {key: str(value) for key, value in spark.config.items()}
+    given = {key: str(value) for key, value in spark.config.items()}
+    if secrets is None:
+        config = {key: value for key, value in given.items() if not value.startswith(REFERENCE)}
+    else:
+        config = with_secrets(given, secrets, environment.scope)
     drivers = [each.options.jar for each in datasources if isinstance(each, DatabaseDatasource) and each.options.jar]
     jars = tuple(str(environment.root / Path(jar).expanduser()) for jar in dict.fromkeys([*spark.jars, *drivers]))
     return SessionSettings(master=spark.master, config=config, jars=jars)

@@ -16,12 +16,31 @@ from typing import Any, Protocol
 from urllib.parse import quote, quote_plus
 
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.runs import INVALID_SECRET_REFERENCE, SECRET_NOT_FOUND
+from clew.diagnostics.codes.runs import INVALID_SECRET_REFERENCE, SECRET_NOT_FOUND, WEAK_SECRET
 from clew.events.bodies import EventBody
 from clew.events.codec import decode, encode
 from clew.events.envelope import NewEvent
 
 REDACTED = "[secret]"
+
+REFERENCE = "secret://"
+"""How a reference begins."""
+
+
+_NAMES = frozenset(
+    {
+        *("tenant_id", "project_id", "environment_id", "project_version", "plan", "plan_id", "plan_version", "digest"),
+        *("period", "request_id", "run_id", "new_run_id", "retry_of", "step_id", "retried_step_id", "failed_step_id"),
+        *("seq", "name", "type", "kind", "path", "file", "sha256", "checksum", "code", "alert", "severity"),
+        *("signal_id", "signal", "actor", "role", "refusal", "requested_by", "approved_by", "steps"),
+        *("cursor", "counters", "counts", "dataset", "table", "column", "columns", "row_id"),
+    }
+)
+"""Fields of events whose values are identifiers, places and numbers."""
+
+
+_ADDRESSES = frozenset({"uri", "url"})
+_PARTS_OF_ADDRESS = re.compile(r"([^/?;]*//[^/@?;]*@)?([^?;]*)(.*)", re.DOTALL)
 
 
 class Redactor:
@@ -45,14 +64,25 @@ class Redactor:
         return text
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 -- JSON values have no narrower type
-        """A JSON value without secrets, in keys as well."""
+        """A JSON value without secrets.
+
+        Keys, and values that name something or say where it is, stay as they are: changed, they would name nothing.
+        """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {self.text(key): self.value(item) for key, item in value.items()}
+            return {key: item if key in _NAMES else self._item(key, item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
         return value
+
+    def _item(self, key: str, value: Any) -> Any:  # noqa: ANN401 -- JSON values have no narrower type
+        return self.address(value) if key in _ADDRESSES and isinstance(value, str) else self.value(value)
+
+    def address(self, text: str) -> str:
+        """An address without secrets in its user and its parameters. Its path stays: it says where something is."""
+        user, path, parameters = _PARTS_OF_ADDRESS.fullmatch(text).groups()  # type: ignore[union-attr] # always matches
+        return f"{self.text(user or '')}{path}{self.text(parameters)}"
 
     def event(self, event: NewEvent) -> NewEvent:
         """An event without secrets."""
@@ -120,6 +150,8 @@ def _forms(value: str) -> set[str]:
     return {form for text in plain for form in (text, quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1])}
 
 
+_SHORTEST, _LONG = 8, 16
+"""Characters: below the first no value is a secret, below the second none that is only letters, or a number."""
 _SCOPE_SEPARATOR = "__"
 _REFERENCE = re.compile(r"secret://([a-z][a-z0-9-]*)/([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 
@@ -204,6 +236,10 @@ class SecretsResolver:
     def resolve(self, refs: Iterable[SecretRef], scope: SecretScope) -> Mapping[str, str]:
         """The values by reference. From here on the redactor knows them."""
         values = {str(ref): self._value(ref, scope) for ref in refs}
+        for reference, value in values.items():
+            problem = _weakness(value.strip())
+            if problem is not None:
+                raise UserError(WEAK_SECRET.anywhere(reference=reference, problem=problem))
         self.redactor.learn(values.values())
         return values
 
@@ -219,6 +255,13 @@ class SecretsResolver:
         return value
 
 
+def with_secrets(options: Mapping[str, str], resolver: SecretsResolver, scope: SecretScope) -> dict[str, str]:
+    """Options with the values of the secrets that they refer to."""
+    refs = [SecretRef.parse(value) for value in options.values() if value.startswith(REFERENCE)]
+    values = resolver.resolve(refs, scope)
+    return {name: values.get(value, value) for name, value in options.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class StepSecrets:
     """The secrets that a step may ask for: those of its run's tenant and environment."""
@@ -229,6 +272,17 @@ class StepSecrets:
     def resolve(self, *references: str) -> Mapping[str, str]:
         """The values of references such as `secret://env/NAME`."""
         return self.resolver.resolve([SecretRef.parse(reference) for reference in references], self.scope)
+
+
+def _weakness(value: str) -> str | None:
+    """Why a value cannot be told from ordinary text; None where it can."""
+    if len(value) < _SHORTEST:
+        return f"shorter than {_SHORTEST} characters"
+    if len(value) < _LONG and value.isalpha():
+        return "an ordinary word, or looks like one"
+    if len(value) < _LONG and re.fullmatch(r"[\d.,:/-]+", value):
+        return "a number, or looks like one"
+    return None
 
 
 def _variable_part(text: str) -> str:

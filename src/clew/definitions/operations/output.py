@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from clew.definitions.operations.base import OperationBase
+from clew.definitions.option_maps import options_of
 from clew.definitions.shapes import (
-    ANY_SCALAR,
     FLAG,
     NAME,
     TEMPLATE,
@@ -16,7 +16,6 @@ from clew.definitions.shapes import (
     ConstantShape,
     ListOf,
     Located,
-    MapOf,
     Record,
     key,
     record,
@@ -52,7 +51,9 @@ class TableDestination(Located):
     datasource_id: str = key(NAME, "The datasource.")
     table: str = key(TEMPLATE, "The table, with placeholders such as {period}.")
     format: str | None = key(NAME, "The Spark format to write with, instead of the database's own.", default=None)
-    options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
+    options: Mapping[str, Scalar] = key(
+        options_of("options"), "Options of the format; secrets as references.", default_factory=dict
+    )
     mode: WriteMode | None = key(
         Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
     )
@@ -74,7 +75,9 @@ class PathDestination(Located):
         "csv, jsonl, parquet, or any other Spark format; by default derived from the suffix of the path.",
         default=None,
     )
-    options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
+    options: Mapping[str, Scalar] = key(
+        options_of("options"), "Options of the format; secrets as references.", default_factory=dict
+    )
     mode: WriteMode | None = key(
         Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
     )
@@ -100,7 +103,9 @@ class Location(Located):
         "csv, jsonl, parquet, or any other Spark format; by default derived from the suffix of the path.",
         default=None,
     )
-    options: Mapping[str, Scalar] = key(MapOf(ANY_SCALAR, "options"), "Options of the format.", default_factory=dict)
+    options: Mapping[str, Scalar] = key(
+        options_of("options"), "Options of the format; secrets as references.", default_factory=dict
+    )
 
     @property
     def file_format(self) -> str:

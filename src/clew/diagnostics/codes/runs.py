@@ -135,6 +135,13 @@ SECRET_NOT_FOUND = Code(
     "The secret is not available on the machine that runs the step.",
     "set the variable or create the file on that machine",
 )
+WEAK_SECRET = Code(
+    "WeakSecret",
+    'the value of the secret "{reference}" is {problem}',
+    "Clew removes the values of secrets from everything it writes. A short value or an ordinary word also occurs in "
+    "names, dates and counts, so it cannot be removed without damage.",
+    "use a longer value, with letters and digits",
+)
 DELIVERY_FAILED = Code(
     "DeliveryFailed",
     'the event bus "{bus}" did not accept the event: {reason}',
@@ -206,6 +213,7 @@ RUN_CODES = (
     STEP_INTERRUPTED,
     INVALID_SECRET_REFERENCE,
     SECRET_NOT_FOUND,
+    WEAK_SECRET,
     DELIVERY_FAILED,
     AMBIGUOUS_RUN,
     PROJECT_NOT_ACTIVE,

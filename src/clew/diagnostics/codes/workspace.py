@@ -63,6 +63,13 @@ RESERVED_COLUMN = Code(
     "A definition declares or assigns a system column, which only Clew may set.",
     "choose a name that does not start with an underscore",
 )
+SECRET_IN_CLEAR = Code(
+    "SecretInClear",
+    'the option "{option}" holds a secret in clear',
+    "An option whose name or value looks like a password, key or token is written out. Definitions are kept in version "
+    "control, and plans show them.",
+    "write a reference such as secret://env/NAME, and keep the value outside the workspace",
+)
 UNKNOWN_PROJECT = Code(
     "UnknownProject",
     'no project "{name}"',
@@ -166,6 +173,7 @@ WORKSPACE_CODES = (
     DUPLICATE_ID,
     DUPLICATE_COLUMN,
     RESERVED_COLUMN,
+    SECRET_IN_CLEAR,
     UNKNOWN_PROJECT,
     UNKNOWN_DATASET,
     NO_SUCH_DATASET,

@@ -17,6 +17,7 @@ from clew.plan.datasets import TableAddress
 from clew.plan.operations import OutputStep
 from clew.plan.resolution import fill_template
 from clew.plan.sources_written import Place, Reads, clash
+from clew.runs.secrets import REFERENCE
 
 _REPLACED = {"parquet", "csv", "json", "jsonl", "orc"}
 """Formats whose folder is replaced as a whole; others look after what is in it."""
@@ -42,11 +43,18 @@ class Destinations:
             name = destination.path or f"{destination.table}"
             folder = self.sandbox / self.plan.name / self.run_id / str(step.seq)
             path = folder / Path(self._filled(name)).name
-            return OutputTarget(path, self._shown(path))
+            return OutputTarget(path, self._shown(path), self._options(step))
         if destination.table is not None:
             return None
         path = self._path(step)
-        return OutputTarget(path, self._shown(path))
+        return OutputTarget(path, self._shown(path), self._options(step))
+
+    def _options(self, step: OutputStep) -> dict[str, str]:
+        """The options of a destination with the values of the secrets that they refer to."""
+        return {
+            name: self.secret(value) if value.startswith(REFERENCE) else value
+            for name, value in step.destination.options
+        }
 
     def table_of(self, step: OutputStep) -> TableTarget:
         """The table that a step writes to, with the password of its database."""

@@ -89,6 +89,8 @@ class OutputFolder:
     owner: str
     """Run and step: what the same owner published before is replaced, not doubled."""
     step: OutputStep
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The options of the format, with the values of secrets."""
     _new: StagingName = field(init=False, repr=False, compare=False)
     _old: StagingName = field(init=False, repr=False, compare=False)
 
@@ -144,7 +146,7 @@ def discard_files(destination: OutputFolder) -> None:
 
 def _staged(rows: DataFrame, destination: OutputFolder) -> Callable[[], None]:
     step = destination.step
-    options = dict(step.destination.options)
+    options = dict(destination.options)
     format_ = step.destination.format or "parquet"
     spark_format = _SPARK_FORMATS.get(format_)
     if spark_format is None:
@@ -168,7 +170,7 @@ def _stage_further(further: Further, destination: OutputFolder) -> None:
     """Append rows in files after those that are there, also in the order of names, in which most readers take them."""
     first = _pieces(destination.staging)
     rows, is_small = further(first)
-    options = dict(destination.step.destination.options)
+    options = dict(destination.options)
     if is_small and not options:
         piece = destination.staging / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         pq.write_table(rows.toArrow(), piece, store_decimal_as_integer=True)

@@ -3,8 +3,8 @@
 So no reader sees half of an output, and nothing of a group of steps that fails is seen at all.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -62,6 +62,8 @@ class OutputTarget:
     path: Path
     shown: str
     """The path as the user knows it."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The options of the format, with the values of secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class FilePublisher:
         return self._to_files(chosen(rows), step, target, added if further is not None else None)
 
     def _destination(self, step: OutputStep, target: OutputTarget) -> OutputFolder:
-        return OutputFolder(target.path, target.shown, f"{self.run_id}-{step.seq}", step)
+        return OutputFolder(target.path, target.shown, f"{self.run_id}-{step.seq}", step, target.options)
 
     def _to_files(self, rows: DataFrame, step: OutputStep, target: OutputTarget, further: Further | None) -> Pending:
         destination = self._destination(step, target)
