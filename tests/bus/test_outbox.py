@@ -1,9 +1,13 @@
 import hashlib
 import hmac
 import json
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -12,11 +16,14 @@ from clew.bus.dispatcher import Deliveries
 from clew.diagnostics import TransientFailure
 from clew.events import AlertRaised
 from clew.events.snapshot import RunStatus
+from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import DeliveryPolicy
 from clew.runs.stores import OutboxEntry, RunStores
 from tests.bus.http_receiver import Receiver, listening
-from tests.runs.runs_workers import FakeExecutors, SetClock, Site
+from tests.runs.runs_workers import FakeExecutors, SetClock, Site, succeed
 from tests.store.store_fixtures import OpenStores
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -172,6 +179,58 @@ def test_a_bus_that_is_down_for_an_hour_loses_nothing_and_slows_no_run(
             pass
         arrived = sorted(document["runseq"] for document in receiver.documents())
     assert arrived == list(range(1, len(site.types()) + 1))
+
+
+@contextmanager
+def silence() -> Iterator[str]:
+    """The address of a receiver that takes every connection and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def ends_in_time(action: Callable[[], T]) -> T:
+    """The outcome of something that must not wait for the silent receiver, which would take ten minutes."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(action).result(timeout=100)
+    finally:
+        pool.shutdown(wait=False)
+
+
+def test_a_bus_that_takes_the_call_and_never_answers_delays_neither_the_run_nor_other_buses(
+    url: str, open_stores: OpenStores, tmp_path: Path
+) -> None:
+    lines = tmp_path / "events.jsonl"
+    with silence() as address:
+        silent = WebhookBus("hook", address, timeout_s=600)
+        buses: dict[str, EventBus] = {"hook": silent, "log": FileBus("log", lines)}
+        stores = open_stores(url, buses=tuple(buses))
+        site = Site(stores, FakeExecutors(2), buses=buses, delivery=DeliveryPolicy(finish_s=1))
+        site.submit()
+        assert ends_in_time(site.drive) is RunStatus.COMPLETED
+    types = [json.loads(line)["type"].removeprefix("clew.run.") for line in lines.read_text().splitlines()]
+    assert types == site.types()
+    assert types[-1] == "RunCompleted"
+    waiting = {load.bus: load for load in stores.activity.outbox("dev")}
+    assert (waiting["hook"].waiting, "log" in waiting) == (len(types), False)
+
+
+def test_a_worker_that_is_told_to_stop_does_not_wait_for_a_silent_bus(sqlite_url: str, open_stores: OpenStores) -> None:
+    stop = threading.Event()
+
+    def stopping(attempts: Sequence[StepAttempt], context: StepContext) -> list[StepOutput]:
+        stop.set()
+        return succeed(attempts, context)
+
+    with silence() as address:
+        buses: dict[str, EventBus] = {"hook": WebhookBus("hook", address, timeout_s=600)}
+        stores = open_stores(sqlite_url, buses=tuple(buses))
+        executors = FakeExecutors(2, stopping)
+        site = Site(stores, executors, buses=buses, delivery=DeliveryPolicy(finish_s=1))
+        site.submit()
+        ends_in_time(lambda: site.worker().run(stop))
+    assert site.types()[-1] == "StepCompleted"
+    assert DeliveryPolicy().finish_s == 5.0
 
 
 def test_a_bus_that_breaks_does_not_keep_events_from_the_others(

@@ -3,7 +3,8 @@
 import logging
 import random as random_numbers
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from clew.bus.event_bus import EventBus
@@ -32,6 +33,11 @@ class Deliveries:
         """How many entries were due."""
         return self.delivered + self.postponed + self.buried
 
+    @property
+    def took_all(self) -> bool:
+        """Whether the bus took something and refused nothing, so that it may take more."""
+        return self.delivered > 0 and self.delivered == self.attempted
+
 
 class OutboxDispatcher:
     """Delivers at least once. A rejected event is retried with growing delays, then becomes a dead letter."""
@@ -56,8 +62,9 @@ class OutboxDispatcher:
         self._random = random
 
     def deliver_due(self) -> Deliveries:
-        """One round over all buses."""
-        rounds = [self._deliver(name, bus) for name, bus in self._buses.items()]
+        """One round over all buses, one after another."""
+        never = threading.Event()
+        rounds = [self._deliver(name, bus, never, never) for name, bus in self._buses.items()]
         return Deliveries(
             delivered=sum(one.delivered for one in rounds),
             postponed=sum(one.postponed for one in rounds),
@@ -65,51 +72,62 @@ class OutboxDispatcher:
         )
 
     def run(self, stop: threading.Event, *, poll_s: float = 0.5) -> None:
-        """Deliver until stopped. Run this in a separate thread."""
+        """Deliver until stopped, to all buses at the same time. Run this in a separate thread.
+
+        Then send what the end of a run has left, because the next worker may start much later, but not for longer than
+        the policy says: a bus that does not answer by then gets its events from the next worker.
+        """
+        over = threading.Event()
+        threads = {
+            name: threading.Thread(
+                target=self._serve, args=(name, bus, stop, over, poll_s), name=f"bus {name}", daemon=True
+            )
+            for name, bus in self._buses.items()
+        }
+        for thread in threads.values():
+            thread.start()
+        stop.wait()
+        ends_at = time.monotonic() + self._policy.finish_s
+        for thread in threads.values():
+            thread.join(max(0.0, ends_at - time.monotonic()))
+        over.set()
+        for name in (name for name, thread in threads.items() if thread.is_alive()):
+            _log.warning("the bus %s did not answer in time; what it has not taken is sent later", name)
+
+    def _serve(self, name: str, bus: EventBus, stop: threading.Event, over: threading.Event, poll_s: float) -> None:
+        """Deliver to one bus until stopped, then while it takes events, until the time is over."""
         while not stop.is_set():
-            try:
-                attempted = self.deliver_due().attempted
-            except TransientFailure as away:
-                _log.warning("the outbox cannot be read: %s", away)
-                attempted = 0
-            except ClewError:
-                _log.exception("the outbox cannot be read")
-                attempted = 0
-            if attempted == 0:
+            if not self._carefully(lambda: self._deliver(name, bus, stop, over).attempted > 0):
                 stop.wait(poll_s)
-        self._finish()
+        while not over.is_set() and self._carefully(lambda: self._deliver(name, bus, stop, over).took_all):
+            pass
 
-    def _finish(self) -> None:
-        """Send the last events of a run, as long as they are accepted: the next worker may not start soon."""
+    def _carefully(self, delivers: Callable[[], bool]) -> bool:
+        """Whether there may be more to deliver. While the store is away there is not."""
         try:
-            for name, bus in self._buses.items():
-                while self._deliver_while_taken(name, bus):
-                    pass
-        except ClewError as away:
+            return delivers()
+        except TransientFailure as away:
             _log.warning("the outbox cannot be read: %s", away)
+        except ClewError:
+            _log.exception("the outbox cannot be read")
+        return False
 
-    def _deliver_while_taken(self, name: str, bus: EventBus) -> bool:
-        """Send one batch, up to the first event that the bus rejects. Returns whether there may be more to send."""
-        entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
-        delivered: list[int] = []
-        try:
-            for entry in entries:
-                error = self._attempt(bus, entry)
-                if error is not None:
-                    self._postpone(entry, error)
-                    return False
-                delivered.append(entry.entry_id)
-        finally:
-            self._outbox.delivered(delivered)
-        return bool(entries)
+    def _deliver(self, name: str, bus: EventBus, stop: threading.Event, over: threading.Event) -> Deliveries:
+        """One batch, as long as its entries are held; after `stop`, up to the first event that is not taken.
 
-    def _deliver(self, name: str, bus: EventBus) -> Deliveries:
+        Once the time is over the outbox is left alone, because the store may be closed: an event that was taken after
+        all is sent again.
+        """
         delivered: list[int] = []
         postponed = buried = 0
-        entries = self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s)
+        held_until = time.monotonic() + self._policy.hold_s
         try:
-            for entry in entries:
+            for entry in self._outbox.take(name, limit=self._policy.batch, hold_s=self._policy.hold_s):
+                if (stop.is_set() and postponed + buried > 0) or time.monotonic() > held_until:
+                    break
                 error = self._attempt(bus, entry)
+                if over.is_set():
+                    break
                 if error is None:
                     delivered.append(entry.entry_id)
                 elif entry.attempts + 1 < self._policy.attempts:
@@ -119,7 +137,8 @@ class OutboxDispatcher:
                     self._bury(entry, error)
                     buried += 1
         finally:
-            self._outbox.delivered(delivered)
+            if not over.is_set():
+                self._outbox.delivered(delivered)
         return Deliveries(len(delivered), postponed, buried)
 
     def _attempt(self, bus: EventBus, entry: OutboxEntry) -> str | None:

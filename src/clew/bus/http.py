@@ -5,6 +5,7 @@ ALL_PROXY and NO_PROXY have their usual meaning.
 """
 
 import os
+import time
 from collections.abc import Mapping
 from functools import cache
 from ssl import SSLContext
@@ -64,18 +65,18 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float)
             http_client(timeout_s=timeout_s) as client,
             client.stream("POST", url, content=body, headers=sent) as response,
         ):
-            answer = _beginning(response)
+            answer = _beginning(response, time.monotonic() + timeout_s)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         raise NotTaken(str(error) or type(error).__name__) from error
     if not response.is_success:
         raise NotTaken(f"{response.status_code} {answer[:_LONGEST_ANSWER]}".strip())
 
 
-def _beginning(response: "httpx2.Response") -> str:
-    """As much of the answer as a message can show; the rest stays unread."""
+def _beginning(response: "httpx2.Response", ends_at: float) -> str:
+    """As much of the answer as a message can show, and as arrives in time; the rest stays unread."""
     read = b""
     for part in response.iter_raw():
         read += part
-        if len(read) >= _MOST_READ:
+        if len(read) >= _MOST_READ or time.monotonic() > ends_at:
             break
     return read.decode("utf-8", "replace")

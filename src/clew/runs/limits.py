@@ -89,6 +89,8 @@ class DeliveryPolicy:
     factor: float = 2.0
     jitter: float = 0.5
     batch: int = 100
+    finish_s: float = 5.0
+    """How long the end of a run, or of a worker, waits for buses to take what is left."""
     hold_s: float = 60.0
     """How long an entry belongs to the worker that took it; after that another may send it, too."""
 
