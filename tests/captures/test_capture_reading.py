@@ -111,27 +111,29 @@ def record(tmp_path: Path, *, shows_personal: bool = False) -> CaptureRecord:
 
 @pytest.mark.parametrize("role", [AccessRole.AUDITOR, AccessRole.ENGINEER, AccessRole.ADMIN])
 def test_roles_with_the_right_may_read_a_capture(tmp_path: Path, role: AccessRole) -> None:
-    require_reading(record(tmp_path), role=role, tenant_id="ours", include_roles=())
+    require_reading(record(tmp_path), role=role, tenant_id="ours", include_roles=(), sees_personal=True)
 
 
 @pytest.mark.parametrize("role", [AccessRole.VIEWER, AccessRole.OPERATOR])
 def test_roles_without_the_right_may_not(tmp_path: Path, role: AccessRole) -> None:
     with pytest.raises(UserError) as error:
-        require_reading(record(tmp_path), role=role, tenant_id="ours", include_roles=())
+        require_reading(record(tmp_path), role=role, tenant_id="ours", include_roles=(), sees_personal=True)
     assert error.value.code == "CaptureAccessDenied"
 
 
 def test_for_another_tenant_a_capture_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
-        require_reading(record(tmp_path), role=AccessRole.ADMIN, tenant_id="theirs", include_roles=())
+        require_reading(
+            record(tmp_path), role=AccessRole.ADMIN, tenant_id="theirs", include_roles=(), sees_personal=True
+        )
     assert error.value.code == "CaptureNotFound"
 
 
 def test_a_capture_that_shows_personal_columns_takes_a_role_that_may_ask_for_them(tmp_path: Path) -> None:
     shown = record(tmp_path, shows_personal=True)
-    require_reading(shown, role=AccessRole.AUDITOR, tenant_id="ours", include_roles=["auditor"])
+    require_reading(shown, role=AccessRole.AUDITOR, tenant_id="ours", include_roles=["auditor"], sees_personal=True)
     with pytest.raises(UserError) as error:
-        require_reading(shown, role=AccessRole.ADMIN, tenant_id="ours", include_roles=["auditor"])
+        require_reading(shown, role=AccessRole.ADMIN, tenant_id="ours", include_roles=["auditor"], sees_personal=True)
     assert error.value.code == "CaptureAccessDenied"
 
 

@@ -77,6 +77,8 @@ LATE_IMPORTS = {
 
 CALLERS = ("clew.cli", "clew.server")
 BEHIND_THE_DOOR = {"clew.store", "clew.engine", "clew.storage", "clew.bus", "clew.gc", "clew.sample"}
+UNFILTERED = {"clew.trace.reader", "clew.trace.run_trace", "clew.trace.history", "clew.explain.explaining"}
+"""Modules whose objects hold values as they are, whoever asks. Callers do not even take their types."""
 OPEN_TO_ALL = {"clew.diagnostics"}
 DOOR = {
     "clew.api.opened_environment": {"Principal"},
@@ -169,7 +171,7 @@ def _may_take(module: SourceModule, taken: ImportedName, called: set[str]) -> bo
     source = ".".join(taken.module.split(".")[:2])
     if source in {module.package, "clew", *CALLERS} | OPEN_TO_ALL or taken.name in DOOR.get(taken.module, ()):
         return True
-    if source in BEHIND_THE_DOOR:
+    if source in BEHIND_THE_DOOR or taken.module in UNFILTERED:
         return False
     if f"{taken.module}.{taken.name}" in source_modules():
         return f"{taken.module}.{taken.name}" in WORDING

@@ -15,6 +15,7 @@ from clew.captures.reading import capture_json, require_reading
 from clew.captures.removal import remove_capture
 from clew.captures.report import report_page
 from clew.captures.statistics import Statistics
+from clew.definitions.privacy import Sight
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAPTURE_NOT_READY
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
@@ -60,7 +61,9 @@ class Capture:
 
     @property
     def manifest(self) -> Manifest:
-        """Its description, without the rows. Raises UserError if it is not ready or has expired."""
+        """Its description, without the rows. Raises UserError if it is not ready or has expired, or is not for them."""
+        if self.access is not None:
+            _require_reading(self.record, self.access.environment, self.access.principal.role)
         manifest, status = self.record.outcome.manifest, self.record.status
         expires = self.record.expires_at
         if status is CaptureStatus.EXPIRED or (manifest is not None and expires is not None and expires <= utc_now()):
@@ -161,10 +164,7 @@ class CaptureReader:
         record = self.state.captures.find(capture_id)
         if record is None or record.kind != "capture":
             raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=capture_id))
-        settings = self.environment.settings
-        require_reading(
-            record, role=self.role, tenant_id=settings.tenant, include_roles=settings.captures.include_roles
-        )
+        _require_reading(record, self.environment, self.role)
         return Capture(record, Places(self.environment), self.access)
 
     def listed(
@@ -196,6 +196,17 @@ class CaptureReader:
             if error.code != RUN_NOT_FOUND.name or not name or len(found) != 1:
                 raise
             return found.pop()
+
+
+def _require_reading(record: CaptureRecord, environment: RunEnvironment, role: AccessRole) -> None:
+    settings = environment.settings
+    require_reading(
+        record,
+        role=role,
+        tenant_id=settings.tenant,
+        include_roles=settings.captures.include_roles,
+        sees_personal=settings.privacy.sights(role)["personal"] is Sight.CLEAR,
+    )
 
 
 def capture_reader(access: EnvironmentAccess, at: OpenedEnvironment) -> CaptureReader:

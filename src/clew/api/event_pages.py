@@ -5,13 +5,15 @@ No event is ever skipped: if one is missing, readers get a gap.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.api.run_view import RunReader
 from clew.api.state import State
 from clew.events.envelope import StoredEvent
 from clew.events.reducer import Gap
 from clew.events.snapshot import RunStatus
+from clew.privacy.messages import as_seen, without_values
+from clew.privacy.policy import PrivacyPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,10 @@ class EventPage:
     """The newest event of the run at the time of reading."""
     events: tuple[StoredEvent, ...]
     gap: Gap | None = None
+
+    def without_values(self) -> "EventPage":
+        """The same page for callers who may not see values of rows, which messages of failures may quote."""
+        return replace(self, events=without_values(self.events))
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew events --json`, with what a polling client needs."""
@@ -60,15 +66,19 @@ def before_gap(events: tuple[StoredEvent, ...], *, after: int) -> tuple[tuple[St
 _POLL_S = 0.3
 
 
-def events_so_far(state: State, run_id: str, *, on_gap: Callable[[Gap], None]) -> Iterator[StoredEvent]:
+def events_so_far(
+    state: State, policy: PrivacyPolicy, run_id: str, *, on_gap: Callable[[Gap], None]
+) -> Iterator[StoredEvent]:
     """All events up to the first gap, which is passed to `on_gap`."""
     events, gap = _next(state, run_id, after=0, last=state.stores.catalog.run(run_id).last_seq)
-    yield from events
+    yield from as_seen(policy, events)
     if gap is not None:
         on_gap(gap)
 
 
-def follow_events(state: State, run_id: str, *, on_gap: Callable[[Gap], None]) -> Iterator[StoredEvent]:
+def follow_events(
+    state: State, policy: PrivacyPolicy, run_id: str, *, on_gap: Callable[[Gap], None]
+) -> Iterator[StoredEvent]:
     """All events so far, then each new one until the run has ended. A failed run may be reopened later.
 
     If an event is missing, later ones are held back until it arrives; `on_gap` is called once.
@@ -77,7 +87,7 @@ def follow_events(state: State, run_id: str, *, on_gap: Callable[[Gap], None]) -
     while True:
         run = state.stores.catalog.run(run_id)
         events, gap = _next(state, run_id, after=seen, last=run.last_seq)
-        yield from events
+        yield from as_seen(policy, events)
         seen += len(events)
         if gap is not None and gap != known:
             on_gap(gap)

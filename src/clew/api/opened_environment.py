@@ -8,14 +8,20 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 from clew.api.run_view import RunReader
 from clew.api.state import State, open_state
 from clew.api.workspace_files import FilesSource, WorkspaceFiles
 from clew.auth.access_log import GatheredLog
 from clew.auth.roles import AccessRole
+from clew.captures.manifests import Places
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import FORBIDDEN
+from clew.privacy.answers import Answers
+from clew.privacy.eyes import RunEyes
+from clew.privacy.policy import PrivacyPolicy
+from clew.privacy.seen_trace import SeenTrace
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
 from clew.runs.signals import Actor, actor_name
@@ -42,9 +48,9 @@ class Principal:
         return Actor(self.name, self.role.signal_role, self.tenant_id or tenant)
 
 
-def local_user() -> Principal:
-    """The user of this process, who may do everything."""
-    return Principal(name=actor_name())
+def local_user(environment: RunEnvironment) -> Principal:
+    """The user of this process, in the role that the environment gives to those who open it without a server."""
+    return Principal(name=actor_name(), role=AccessRole(environment.settings.local_role))
 
 
 @dataclass(eq=False)
@@ -130,14 +136,45 @@ class OpenedEnvironment:
     @property
     def runs(self) -> RunReader:
         """The runs that the principal may see."""
-        return RunReader(self.state, self.environment, tenant_id=self.principal.tenant_id, plans=self.store.plans)
+        return RunReader(
+            self.state,
+            self.environment,
+            tenant_id=self.principal.tenant_id,
+            plans=self.store.plans,
+            policy=self.policy,
+        )
+
+    @property
+    def policy(self) -> PrivacyPolicy:
+        """What the principal may see of the values of rows."""
+        environment = self.environment
+        return PrivacyPolicy.of(
+            environment.name,
+            environment.settings,
+            self.principal.role,
+            marks=self.source.current().privacy_marks,
+            salt=Places(environment).salt,
+        )
+
+    def seen(self, run: RunRecord) -> SeenTrace:
+        """The trace of a run as the principal may see it: what leaves this package."""
+        return SeenTrace(self.trace_of(run), self.policy)
+
+    @property
+    def answers(self) -> Answers:
+        """Filters explanations for the principal."""
+        policy = self.policy
+        return Answers(cache(lambda run_id: RunEyes.of(policy, self.trace(run_id).plan)))
 
     def trace(self, run: str) -> RunTrace:
-        """The trace of a run by its id or first characters. Raises UserError RunNotFinished until the run has ended."""
+        """The trace of a run by its id or first characters. Raises UserError RunNotFinished until the run has ended.
+
+        It has the values as they are. Whatever is made from it passes `seen` or `answers` before anyone gets it.
+        """
         return self.trace_of(self.runs.find(run))
 
     def trace_of(self, run: RunRecord) -> RunTrace:
-        """The trace of a run, opened once."""
+        """The trace of a run, opened once. It has the values as they are, like `trace`."""
         return self.store.traces.of(run, self.runs, self.environment)
 
 
@@ -156,12 +193,17 @@ class EnvironmentAccess:
 
     def __init__(self, source: FilesSource, principal: Principal | None = None, keeper: _Keeper | None = None) -> None:
         self.source = source
-        self.principal = principal or local_user()
+        self._principal = principal
         self._keeper = keeper or _Keeper()
 
     def acting_as(self, principal: Principal) -> "EnvironmentAccess":
         """The same environment, and the same open store, for another principal."""
         return EnvironmentAccess(self.source, principal, self._keeper)
+
+    @property
+    def principal(self) -> Principal:
+        """Who uses the environment; by default the user of this process."""
+        return self._principal or local_user(self.environment)
 
     @property
     def environment(self) -> RunEnvironment:

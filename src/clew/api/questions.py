@@ -78,13 +78,16 @@ def explained(
     at: OpenedEnvironment, run: str, row: str, column: str, *, step: int | None = None, top: int | None = TOP
 ) -> ExplainedValue:
     """Why a value is what it is, across all runs that the principal may see. `top` None shows every source row."""
+    seen = at.seen(at.runs.find(run))
+    seen.require_explanation(column)
     upstream = upstream_runs(at.state, cache(at.trace))
-    return ExplainedValue.of(explain(at.trace(run), row, column, step, upstream=upstream, top=top))
+    tree = explain(at.trace_of(at.runs.find(run)), row, column, step, upstream=upstream, top=top)
+    return ExplainedValue.of(at.answers.explanation(tree))
 
 
 def one_row(at: OpenedEnvironment, run: str, where: str, step: int | None = None) -> str:
     """The id of the one row that matches a condition. Raises UserError if several rows match, or none."""
-    return row_named(at.trace(run), where, step)
+    return row_named(at.seen(at.runs.find(run)), where, step)
 
 
 def absent_rows(at: OpenedEnvironment, view: RunFacts, where: str, output: int | None = None) -> AbsentRows:
@@ -93,6 +96,7 @@ def absent_rows(at: OpenedEnvironment, view: RunFacts, where: str, output: int |
     Considers other runs that the principal may see. Rules and files belong to the workspace and are shown only to its
     tenant.
     """
+    at.seen(view.record).require_question(where)
     answer = why_not_in(
         view,
         at.trace_of(view.record),
@@ -102,7 +106,7 @@ def absent_rows(at: OpenedEnvironment, view: RunFacts, where: str, output: int |
         reader=at.runs,
         workspace=at.source.current().loaded.workspace if at.is_own_tenant else None,
     )
-    return AbsentRows.of(answer)
+    return AbsentRows.of(at.answers.why_not(answer))
 
 
 def followed_lineage(
@@ -118,5 +122,6 @@ def followed_lineage(
     Raises UserError TraceNotFound if the trace is unknown, Forbidden if the workspace belongs to another tenant.
     """
     at.require_own_tenant()
+    at.policy.require_rows()
     reader = UnitedLineage([run_lineage(at.state, at.environment, cache(at.trace)), at.state.tracelink.reader])
     return ask_lineage(reader, trace_id, direction, max_depth=depth, max_nodes=limit)

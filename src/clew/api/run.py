@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
     from clew.plan import Plan
+    from clew.privacy.seen_trace import SeenTrace
     from clew.runs.leases import Wait
     from clew.runs.projector import Projected
     from clew.runs.signals import SignalType
     from clew.storage.parts import Part
-    from clew.trace.reader import RunTrace
     from clew.trace.records import RowState, StepSummary
     from clew.trace.results import FoundRows, RowHistory, StepRecords
 
@@ -191,14 +191,14 @@ class Run:
         from clew.api.event_pages import events_so_far
 
         with self._access.opened() as at:
-            yield from events_so_far(at.state, self.id, on_gap=on_gap)
+            yield from events_so_far(at.state, at.policy, self.id, on_gap=on_gap)
 
     def follow_events(self, *, on_gap: "Callable[[Gap], None]") -> "Iterator[StoredEvent]":
         """All its events so far, then each new one until it has ended. Events after a gap are held back."""
         from clew.api.event_pages import follow_events
 
         with self._access.opened() as at:
-            yield from follow_events(at.state, self.id, on_gap=on_gap)
+            yield from follow_events(at.state, at.policy, self.id, on_gap=on_gap)
 
     def projected(self) -> "Projected":
         """Its state according to its events so far, and whether one is missing."""
@@ -253,9 +253,13 @@ class Run:
         The first KeyboardInterrupt cancels the run cleanly; a second one is raised and leaves the run as it is.
         """
         from clew.api.starting import drive_in_foreground, starter_of
+        from clew.privacy.messages import as_seen
 
         with self._access.opened() as at:
-            return drive_in_foreground(starter_of(at), self.id, watch, on_interrupt, on_wait)
+            policy = at.policy
+            return drive_in_foreground(
+                starter_of(at), self.id, lambda event: watch(as_seen(policy, event)), on_interrupt, on_wait
+            )
 
     def take_captures(self) -> None:
         """After it has ended, write its captures and do its postlude jobs; in prod, leave them to a worker."""
@@ -277,10 +281,10 @@ class Run:
 
     # Rows
 
-    def open_trace(self) -> "RunTrace":
-        """Its trace. Raises UserError RunNotFinished until the run has ended."""
+    def open_trace(self) -> "SeenTrace":
+        """Its trace, as the principal may see it. Raises UserError RunNotFinished until the run has ended."""
         with self._access.opened() as at:
-            return at.trace_of(self.record)
+            return at.seen(self.record)
 
     @overload
     def trace(self) -> "tuple[StepSummary, ...]": ...
@@ -315,7 +319,7 @@ class Run:
         everything that one step did. Without any of these, the counts of each step.
         """
         with asking(self.question_limits), self._access.opened() as here:
-            asked = here.trace_of(self.record)
+            asked = here.seen(self.record)
             if row is not None:
                 return asked.history(row) if at is None else asked.state(row, at)
             if step is not None:

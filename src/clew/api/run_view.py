@@ -2,18 +2,26 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import TypeVar
 
 from clew.api.state import State
 from clew.captures.queue import CaptureRecord
 from clew.captures.reading import capture_json, job_json
+from clew.captures.seeing import seen_by
+from clew.events.envelope import StoredEvent
 from clew.events.snapshot import StepSnapshot
 from clew.events.values import LOAD_STEP
 from clew.plan.plan import Plan
+from clew.privacy.messages import as_seen
+from clew.privacy.policy import PrivacyPolicy
 from clew.runs.environment import RunEnvironment
+from clew.runs.projector import Projected
 from clew.runs.view import RunFacts, RunFactsReader, iso, operation_of
 from clew.storage.committed import sources_of
 from clew.storage.parts import Part
 from clew.storage.plans import PlanReader, kept_plan
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +147,30 @@ class RunReader(RunFactsReader):
         *,
         tenant_id: str | None = None,
         plans: PlanReader = kept_plan,
+        policy: PrivacyPolicy | None = None,
     ) -> None:
         super().__init__(state, environment, tenant_id=tenant_id, plans=plans)
         self._captures = state.captures
+        self._policy = policy
+        """What the reader may see of values; without one everything, for code that answers to nobody."""
+
+    def projected(self, run_id: str) -> Projected:
+        """Where a run stands by its events so far, as the reader may see it."""
+        return self._as_seen(super().projected(run_id))
+
+    def events(self, name: str, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
+        """The history of a run, as the reader may see it."""
+        return self._as_seen(super().events(name, after, limit))
+
+    def _as_seen(self, told: T) -> T:
+        return told if self._policy is None else as_seen(self._policy, told)
 
     def view(self, name: str) -> RunView:
         """A run with its current state."""
         facts = self.facts(name)
         captures = self._captures.of_run(facts.record.run_id)
+        if self._policy is not None:
+            captures = as_seen(self._policy, seen_by(self._policy, facts.plan, captures))
         return RunView(facts.record, facts.snapshot, facts.plan, facts.plan_problem, captures)
 
 

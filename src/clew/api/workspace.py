@@ -101,6 +101,12 @@ class Workspace:
         """Who uses the workspace; by default the user of this process."""
         return self._access.principal
 
+    @property
+    def sees_values(self) -> bool:
+        """Whether the principal may see values of rows at all; messages of failures may quote them."""
+        with self._access.opened() as at:
+            return at.policy.sees_clearly(None)
+
     # Files
 
     @property

@@ -37,6 +37,7 @@ from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE, read_source
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
 from clew.plan import Plan
+from clew.plan.privacy import Marks
 
 if TYPE_CHECKING:
     from clew.runs.environment import RunEnvironment
@@ -91,6 +92,16 @@ class WorkspaceFiles:
         from clew.runs.environment import RunEnvironment
 
         return RunEnvironment(self.environment_name, self.environment, self.root)
+
+    @cached_property
+    def privacy_marks(self) -> Marks:
+        """The classes that dataset files give to columns now. Runs that are older keep to them, too."""
+        return {
+            (dataset.id, column.name): column.privacy.value
+            for dataset in self.loaded.workspace.datasets
+            for column in dataset.main_table.all_columns
+            if column.privacy is not None
+        }
 
     def check(self, project: str | None = None) -> Check:
         """All errors in the workspace, or in what concerns one project.

@@ -14,7 +14,7 @@ from pathlib import Path
 from clew.captures.freezing import Reason
 from clew.captures.job_rows import JobRows, Payload, as_parquet
 from clew.captures.manifests import Manifest, Places
-from clew.captures.policy import CapturePolicy, masks_of
+from clew.captures.policy import CapturePolicy
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport
 from clew.captures.requests import OmittedColumn
 from clew.captures.writing import EndedRun, digest_of_files, in_view, interrupting
@@ -41,7 +41,7 @@ from clew.plan.postlude import (
     TakeTask,
     TopKTask,
 )
-from clew.plan.privacy import LABELS, privacy_by_column
+from clew.plan.privacy import LABELS
 from clew.runs.clock import utc_now
 from clew.runs.view import RunFacts
 from clew.storage.layout import MANIFEST_FILE, worked_on_folder
@@ -195,7 +195,7 @@ class JobRunner:
 
     def _manifest(self, payload: Payload, capture_id: str, folder: str, days: int, sink: str | None) -> Manifest:
         now, request, frozen = utc_now(), self.view.record.request, self.record.frozen
-        privacy = privacy_by_column(self.ended.plan)
+        privacy = self.policy.classes(self.ended.plan)
         mode = self._mode(payload)
         return Manifest(
             capture_id=capture_id,
@@ -252,8 +252,8 @@ class JobRunner:
 
     def _what_to_hide(self) -> dict[str, Mask | None]:
         if self.policy.personal is PersonalColumns.MASK:
-            return dict(masks_of(self.ended.plan, self.policy))
-        privacy = privacy_by_column(self.ended.plan)
+            return dict(self.policy.masks(self.ended.plan))
+        privacy = self.policy.classes(self.ended.plan)
         shown = self.policy.personal is PersonalColumns.INCLUDE and not self.policy.include_roles
         return {name: None for name, kind in privacy.items() if kind == "secret" or not shown}
 

@@ -4,22 +4,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clew.definitions import CaptureMode, Environment, Mask, MaskKind
+from clew.definitions.privacy import InfluencedColumns
 from clew.definitions.settings import EnvironmentMode, PersonalColumns, Sink, SinkType
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes.captures import CAPTURE_NOT_ALLOWED
 from clew.diagnostics.codes.project import SINK_NOT_ALLOWED
+from clew.lang.typed import columns_of
+from clew.plan.datasets import PrivacyName
 from clew.plan.plan import Plan
 from clew.plan.postlude import (
     DescribeTask,
     EmitCaptureStoreTask,
     EmitTrainingLogTask,
+    FilterTask,
     HistogramTask,
     PostludeJob,
     PostludeTask,
     ProjectTask,
     TopKTask,
 )
-from clew.plan.privacy import privacy_by_column, set_by_steps
+from clew.plan.privacy import classes_of
+from clew.privacy.masking import masks_of_plan
 
 LARGE_COLUMN_BYTES = 1024
 """In prod a column with more bytes than this per row, on average, is left out unless it is requested by name."""
@@ -56,6 +61,7 @@ class CapturePolicy:
     include_roles: tuple[str, ...]
     sinks: Mapping[str, Sink]
     role: str
+    influenced: InfluencedColumns = InfluencedColumns.SAME
 
     @classmethod
     def of(cls, name: str, environment: Environment, role: str) -> "CapturePolicy":
@@ -74,7 +80,16 @@ class CapturePolicy:
             include_roles=captures.include_roles,
             sinks=environment.sinks,
             role=role,
+            influenced=environment.privacy.influenced_columns,
         )
+
+    def classes(self, plan: Plan) -> dict[str, PrivacyName]:
+        """The class of each column of a plan that is not public."""
+        return classes_of(plan, influenced=self.influenced).all()
+
+    def masks(self, plan: Plan) -> dict[str, Mask]:
+        """The mask of each column of a plan that is personal or secret."""
+        return masks_of_plan(plan, classes_of(plan, influenced=self.influenced), self.mask)
 
     @property
     def usual_mode(self) -> CaptureMode | None:
@@ -94,28 +109,17 @@ class CapturePolicy:
         """Whether personal columns are included unmasked without being requested."""
         return self.personal is PersonalColumns.INCLUDE and self.may_ask_for_personal
 
+    def may_filter_by(self, privacy: PrivacyName) -> bool:
+        """Whether a job may choose rows by a column of a class: which ones it takes tells the values."""
+        return privacy == "personal" and self.may_ask_for_personal
+
     def store(self, sink: str, type_: SinkType) -> Sink | None:
         """A sink of the environment; None if it has none of this id and type."""
         found = self.sinks.get(sink)
         return found if found is not None and found.type is type_ else None
 
 
-REDACTED, HASHED = Mask(MaskKind.REDACT), Mask(MaskKind.HASH)
 _STRICTNESS = {MaskKind.REDACT: 2, MaskKind.HASH: 1, MaskKind.KEEP_LAST: 0}
-
-
-def masks_of(plan: Plan, policy: CapturePolicy) -> dict[str, Mask]:
-    """The mask of each column that is personal or secret.
-
-    Some last characters are kept of values as they were loaded only. In what steps have made of them, the part that
-    is personal may stand anywhere: the end of "Hello Ann" is all of a name whose mask would show nothing of it.
-    """
-    calculated = HASHED if policy.mask.kind is MaskKind.KEEP_LAST else policy.mask
-    derived = set_by_steps(plan)
-    return {
-        column: REDACTED if privacy == "secret" else calculated if column in derived else policy.mask
-        for column, privacy in privacy_by_column(plan).items()
-    }
 
 
 def stricter(one: Mask, other: Mask | None) -> Mask:
@@ -130,7 +134,7 @@ SINK_TYPES = {"emit_training_log": SinkType.TRAINING_LOG, "emit_capture_store": 
 
 def job_violations(plan: Plan, policy: CapturePolicy) -> Iterator[Diagnostic]:
     """What the environment does not allow of the jobs of a plan."""
-    privacy = privacy_by_column(plan)
+    privacy = policy.classes(plan)
     for job in plan.extensions.postlude_jobs:
         for task in job.tasks:
             if isinstance(task, EmitTrainingLogTask | EmitCaptureStoreTask):
@@ -142,6 +146,13 @@ def job_violations(plan: Plan, policy: CapturePolicy) -> Iterator[Diagnostic]:
                         f"and the environment {policy.environment} leaves it out"
                     )
                     yield CAPTURE_NOT_ALLOWED.anywhere(problem=problem)
+            for column in _filtered_columns(task):
+                if column in privacy and not policy.may_filter_by(privacy[column]):
+                    problem = (
+                        f"{title(job)} filters by {column}, which is {privacy[column]}, and the role {policy.role} "
+                        f"may not see it in the environment {policy.environment}"
+                    )
+                    yield CAPTURE_NOT_ALLOWED.anywhere(problem=problem, hint=_UNFILTERED)
 
 
 def title(job: PostludeJob) -> str:
@@ -165,6 +176,15 @@ def _sink_violations(task: EmitTrainingLogTask | EmitCaptureStoreTask, policy: C
     elif task.ttl_days is not None and task.ttl_days > sink.max_ttl_days:
         problem = f"{task.sink} keeps things for {sink.max_ttl_days} days at most here, not {task.ttl_days}"
         yield CAPTURE_NOT_ALLOWED.anywhere(problem=problem, hint="ask for less")
+
+
+_UNFILTERED = "filter by a column that is public; `personal_columns` and `include_roles` say who may use personal ones"
+
+
+def _filtered_columns(task: PostludeTask) -> tuple[str, ...]:
+    if not isinstance(task, FilterTask):
+        return ()
+    return tuple(sorted({column for _, column in columns_of(task.condition.tree)}))
 
 
 def _named_columns(task: PostludeTask) -> tuple[str, ...]:

@@ -10,8 +10,14 @@ from clew.events.codec import encode
 from clew.plan.postlude import PostludeJob
 
 
-def require_reading(record: CaptureRecord, *, role: AccessRole, tenant_id: str, include_roles: Collection[str]) -> None:
-    """Refuse readers without permission. For another tenant the capture does not exist."""
+def require_reading(
+    record: CaptureRecord, *, role: AccessRole, tenant_id: str, include_roles: Collection[str], sees_personal: bool
+) -> None:
+    """Refuse readers without permission. For another tenant the capture does not exist.
+
+    A capture that shows personal columns is for the roles that may request such captures; where the environment names
+    none, for those that see personal columns as they are.
+    """
     if record.tenant_id != tenant_id:
         raise UserError(CAPTURE_NOT_FOUND.anywhere(capture_id=record.capture_id))
     if Permission.READ_CAPTURES not in role.permissions:
@@ -19,7 +25,7 @@ def require_reading(record: CaptureRecord, *, role: AccessRole, tenant_id: str, 
         raise UserError(CAPTURE_ACCESS_DENIED.anywhere(problem=problem))
     manifest = record.outcome.manifest
     shows_personal = manifest is not None and manifest.shows_personal
-    if shows_personal and include_roles and role not in include_roles:
+    if shows_personal and role not in include_roles and (include_roles or not sees_personal):
         problem = f"this capture shows personal columns, which the role {role} may not read"
         raise UserError(CAPTURE_ACCESS_DENIED.anywhere(problem=problem))
 

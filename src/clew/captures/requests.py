@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from clew.captures.policy import CapturePolicy, Limits, masks_of, stricter
+from clew.captures.policy import CapturePolicy, Limits, stricter
 from clew.definitions import CaptureMode, CaptureWish, Mask
 from clew.definitions.settings import PersonalColumns, SinkType
 from clew.diagnostics import Diagnostic, Span, UserError, did_you_mean
@@ -13,7 +13,7 @@ from clew.events.codec import decode, encode
 from clew.plan.datasets import PrivacyName
 from clew.plan.names import SEPARATOR
 from clew.plan.plan import Breakpoint, Plan
-from clew.plan.privacy import LABELS, privacy_by_column
+from clew.plan.privacy import LABELS
 
 PARAMETER = "captures"
 """The key in the parameters of a run request."""
@@ -181,8 +181,8 @@ class _Columns:
         self.shows_personal = False
         self._policy = policy
         self._wish = wish
-        privacy = privacy_by_column(plan)
-        self._masks = masks_of(plan, policy)
+        privacy = policy.classes(plan)
+        self._masks = policy.masks(plan)
         data = [column.name for column in plan.columns_after(point.seq)]
         self._check_patterns([*data, *SYSTEM], point)
         for name in (*data, *SYSTEM):

@@ -68,7 +68,9 @@ class ColumnDefinition(Located):
     name: str = key(NAME, "The name, as expressions use it.")
     type: Type = key(COLUMN_TYPE, "string, integer, decimal, decimal(p,s), double, boolean, date or timestamp.")
     nullable: bool = key(FLAG, "Whether values may be missing.", default=True)
-    privacy: Privacy | None = key(Choice(Privacy), "Marks values that captures leave out or mask.", default=None)
+    privacy: Privacy | None = key(
+        Choice(Privacy), "Marks values that only some roles see, and that captures leave out or mask.", default=None
+    )
     description: str = key(TEXT, "What the column holds.", default="")
 
 

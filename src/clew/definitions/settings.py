@@ -7,6 +7,7 @@ from enum import StrEnum
 from clew.definitions.capture_masks import MASK, Mask, MaskKind
 from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
 from clew.definitions.option_maps import options_of
+from clew.definitions.privacy import PrivacySettings, RoleName
 from clew.definitions.shapes import (
     FLAG,
     NAME,
@@ -161,7 +162,11 @@ class CaptureSettings(Located):
     personal_columns: PersonalColumns = key(
         Choice(PersonalColumns), "What happens to columns marked personal.", default=PersonalColumns.EXCLUDE
     )
-    mask: Mask = key(MASK, "How personal columns are masked, if they are.", default_factory=_hashed)
+    mask: Mask = key(
+        MASK,
+        "How personal columns are masked, in captures and wherever a role sees them masked.",
+        default_factory=_hashed,
+    )
     include_roles: tuple[str, ...] = key(
         ListOf(NAME, "roles"), "The roles that may request personal columns unmasked.", default=()
     )
@@ -300,6 +305,14 @@ class Environment(Located):
     )
     questions: QuestionSettings = key(
         Record(QuestionSettings), "What a question about rows may cost.", default_factory=QuestionSettings
+    )
+    privacy: PrivacySettings = key(
+        Record(PrivacySettings), "Who sees the values of which columns.", default_factory=PrivacySettings
+    )
+    local_role: RoleName = key(
+        Choice(RoleName),
+        "The role of commands and programs that open the workspace without a server.",
+        default=RoleName.ADMIN,
     )
     captures: CaptureSettings = key(Record(CaptureSettings), "What captures may keep.", default_factory=CaptureSettings)
     sinks: Mapping[str, Sink] = key(

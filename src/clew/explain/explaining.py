@@ -6,6 +6,7 @@ than anyone would read; what was cut can be requested separately.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
@@ -42,6 +43,7 @@ from clew.plan.operations import (
 from clew.plan.steps import PlannedExpression
 from clew.trace.reader import RunTrace
 from clew.trace.records import RowValues, TraceEntry
+from clew.trace.results import FoundRows
 
 _DEPTH = 8
 _TOP = 5
@@ -71,7 +73,19 @@ def explain(
     return _Explainer(trace, upstream, top, _Budget(_MOST_NODES)).explain(row_id, name, seq, depth)
 
 
-def row_named(trace: RunTrace, where: str, at: int | None = None) -> str:
+class SearchedRows(Protocol):
+    """Finds rows by their values and names them: a trace, or what someone may see of one."""
+
+    def search(self, where: str, at: int | None = None, limit: int = ...) -> FoundRows:
+        """The rows that match a condition after a step."""
+        ...
+
+    def name(self, row_id: str, state: RowValues) -> str:
+        """What people call a row."""
+        ...
+
+
+def row_named(trace: SearchedRows, where: str, at: int | None = None) -> str:
     """The id of the one row that a condition names. UserError AmbiguousRow if it names several or none."""
     found = trace.search(where, at, limit=_EXAMPLES)
     if len(found.rows) == 1:

@@ -14,7 +14,7 @@ from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Expression, Value, columns_of, walk
 from clew.plan.datasets import DatasetUse
-from clew.plan.names import name_of
+from clew.plan.names import RowName, name_of
 from clew.plan.operations import CreatingStep
 from clew.plan.steps import PlannedExpression
 from clew.trace.reader import RunTrace
@@ -96,7 +96,7 @@ def _working_parents(trace: RunTrace, step: CreatingStep, keys: Keys, needed: Ex
     columns = sorted({column for _, column in columns_of(needed) if column in types} | set(named_by))
     for ordinal, cells in trace.working(before).matching(condition, columns, trace.see):
         label = trace.names.name(ordinal, cells)
-        yield Parent(ordinal, label or trace.row_ids.row_id(ordinal), trace.see(ordinal, cells))
+        yield Parent(ordinal, label or RowName(trace.row_ids.row_id(ordinal)), trace.see(ordinal, cells))
 
 
 def _source_parents(
@@ -105,7 +105,7 @@ def _source_parents(
     condition = all_of([*_in_group(keys), chosen.tree if chosen else None])
     names = source.names
     for row in dataset_rows(trace, source, condition, source.table):
-        label = name_of(row.cells, names) or f"row {row.ordinal}"
+        label = name_of(row.cells, names) or RowName(f"row {row.ordinal}")
         yield Parent(None, label, Row({source.table: row.cells}, trace.today), row)
 
 

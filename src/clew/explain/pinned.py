@@ -173,5 +173,5 @@ def _told(join: Join, found: list[DatasetRow]) -> JoinedRow:
     label = name_of(found[0].cells, join.dataset.names) or None
     since = found[0].cells.get("_period_from")
     if label is not None and since is not None:
-        label += f" from {to_text(since)}"
+        label = label.with_suffix(f" from {to_text(since)}")
     return JoinedRow(join.alias, name, join.on.text, found[0].cells, label, found[0].source, len(found))

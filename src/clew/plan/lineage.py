@@ -24,13 +24,23 @@ class Origins:
 
     derives_from: frozenset[SourceColumn] = frozenset()
     influenced_by: frozenset[SourceColumn] = frozenset()
+    chosen_by: frozenset[SourceColumn] = frozenset()
+    """Those of `influenced_by` that selectors and join conditions read: they decide which value a row gets."""
 
     def __or__(self, other: "Origins") -> "Origins":
-        return Origins(self.derives_from | other.derives_from, self.influenced_by | other.influenced_by)
+        return Origins(
+            self.derives_from | other.derives_from,
+            self.influenced_by | other.influenced_by,
+            self.chosen_by | other.chosen_by,
+        )
 
     def as_influence(self) -> "Origins":
         """The same sources, as things that merely decided."""
         return Origins(frozenset(), self.derives_from | self.influenced_by)
+
+    def as_choice(self) -> "Origins":
+        """The same sources, as what a selector or a join condition reads."""
+        return Origins(frozenset(), self.derives_from | self.influenced_by, self.derives_from | self.chosen_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ class LineageState:
 
     def selected_by(self, condition: Expression | None) -> Origins:
         """What decides which rows a condition matches."""
-        return self.of([condition] if condition is not None else []).as_influence()
+        return self.of([condition] if condition is not None else []).as_choice()
 
     def joining(self, aliases: Mapping[str, str]) -> "LineageState":
         """The state that the expressions of an operation with joins see."""

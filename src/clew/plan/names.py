@@ -47,12 +47,29 @@ def names_of_registered(loaded: DatasetUse, before: Iterable[StepBase], columns:
     return tuple(key for key in found if set(key) <= set(columns))
 
 
-def name_of(cells: Mapping[str, Value], names: Iterable[tuple[str, ...]]) -> str:
+class RowName(str):
+    """What a row is called. It keeps the values that it is made of: not everyone may see all of them."""
+
+    cells: tuple[tuple[str, Value], ...]
+    suffix: str
+
+    def __new__(cls, text: str, cells: Iterable[tuple[str, Value]] = (), suffix: str = "") -> "RowName":
+        """A name; `suffix` is the end of the text that is not made of values."""
+        made = super().__new__(cls, f"{text}{suffix}")
+        made.cells, made.suffix = tuple(cells), suffix
+        return made
+
+    def with_suffix(self, suffix: str) -> "RowName":
+        """The same name with something behind it."""
+        return RowName(self.removesuffix(self.suffix), self.cells, self.suffix + suffix)
+
+
+def name_of(cells: Mapping[str, Value], names: Iterable[tuple[str, ...]]) -> RowName:
     """What a row is called: by the first columns that all have a value, or else any; nothing if it has no name."""
-    partly = ""
+    partly = RowName("")
     for key in names:
-        values = [value for name in key if (value := cells.get(name)) is not None]
-        called = "/".join(map(to_text, values))
+        values = [(name, value) for name in key if (value := cells.get(name)) is not None]
+        called = RowName("/".join(to_text(value) for _, value in values), values)
         if len(values) == len(key):
             return called
         partly = partly or called

@@ -40,7 +40,7 @@ from clew.diagnostics.codes.server import (
     TOO_SLOW,
     UNKNOWN_HOST,
 )
-from clew.diagnostics.codes.trace import RUN_NOT_FINISHED
+from clew.diagnostics.codes.trace import COLUMN_NOT_VISIBLE, RUN_NOT_FINISHED
 from clew.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
@@ -50,6 +50,7 @@ _STATUS_OF_CODE: Mapping[str, int] = {
     for code, status in (
         (NOT_SIGNED_IN, 401),
         (FORBIDDEN, 403),
+        (COLUMN_NOT_VISIBLE, 403),
         (FORGED_REQUEST, 403),
         (CAPTURE_ACCESS_DENIED, 403),
         (METHOD_NOT_ALLOWED, 405),

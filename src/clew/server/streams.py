@@ -40,6 +40,8 @@ class _Sent:
 
     seq: int
     text: bytes
+    without_values: bytes
+    """The same for listeners who may not see values of rows, which messages of failures may quote."""
 
 
 @dataclass
@@ -103,12 +105,14 @@ class EventStreams:
         if self._callers[caller] == 0:
             del self._callers[caller]
 
-    async def listen(self, run_id: str, position: Position, still_allowed: StillAllowed) -> AsyncIterator[bytes]:
+    async def listen(
+        self, run_id: str, position: Position, still_allowed: StillAllowed, *, sees_values: bool
+    ) -> AsyncIterator[bytes]:
         """The stream of one listener, from its position until the run has ended."""
         tail = self._enter(run_id, position.seen)
         try:
             while not self._closing:
-                parts = await self._news(run_id, tail, position)
+                parts = await self._news(run_id, tail, position, sees_values=sees_values)
                 for part in parts:
                     yield part
                 if tail.is_over and tail.gap is None and position.seen >= tail.high:
@@ -122,7 +126,7 @@ class EventStreams:
         finally:
             self._leave(run_id, tail)
 
-    async def _news(self, run_id: str, tail: _Tail, position: Position) -> list[bytes]:
+    async def _news(self, run_id: str, tail: _Tail, position: Position, *, sees_values: bool) -> list[bytes]:
         """The events that the listener has not received yet."""
         parts = list[bytes]()
         events = tail.behind(position.seen)
@@ -132,7 +136,7 @@ class EventStreams:
             if position.gap is not None:
                 parts.append(_message("resumed", position.gap.to_json()))
                 position.gap = None
-            parts.extend(event.text for event in events)
+            parts.extend(event.text if sees_values else event.without_values for event in events)
             position.seen = events[-1].seq
         elif tail.gap is not None and tail.gap != position.gap and position.seen >= tail.high:
             position.gap = tail.gap
@@ -140,7 +144,7 @@ class EventStreams:
         return parts
 
     def _read_back(self, run_id: str, seen: int) -> list[_Sent]:
-        return [_sent(event) for event in self._page(run_id, seen).events]
+        return _sent(self._page(run_id, seen))
 
     async def _changed(self, tail: _Tail, position: Position) -> bool:
         """Wait for new events; False if none arrived for a while."""
@@ -182,7 +186,7 @@ class EventStreams:
             except ClewError:
                 tail.is_over, tail.gap = True, None
             else:
-                tail.events.extend(_sent(event) for event in page.events)
+                tail.events.extend(_sent(page))
                 tail.high += len(page.events)
                 tail.gap, tail.status = page.gap, page.status
                 # Events may have arrived after the status was read: the stream ends only when no more are left.
@@ -199,9 +203,14 @@ class EventStreams:
         return self._workspace.find_run(run_id).event_page(after=seen, limit=_BATCH)
 
 
-def _sent(event: StoredEvent) -> _Sent:
+def _sent(page: EventPage) -> list[_Sent]:
+    both = zip(page.events, page.without_values().events, strict=True)
+    return [_Sent(event.run_seq, _text(event), _text(other)) for event, other in both]
+
+
+def _text(event: StoredEvent) -> bytes:
     data = json.dumps(event.to_json(), separators=(",", ":"))
-    return _Sent(event.run_seq, f"id: {event.run_seq}\nevent: run-event\ndata: {data}\n\n".encode())
+    return f"id: {event.run_seq}\nevent: run-event\ndata: {data}\n\n".encode()
 
 
 def _message(name: str, data: object) -> bytes:

@@ -19,7 +19,7 @@ from clew.lang.evaluation import Row
 from clew.lang.typed import Expression, Value, columns_of
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse, Names
-from clew.plan.names import name_of, names_of_created
+from clew.plan.names import RowName, name_of, names_of_created
 from clew.plan.plan import Plan
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import Part, PartFile
@@ -61,7 +61,7 @@ class RowNames:
         keys = [self._loaded, *self._by_file.values()]
         return sorted({column for names in keys for key in names for column in key if column in known})
 
-    def name(self, ordinal: int | None, cells: Mapping[str, Value]) -> str:
+    def name(self, ordinal: int | None, cells: Mapping[str, Value]) -> RowName:
         """What the row with an ordinal is called; nothing if its values do not say."""
         number = None if ordinal is None else place_of(ordinal)[0]
         return name_of(cells, self._by_file.get(number, self._loaded))
@@ -221,7 +221,7 @@ class RunTrace:
         return read_matching(self._reading, step, page, lambda found: rows.judged(found, condition, self.see))
 
     @budgeted
-    def keys_of(self, records: StepRecords) -> dict[str, str]:
+    def keys_of(self, records: StepRecords) -> dict[str, RowName]:
         """The names of the rows on a page of records; without those that have none."""
         ordinals = {self.row_ids.ordinal(record.row_id): record.row_id for record in records.records}
         rows = self.working(records.operation_seq).values(
@@ -234,7 +234,7 @@ class RunTrace:
         """What people call the rows."""
         return RowNames(self.run)
 
-    def name(self, row_id: str, state: RowValues) -> str:
+    def name(self, row_id: str, state: RowValues) -> RowName:
         """What people call a row in a state; nothing if it has no name."""
         return self.names.name(self.row_ids.ordinal(row_id), state)
 

@@ -14,7 +14,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.trace.reader import RunTrace
+    from clew.privacy.seen_trace import SeenTrace
     from clew.trace.records import RowState
     from clew.trace.results import RowHistory
 
@@ -82,7 +82,7 @@ def _check(**given: object) -> None:
                 raise UserError(WRONG_USAGE.anywhere(problem=problem))
 
 
-def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> None:
+def _one_row(traced: "SeenTrace", row: str, at: int | None, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import state_page
 
@@ -102,7 +102,7 @@ def _one_row(traced: "RunTrace", row: str, at: int | None, session: Session) -> 
         _show_history(traced, history)
 
 
-def _show_history(traced: "RunTrace", history: "RowHistory") -> None:
+def _show_history(traced: "SeenTrace", history: "RowHistory") -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import history_page
 
@@ -110,7 +110,7 @@ def _show_history(traced: "RunTrace", history: "RowHistory") -> None:
     show(history_page(history, name, traced.run.last))
 
 
-def _one_step(traced: "RunTrace", step: int, wanted: TraceQuestion, session: Session) -> None:
+def _one_step(traced: "SeenTrace", step: int, wanted: TraceQuestion, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import step_page
 
@@ -121,7 +121,7 @@ def _one_step(traced: "RunTrace", step: int, wanted: TraceQuestion, session: Ses
         show(step_page(records, traced.plan, traced.keys_of(records)))
 
 
-def _many_rows(traced: "RunTrace", at: int | None, wanted: TraceQuestion, session: Session) -> None:
+def _many_rows(traced: "SeenTrace", at: int | None, wanted: TraceQuestion, session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import found_page
 
@@ -141,7 +141,7 @@ def _many_rows(traced: "RunTrace", at: int | None, wanted: TraceQuestion, sessio
         say("no matching rows")
 
 
-def _counts(traced: "RunTrace", session: Session) -> None:
+def _counts(traced: "SeenTrace", session: Session) -> None:
     from clew.cli.views.page import show
     from clew.cli.views.trace import counts_page
 

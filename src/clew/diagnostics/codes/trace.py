@@ -24,6 +24,14 @@ AMBIGUOUS_ROW = Code(
     "narrow the condition to one row, or give the row id",
     Nature.USAGE,
 )
+COLUMN_NOT_VISIBLE = Code(
+    "ColumnNotVisible",
+    "the role {role} may not {purpose} {column}, which is {privacy} and {sight} for it",
+    "The environment does not show the column to this role as it is. Filtering, sorting, searching, statistics and "
+    "explanations by it would give its values away.",
+    "leave the column out, or ask someone whose role sees it; `privacy` in clew.yaml says which roles do",
+    Nature.USAGE,
+)
 NOT_AN_OUTPUT = Code(
     "NotAnOutput",
     "{problem}",
@@ -76,6 +84,7 @@ TRACE_CODES = (
     ROW_NOT_FOUND,
     STEP_OUT_OF_RANGE,
     AMBIGUOUS_ROW,
+    COLUMN_NOT_VISIBLE,
     NOT_AN_OUTPUT,
     DAMAGED_TRACE,
     INCOMPLETE_TRACE,

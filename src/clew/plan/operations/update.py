@@ -198,6 +198,6 @@ def _lineage_after(
     values: Mapping[str, PlannedExpression],
 ) -> LineageState:
     before = state.joining({join.alias: join.dataset.dataset_id for join in joins})
-    influence = before.of([join.on.tree for join in joins]).as_influence()
+    influence = before.of([join.on.tree for join in joins]).as_choice()
     influence |= before.selected_by(selector.tree if selector else None)
     return state.changed({name: before.of([value.tree]) | influence for name, value in values.items()})

@@ -192,7 +192,8 @@ class Doorman:
             problem = "this link has been used or has expired, or is from an earlier start of the server"
             hint = "`clew serve` prints another link when it receives the signal USR1, as it says when it starts"
             raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint=hint))
-        return self._begin(self.workspace.principal.name, AccessRole.ADMIN, self.workspace.tenant, None)
+        principal = self.workspace.principal
+        return self._begin(principal.name, principal.role, self.workspace.tenant, None)
 
     def sign_out(self, cookie: str) -> None:
         """End a session."""

@@ -54,6 +54,7 @@ async def stream_events(
     if record.status.is_terminal and last_event_id and seen >= record.last_seq:
         return Response(status_code=204)
     streams: EventStreams = request.app.state.streams
+    sees_values = await run_in_threadpool(lambda: visit.workspace.sees_values)
 
     async def still_allowed() -> bool:
         try:
@@ -61,7 +62,8 @@ async def stream_events(
         except ClewError:
             return False
 
-    return _EventStream(streams, visit.caller.key, streams.listen(record.run_id, Position(seen), still_allowed))
+    parts = streams.listen(record.run_id, Position(seen), still_allowed, sees_values=sees_values)
+    return _EventStream(streams, visit.caller.key, parts)
 
 
 class _EventStream(StreamingResponse):

@@ -66,7 +66,9 @@ def rows(
         raise UserError(INVALID_REQUEST.anywhere(problem="`offset` works only with `sort`; use `after`"))
     found = visit.workspace.find_run(run)
     traced = found.open_trace()
-    visit.has_read(Subject.TRACE, found.id, _detail(where=where, at=at, after=after, sort=sort))
+    asked = traced.recorded(where) if where is not None else None
+    visit.has_read(Subject.TRACE, found.id, _detail(where=asked, at=at, after=after, sort=sort))
+    seen = traced.policy.fingerprint
     if sort is not None:
         order = Order(sort, descending)
         return unchanging(
@@ -74,9 +76,10 @@ def rows(
             lambda: traced.ordered(where, order, at, limit=limit, offset=offset).to_json(),
             found.id,
             found.record.last_seq,
+            seen,
         )
     return unchanging(
-        request, lambda: traced.search(where, at, limit, after).to_json(), found.id, found.record.last_seq
+        request, lambda: traced.search(where, at, limit, after).to_json(), found.id, found.record.last_seq, seen
     )
 
 
@@ -95,7 +98,7 @@ def history(run: str, row: str, request: Request, visit: RowVisit) -> Response:
             raise UserError(told.diagnostic)
         return told.to_json()
 
-    return unchanging(request, build, found.id, found.record.last_seq)
+    return unchanging(request, build, found.id, found.record.last_seq, traced.policy.fingerprint)
 
 
 @router.get(
@@ -113,7 +116,7 @@ def state(run: str, row: str, seq: Seq, request: Request, visit: RowVisit) -> Re
             raise UserError(told.diagnostic)
         return told.to_json()
 
-    return unchanging(request, build, found.id, found.record.last_seq)
+    return unchanging(request, build, found.id, found.record.last_seq, traced.policy.fingerprint)
 
 
 @router.get(
@@ -133,7 +136,13 @@ def step(
     found = visit.workspace.find_run(run)
     traced = found.open_trace()
     visit.has_read(Subject.TRACE, found.id, _detail(step=seq, after=after))
-    return unchanging(request, lambda: traced.step_rows(seq, limit, after).to_json(), found.id, found.record.last_seq)
+    return unchanging(
+        request,
+        lambda: traced.step_rows(seq, limit, after).to_json(),
+        found.id,
+        found.record.last_seq,
+        traced.policy.fingerprint,
+    )
 
 
 @router.get("/runs/{run}/explain", summary="Explain a value", responses={200: {"model": ExplanationDocument}})
@@ -151,14 +160,15 @@ def explanation(
     if (row is None) == (where is None):
         raise UserError(INVALID_REQUEST.anywhere(problem="give either `row` or `where`"))
     found = visit.workspace.find_run(run)
-    found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
-    visit.has_read(Subject.EXPLANATION, found.id, _detail(row=row, where=where, column=column, at=at))
+    traced = found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
+    asked = traced.recorded(where) if where is not None else None
+    visit.has_read(Subject.EXPLANATION, found.id, _detail(row=row, where=asked, column=column, at=at))
 
     def build() -> dict[str, object]:
         row_id = row if row is not None else found.row_where(where or "", at=at)
         return found.explain(row_id, column, at=at, top=None if everything else _TOP).to_json()
 
-    return unchanging(request, build, found.id, found.record.last_seq)
+    return unchanging(request, build, found.id, found.record.last_seq, traced.policy.fingerprint)
 
 
 @router.get(
@@ -176,7 +186,8 @@ def why_rows_are_not(
     with files, so the answer is not cached.
     """
     found = visit.workspace.find_run(run)
-    visit.has_read(Subject.EXPLANATION, found.id, _detail(why_not=where, output=output))
+    asked = found.open_trace().recorded(where)
+    visit.has_read(Subject.EXPLANATION, found.id, _detail(why_not=asked, output=output))
     return JSONResponse(found.why_not(where, output=output).to_json(), headers={"Cache-Control": "no-store"})
 
 

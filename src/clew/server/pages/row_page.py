@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from clew.diagnostics import Diagnostic
 from clew.events.values import LOAD_STEP
 from clew.explain.outline import source_text
+from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
 from clew.server.pages.words import ValueCell
-from clew.trace.reader import RunTrace
 from clew.trace.records import TraceEntry
 from clew.trace.results import RowHistory, row_name
 
@@ -44,7 +44,7 @@ class Stepper:
         return self.stops[self.index]
 
 
-def stepper(trace: RunTrace, at: int) -> Stepper:
+def stepper(trace: SeenTrace, at: int) -> Stepper:
     """A slider over the steps of a run."""
     loaded = Stop(0, LOAD_STEP, f"Load {trace.plan.input.name}", LOAD_STEP)
     return Stepper((loaded, *(Stop(step.seq, str(step.seq), step.name, step.type) for step in trace.run.reached)), at)
@@ -115,7 +115,7 @@ class RowPage:
     problem: Diagnostic | None
 
 
-def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
+def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
     """A row with its history, as it was after a step."""
     entries = history.entries
     label = trace.name(history.row_id, entries[-1].full_state) if entries else ""
@@ -140,7 +140,7 @@ def row_page(trace: RunTrace, history: RowHistory, at: int) -> RowPage:
     )
 
 
-def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEntry:
+def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEntry:
     seq = entry.operation_seq
     is_created = entry.change_type == "created"
     changes = tuple(
@@ -165,7 +165,7 @@ def _entry(trace: RunTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEnt
     )
 
 
-def _values(trace: RunTrace, history: RowHistory, at: int) -> tuple[ShownValue, ...]:
+def _values(trace: SeenTrace, history: RowHistory, at: int) -> tuple[ShownValue, ...]:
     entries = [entry for entry in history.entries if entry.operation_seq <= at]
     if not entries:
         return ()

@@ -6,10 +6,10 @@ from typing import Literal
 
 from clew.diagnostics import UserError, render
 from clew.lang.types import Kind
+from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
 from clew.server.pages.row_page import Stepper, stepper
 from clew.server.pages.words import ValueCell
-from clew.trace.reader import RunTrace
 from clew.trace.records import RowValues
 from clew.trace.results import FoundRow, FoundRows
 from clew.trace.row_sets import Order
@@ -92,7 +92,7 @@ class RowsPage:
     following: str | None
 
 
-def find_rows(trace: RunTrace, query: RowsQuery) -> FoundRows:
+def find_rows(trace: SeenTrace, query: RowsQuery) -> FoundRows:
     """The rows of a page. Raises UserError if the condition, the column or the step is wrong."""
     where = query.where.strip() or None
     if query.sort:
@@ -101,7 +101,7 @@ def find_rows(trace: RunTrace, query: RowsQuery) -> FoundRows:
     return trace.search(where, query.at, PAGE, query.after or None)
 
 
-def rows_page(trace: RunTrace, query: RowsQuery) -> RowsPage:
+def rows_page(trace: SeenTrace, query: RowsQuery) -> RowsPage:
     """A page of the working dataset after a step."""
     at = trace.run.checked_step(query.at)
     problem = None
@@ -136,20 +136,14 @@ def _shown(found: FoundRows, query: RowsQuery) -> list[str]:
     return chosen or [name for name in names if name not in _SYSTEM]
 
 
-def _before(trace: RunTrace, found: FoundRows, at: int) -> Mapping[str, RowValues] | None:
+def _before(trace: SeenTrace, found: FoundRows, at: int) -> Mapping[str, RowValues] | None:
     """The same rows before the step; None for the load step."""
     if at == 0:
         return None
-    earlier = trace.run.before(at)
-    names = [name for name, _ in trace.run.columns(earlier)]
-    ordinals = [ordinal for row in found.rows if (ordinal := trace.row_ids.ordinal(row.row_id)) is not None]
-    if not ordinals:
-        return {}
-    values = trace.working(earlier).values(sorted(ordinals), names)
-    return {trace.row_ids.row_id(ordinal): cells for ordinal, cells in values}
+    return trace.states([row.row_id for row in found.rows], trace.run.before(at))
 
 
-def _column(trace: RunTrace, name: str, found: FoundRows, query: RowsQuery) -> ShownColumn:
+def _column(trace: SeenTrace, name: str, found: FoundRows, query: RowsQuery) -> ShownColumn:
     type_ = dict(found.columns)[name]
     is_sorted = query.sort == name
     sorted_ = ("descending" if query.descending else "ascending") if is_sorted else "none"
@@ -159,7 +153,7 @@ def _column(trace: RunTrace, name: str, found: FoundRows, query: RowsQuery) -> S
 
 
 def _row(
-    trace: RunTrace, row: FoundRow, shown: Sequence[str], before: Mapping[str, RowValues] | None, at: int
+    trace: SeenTrace, row: FoundRow, shown: Sequence[str], before: Mapping[str, RowValues] | None, at: int
 ) -> ShownRow:
     old = None if before is None else before.get(row.row_id)
     cells = tuple(
@@ -187,7 +181,7 @@ def _change(state: RowValues, old: RowValues | None) -> Literal["created", "upda
     return "updated" if any(old.get(name) != value for name, value in state.items()) else None
 
 
-def _address(trace: RunTrace, query: RowsQuery, **other: object) -> str:
+def _address(trace: SeenTrace, query: RowsQuery, **other: object) -> str:
     given: dict[str, object] = {
         "at": query.at,
         "where": query.where,
@@ -198,7 +192,7 @@ def _address(trace: RunTrace, query: RowsQuery, **other: object) -> str:
     return addresses.rows(trace.run_id, **(given | other))
 
 
-def _following(trace: RunTrace, query: RowsQuery, found: FoundRows) -> str | None:
+def _following(trace: SeenTrace, query: RowsQuery, found: FoundRows) -> str | None:
     if not found.has_more:
         return None
     if query.sort:
@@ -206,7 +200,7 @@ def _following(trace: RunTrace, query: RowsQuery, found: FoundRows) -> str | Non
     return _address(trace, query, after=found.rows[-1].row_id)
 
 
-def _example(trace: RunTrace) -> str:
+def _example(trace: SeenTrace) -> str:
     names = trace.plan.input.names
     key = names[0] if names else tuple(column.name for column in trace.plan.input.columns[:1])
     return f'{key[0]} = "…"' if key else "TRUE"

@@ -7,8 +7,8 @@ from clew.diagnostics import UserError, render
 from clew.explain.outline import DELETED_BEFORE, never_loaded_lines, not_written_text, shown, source_text
 from clew.explain.tree import Decision, Deleted
 from clew.explain.why_not import DeletedBefore, InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
+from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses
-from clew.trace.reader import RunTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ Ask = Callable[[WhyNotQuery], WhyNot]
 """Returns the answer. Raises UserError if the condition or the output is wrong."""
 
 
-def why_not_page(trace: RunTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
+def why_not_page(trace: SeenTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
     """The form, and the answer if a condition was given."""
     answer, problem = None, None
     if query.where:
@@ -99,7 +99,7 @@ def why_not_page(trace: RunTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
     )
 
 
-def _fate(trace: RunTrace, row: Whereabouts) -> Fate:
+def _fate(trace: SeenTrace, row: Whereabouts) -> Fate:
     verdict, selector, reasons = _verdict(row)
     return Fate(
         label=row.label or row.row_id,

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from clew.api.questions import ExplainedValue
 from clew.auth.access_log import Subject
+from clew.privacy.seen_trace import SeenTrace
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.pages.explain_page import TOP, explain_file, explain_page
 from clew.server.pages.explain_tree import RunTitle
@@ -14,7 +15,6 @@ from clew.server.pages.rendering import AtDesk
 from clew.server.pages.row_page import row_page
 from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
 from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
-from clew.trace.reader import RunTrace
 
 router = APIRouter()
 
@@ -39,7 +39,8 @@ def rows(
     """The working dataset after a step."""
     trace = visit.workspace.find_run(run).open_trace()
     query = RowsQuery(at, where, sort, direction == "descending", tuple(columns or ()), after, offset)
-    visit.has_read(Subject.TRACE, trace.run_id, f"rows after step {at if at is not None else 'last'} where {where}")
+    asked = trace.recorded(where)
+    visit.has_read(Subject.TRACE, trace.run_id, f"rows after step {at if at is not None else 'last'} where {asked}")
     return desk.page(
         visit,
         "rows.html",
@@ -119,7 +120,7 @@ def not_in_output(
     trace = asked.open_trace()
     query = WhyNotQuery(where.strip(), output)
     if query.where:
-        visit.has_read(Subject.EXPLANATION, trace.run_id, f"why not: {query.where}")
+        visit.has_read(Subject.EXPLANATION, trace.run_id, f"why not: {trace.recorded(query.where)}")
     return desk.page(
         visit,
         "why_not.html",
@@ -129,7 +130,7 @@ def not_in_output(
     )
 
 
-def _at_step(trace: RunTrace, row: str, seq: int) -> dict[str, object]:
+def _at_step(trace: SeenTrace, row: str, seq: int) -> dict[str, object]:
     return {"at": seq, "row_at_step": trace.state(row, seq).to_json()["row_at_step"]}
 
 

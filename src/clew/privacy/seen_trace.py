@@ -1,0 +1,178 @@
+"""The trace of a run as one role sees it: the only form in which traces leave `clew.api`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from clew.definitions.privacy import Sight
+from clew.plan.plan import Plan
+from clew.privacy.eyes import ColumnEyes, RunEyes
+from clew.privacy.policy import PrivacyPolicy
+from clew.trace.reader import RunTrace
+from clew.trace.records import Diff, RowState, RowValues, StepRecord, StepSummary, TraceEntry
+from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
+from clew.trace.row_sets import Order
+from clew.trace.run_parts import RunParts
+
+_MOST_ROWS = 100
+
+
+@dataclass(frozen=True)
+class SeenTrace:
+    """What every step of a run did to every row, as far as a role may see it.
+
+    Hidden columns are left out, masked ones have masked values. Conditions and orders by a column that the role does
+    not see as it is are refused.
+    """
+
+    _trace: RunTrace
+    policy: PrivacyPolicy
+
+    @cached_property
+    def eyes(self) -> RunEyes:
+        """The columns of the run as the role sees them."""
+        return RunEyes.of(self.policy, self._trace.plan)
+
+    @property
+    def columns(self) -> ColumnEyes:
+        """The columns of the working dataset as the role sees them."""
+        return self.eyes.working
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self._trace.run_id
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the run."""
+        return self._trace.plan
+
+    @property
+    def period(self) -> str:
+        """The period of the run."""
+        return self._trace.period
+
+    @property
+    def run(self) -> RunParts:
+        """The steps of the run and the columns after each, without values."""
+        return self._trace.run
+
+    # One row
+
+    def history(self, row_id: str) -> RowHistory:
+        """What happened to a row, from loading or its creation to the last step that changed it."""
+        self.policy.require_rows()
+        found = self._trace.history(row_id)
+        entries = tuple(self._entry(entry) for entry in found.entries)
+        return replace(found, columns=self.columns.columns(found.columns), entries=entries)
+
+    def state(self, row_id: str, at: int | None = None) -> RowState:
+        """A row as it was after a step; 0 is loading, None the last step."""
+        self.policy.require_rows()
+        found = self._trace.state(row_id, at)
+        return found if found.state is None else replace(found, state=self.columns.state(found.state))
+
+    # Many rows
+
+    def search(
+        self, where: str | None, at: int | None = None, limit: int = _MOST_ROWS, after: str | None = None
+    ) -> FoundRows:
+        """Rows by their values after a step, deleted ones among them; all rows where there is no condition."""
+        self.policy.require_rows()
+        self.columns.require_condition(where)
+        return self._found(self._trace.search(where, at, limit, after))
+
+    def no_rows(self, at: int | None = None) -> FoundRows:
+        """A page without rows, with the columns that there are after a step."""
+        return self._found(self._trace.no_rows(at))
+
+    def ordered(
+        self, where: str | None, order: Order, at: int | None = None, *, limit: int = _MOST_ROWS, offset: int = 0
+    ) -> FoundRows:
+        """Rows by their values after a step, sorted: `limit` of them after the first `offset`."""
+        self.policy.require_rows()
+        self.columns.require_condition(where)
+        self.columns.require(order.column, "sort by")
+        return self._found(self._trace.ordered(where, order, at, limit=limit, offset=offset))
+
+    def states(self, row_ids: Iterable[str], at: int) -> Mapping[str, RowValues]:
+        """Rows as they were after a step, by row id; without those that did not exist then."""
+        self.policy.require_rows()
+        trace = self._trace
+        ordinals = sorted(ordinal for row_id in row_ids if (ordinal := trace.row_ids.ordinal(row_id)) is not None)
+        if not ordinals:
+            return {}
+        names = [name for name, _ in trace.run.columns(at)]
+        found = trace.working(at).values(ordinals, names)
+        return {trace.row_ids.row_id(ordinal): self.columns.state(cells) for ordinal, cells in found}
+
+    def step_rows(
+        self, seq: int, limit: int = _MOST_ROWS, after: str | None = None, where: str | None = None
+    ) -> StepRecords:
+        """The records of a step: every row that it changed, created or deleted. An output has none."""
+        self.policy.require_rows()
+        self.columns.require_condition(where)
+        found = self._trace.step_rows(seq, limit, after, where)
+        records = tuple(self._record(record) for record in found.records)
+        return replace(found, columns=self.columns.columns(found.columns), records=records)
+
+    def keys_of(self, records: StepRecords) -> dict[str, str]:
+        """The names of the rows on a page of records; without those that have none."""
+        self.policy.require_rows()
+        named = self._trace.keys_of(records)
+        return {row_id: label for row_id, name in named.items() if (label := self.columns.label(name))}
+
+    # Questions
+
+    def require_explanation(self, column: str) -> None:
+        """Raise UserError if the role may not ask why a column has its value. Masked values may be explained."""
+        self.policy.require_rows()
+        known = column if column in self.columns.classes else column.removeprefix(f"{self.plan.input.table}.")
+        if self.columns.sight(known) is Sight.HIDDEN:
+            self.columns.require(known, "ask about")
+
+    def require_question(self, where: str) -> None:
+        """Raise UserError if the role may not ask why the rows of a condition are missing."""
+        self.policy.require_rows()
+        self.columns.require_condition(where)
+
+    def name(self, row_id: str, state: RowValues) -> str:
+        """What people call a row in a state that was read here; nothing where it has no name."""
+        return self._trace.name(row_id, state)
+
+    def counts(self) -> tuple[StepSummary, ...]:
+        """How many rows each step changed, and in which columns."""
+        return self._trace.counts()
+
+    def verify(self) -> None:
+        """Compare every byte of the run's files with what was written; UserError names all that differ."""
+        self._trace.verify()
+
+    def close(self) -> None:
+        """Close the database, if one was opened. The next question opens it again."""
+        self._trace.close()
+
+    def columns_in(self, where: str, at: int) -> list[str]:
+        """The columns that a condition on the state after a step names."""
+        return self._trace.columns_in(where, at)
+
+    def recorded(self, where: str) -> str:
+        """A condition for the access log, which others read: without the values of columns that are not public."""
+        return self.columns.recorded(where)
+
+    def _found(self, found: FoundRows) -> FoundRows:
+        rows = tuple(FoundRow(row.row_id, self.columns.state(row.state)) for row in found.rows)
+        return replace(found, columns=self.columns.columns(found.columns), rows=rows)
+
+    def _entry(self, entry: TraceEntry) -> TraceEntry:
+        diff = {
+            name: Diff(self.columns.value(name, each.old), self.columns.value(name, each.new))
+            for name, each in entry.diff.items()
+            if self.columns.sight(name) is not Sight.HIDDEN
+        }
+        return replace(entry, full_state=self.columns.state(entry.full_state), diff=diff)
+
+    def _record(self, record: StepRecord) -> StepRecord:
+        before, after = (None if side is None else self.columns.state(side) for side in (record.before, record.after))
+        return replace(record, before=before, after=after)
