@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from clew.auth.access_log import AccessLog
 from clew.auth.tokens import BrowserSessionStore, TokenStore
 from clew.captures.queue import CaptureStore
-from clew.runs.environment import RunEnvironment
+from clew.runs.environment import PRIVATE_FOLDER, RunEnvironment
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.secrets import SecretsResolver, redacted_logs
 from clew.runs.stores import RunStores
 from clew.runs.submission import RunQueue
+from clew.storage.private_folders import make_private
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.captures import SqlCaptureStore
 from clew.store.migrations import MIGRATIONS, migrate
@@ -48,6 +49,8 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
 
     While it is open, Clew's logs do not show the secrets that were resolved for it.
     """
+    if environment.has_private_folder:
+        make_private(environment.root / PRIVATE_FOLDER)
     secrets = environment.secrets()
     options = StoreOptions(
         owner=Owner(tenant_id=environment.settings.tenant, environment_id=environment.name),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from clew.definitions.nodes import Node, node_at
+from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment
 from clew.definitions.shapes import DAY, NAME, SLUG, TEXT, Definition, ListOf, Located, Record, Whole, key, record
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes.workspace import DUPLICATE_ID, INVALID_VALUE, UNKNOWN_PERIOD
@@ -28,7 +29,10 @@ class Period(Located):
     end_date: date = key(DAY, "The last day.")
 
     def check(self) -> Iterator[Diagnostic]:
-        """The period does not end before it starts."""
+        """The period does not end before it starts, and its identifier can stand in a path."""
+        if not is_path_segment(self.identifier):
+            problem = f'"{self.identifier}" cannot identify a period'
+            yield INVALID_VALUE.at(self.place("identifier"), problem=problem, hint=NOT_A_SEGMENT)
         if self.end_date < self.start_date:
             problem = f'the period "{self.identifier}" ends on {self.end_date}, before it starts on {self.start_date}'
             yield INVALID_VALUE.at(self.place("end_date"), problem=problem, hint="swap the two dates")

@@ -7,6 +7,7 @@ from enum import StrEnum
 from clew.definitions.capture_masks import MASK, Mask, MaskKind
 from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
 from clew.definitions.option_maps import options_of
+from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment
 from clew.definitions.privacy import PrivacySettings, RoleName
 from clew.definitions.shapes import (
     FLAG,
@@ -323,7 +324,11 @@ class Environment(Located):
     )
 
     def check(self) -> Iterator[Diagnostic]:
-        """The state store is in a database that can hold it, and its address contains no password."""
+        """The state store is in a database that can hold it, its address contains no password, sinks have safe ids."""
+        for sink in self.sinks:
+            if not is_path_segment(sink):
+                problem = f'"{sink}" cannot be the id of a sink'
+                yield INVALID_VALUE.at(self.place("sinks", sink), problem=problem, hint=NOT_A_SEGMENT)
         place = self.place("state_store")
         if not can_hold_state(self.state_store):
             hint = "write sqlite:///path or postgresql://host/database"

@@ -74,12 +74,18 @@ def is_value_error(error: Exception) -> bool:
     return condition.startswith(_VALUE_CONDITIONS) or any(f"[{name}" in text for name in _VALUE_CONDITIONS)
 
 
-def translated(error: Exception, step: Step | None) -> ClewError:
-    """An error of Spark as one of ours, without looking at rows."""
+def translated(error: Exception, step: Step | None, plan: Plan | None = None) -> ClewError:
+    """An error of Spark as one of ours, without looking at rows.
+
+    Spark quotes values in some messages. If the plan reads personal or secret columns, only the kind of error is told.
+    """
     place = step.place if step else None
     text = str(error)
     summary = next((line for line in text.splitlines() if line.strip()), type(error).__name__)[:500]
     if is_value_error(error):
+        if plan is not None and any(_marked(use) for use in plan.datasets_read):
+            kind = next((name for name in _VALUE_CONDITIONS if name in text), "")
+            summary = f"{_HIDDEN} ({kind})" if kind else _HIDDEN
         return UserError(VALUE_OUT_OF_RANGE.at(place, problem=f"{_named(step)}: {summary}"))
     if any(word in text for word in _GONE):
         return UserError(SOURCE_UNAVAILABLE.at(place, problem=summary))
@@ -165,7 +171,7 @@ def _which(record: Record, suspect: Suspect, plan: Plan, expressing: Expressing)
         file, line = values.get(SOURCE_FILE), values.get(SOURCE_LINE)
         place = f" ({file}, row {line})" if file is not None and line is not None else ""
         return f"a row of {suspect.source.name}{place}"
-    private = _marked(plan.input)
+    private = privacy_by_column(plan)
     key = ", ".join(
         f"{name} {'…' if name in private else record[name]}" for name in _name_columns(plan) if name in record
     )

@@ -46,4 +46,4 @@ def _explained(run: EngineRun, error: Exception, step: Step, progress: StepsBehi
         found = culprit(working, step, run.plan, run.storage, run.expressing)
         if found is not None:
             return found
-    return translated(error, step)
+    return translated(error, step, run.plan)

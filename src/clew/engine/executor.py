@@ -194,7 +194,7 @@ class SparkExecutor:
             found = culprit(working, step, self._run.plan, self._storage(snapshot), self._expressing(snapshot))
             if found is not None:
                 return found
-        return translated(error, step)
+        return translated(error, step, self._run.plan)
 
     # What a run has committed
 

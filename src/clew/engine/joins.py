@@ -1,6 +1,6 @@
 """Runtime joins that keep row identity: at most one match for each row, or an error that names the row."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -55,6 +55,8 @@ class JoinChecks:
     """The pinned datasets of the run, by key."""
     unique: UniqueKeys
     expressing: Expressing
+    private: frozenset[str] = frozenset()
+    """Columns of the working dataset whose values messages must not quote: errors become events, which many read."""
 
     def cannot_double(self, join: Join, other: DataFrame) -> bool:
         """Whether the joined side alone tells that no row can match more than once."""
@@ -89,7 +91,7 @@ class JoinChecks:
             other = joined[join.alias]
             if not self.cannot_double(join, other):
                 matched = matched_rows(before, step, join, other, self.expressing, "inner")
-                _require_single_matches(matched, step, join, self.expressing)
+                _require_single_matches(matched, step, join, self.expressing, self.private)
             if join is not step.lookups[-1]:
                 before = matched_rows(before, step, join, other, self.expressing, "left")
 
@@ -135,7 +137,9 @@ def _are_unique_on_spark(other: DataFrame, keys: JoinKeys, expressing: Expressin
     return not counted.where("count > 1").limit(1).collect()
 
 
-def _require_single_matches(matched: DataFrame, step: ChangingStep, join: Join, expressing: Expressing) -> None:
+def _require_single_matches(
+    matched: DataFrame, step: ChangingStep, join: Join, expressing: Expressing, private: Collection[str]
+) -> None:
     matches = matched.groupBy(ORDINAL).agg(F.count(F.lit(1)).alias("__matches")).where("__matches > 1")
     first = F.min(F.struct(ORDINAL, "__matches"))
     affected, found = matches.agg(F.count(F.lit(1)), first).collect()[0]
@@ -144,7 +148,9 @@ def _require_single_matches(matched: DataFrame, step: ChangingStep, join: Join, 
     ordinal, count = found
     doubled = matched.where(f"{ORDINAL} = {ordinal}L").limit(_EXAMPLES).collect()
     compared = sorted(name for table, name in columns_of(join.on.tree) if table == expressing.table)
-    values = ", ".join(f"{name} {_shown(doubled[0][name])}" for name in compared if name in doubled[0])
+    values = ", ".join(
+        f"{name} {_HIDDEN if name in private else _shown(doubled[0][name])}" for name in compared if name in doubled[0]
+    )
     row_id = RowIds(expressing.run_id).row_id(ordinal)
     which = f"the row with {values} ({row_id})" if values else f"the row {row_id}"
     problem = (
@@ -160,10 +166,16 @@ def _told_apart(doubled: Sequence[Record], join: Join) -> str:
     """Rows of the joined dataset by the columns in which they differ."""
     columns = [(column.name, joined_column(join.alias, column.name)) for column in join.dataset.columns]
     differing = [pair for pair in columns if len({row[pair[1]] for row in doubled}) > 1] or columns
+    private = {column.name for column in join.dataset.columns if column.privacy}
+    told = differing[:_COLUMNS]
     return " and ".join(
-        "(" + ", ".join(f"{name} {_shown(row[joined])}" for name, joined in differing[:_COLUMNS]) + ")"
+        "(" + ", ".join(f"{name} {_HIDDEN if name in private else _shown(row[joined])}" for name, joined in told) + ")"
         for row in doubled
     )
+
+
+_HIDDEN = "…"
+"""In place of a personal or secret value."""
 
 
 def _shown(value: object) -> object:

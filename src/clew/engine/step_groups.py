@@ -30,6 +30,7 @@ from clew.engine.trace_ids import TraceLinking, lineage_of
 from clew.engine.working import StepsBehind, Storage, Working, created_rows, rebuild
 from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.plan import Plan
+from clew.plan.privacy import privacy_by_column
 from clew.storage.layout import part_folder
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
 from clew.trace.run_parts import periods_of
@@ -134,7 +135,8 @@ class _Chain:
     def __init__(self, run: EngineRun, progress: StepsBehind, before: Working) -> None:
         inputs = {part.name: part for part in progress.parts if part.kind == "input"}
         self._run = run
-        self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing)
+        private = frozenset(privacy_by_column(run.plan))
+        self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing, private)
         self._expected = _rows_of(run.plan, inputs, progress)
         self._is_small = _is_small(progress)
         self._doubtful = list[tuple[ChangingStep, Working, Mapping[str, DataFrame]]]()

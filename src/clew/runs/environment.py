@@ -22,6 +22,9 @@ from clew.storage.root import StorageRoot
 
 _SQLITE = "sqlite:///"
 
+PRIVATE_FOLDER = ".clew"
+"""Where a workspace keeps its state, its secrets and its managed data, unless the environment names other places."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunEnvironment:
@@ -49,6 +52,13 @@ class RunEnvironment:
         return self.root / url.removeprefix(_SQLITE) if url.startswith(_SQLITE) else None
 
     @property
+    def has_private_folder(self) -> bool:
+        """Whether something lies in the private folder of the workspace, or will."""
+        folder = self.root / PRIVATE_FOLDER
+        places = (self.embedded_store, self.root / self.settings.storage_root, self.sandbox_root)
+        return folder.is_dir() or any(place is not None and folder in place.parents for place in places)
+
+    @property
     def scope(self) -> SecretScope:
         """For whom secrets are resolved."""
         return SecretScope(self.settings.tenant, self.name)
@@ -57,7 +67,7 @@ class RunEnvironment:
         """Secrets from variables of the process, and from files of the workspace that are not for git."""
         providers: dict[str, SecretsProvider] = {
             "env": EnvironmentSecrets(),
-            "file": FileSecrets(self.root / ".clew" / "secrets"),
+            "file": FileSecrets(self.root / PRIVATE_FOLDER / "secrets"),
         }
         return SecretsResolver(providers, Redactor())
 

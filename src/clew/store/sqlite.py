@@ -14,6 +14,7 @@ from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.runs import STORE_UNAVAILABLE, STORE_UNREADABLE
 from clew.events.codec import canonical_json
 from clew.runs.deadline import time_left
+from clew.storage.private_folders import create_private_file
 from clew.store.database import driver_errors
 
 _WRITER_PRAGMAS = (
@@ -91,7 +92,8 @@ class SqliteTransactions:
 
 def _make_folder(path: Path) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_file(path)
     except OSError as error:
         reason = f"its folder cannot be made: {error.strerror or error}"
         raise UserError(STORE_UNREADABLE.anywhere(place=path, reason=reason)) from error

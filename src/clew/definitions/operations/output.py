@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from clew.definitions.operations.base import OperationBase
 from clew.definitions.option_maps import options_of
+from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment, is_slug_like
 from clew.definitions.shapes import (
     FLAG,
     NAME,
@@ -78,6 +79,11 @@ class PathDestination(Located):
     options: Mapping[str, Scalar] = key(
         options_of("options"), "Options of the format; secrets as references.", default_factory=dict
     )
+    escape_formulas: bool = key(
+        FLAG,
+        "For csv: whether texts that a spreadsheet would take for a formula get a ' in front. Others stay as they are.",
+        default=False,
+    )
     mode: WriteMode | None = key(
         Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
     )
@@ -90,7 +96,11 @@ class PathDestination(Located):
     @property
     def target(self) -> WrittenPlace:
         """The path below the root of the datasource."""
-        return WrittenPlace(self.datasource_id, None, self.path, self.file_format, self.options)
+        return WrittenPlace(self.datasource_id, None, self.path, self.file_format, _all_options(self))
+
+    def check(self) -> Iterator[Diagnostic]:
+        """Only csv has formulas to escape."""
+        yield from _formula_problems(self)
 
 
 @record("a location")
@@ -106,11 +116,20 @@ class Location(Located):
     options: Mapping[str, Scalar] = key(
         options_of("options"), "Options of the format; secrets as references.", default_factory=dict
     )
+    escape_formulas: bool = key(
+        FLAG,
+        "For csv: whether texts that a spreadsheet would take for a formula get a ' in front. Others stay as they are.",
+        default=False,
+    )
 
     @property
     def file_format(self) -> str:
         """The format, by the suffix of the path where it is not given."""
         return self.format or format_of_path(self.path)
+
+    def check(self) -> Iterator[Diagnostic]:
+        """Only csv has formulas to escape."""
+        yield from _formula_problems(self)
 
 
 @record("a location destination")
@@ -125,7 +144,25 @@ class LocationDestination(Located):
     @property
     def target(self) -> WrittenPlace:
         """The location."""
-        return WrittenPlace(None, None, self.location.path, self.location.file_format, self.location.options)
+        return WrittenPlace(None, None, self.location.path, self.location.file_format, _all_options(self.location))
+
+
+ESCAPE_FORMULAS = "escape_formulas"
+"""The option of plans that stands for the key of that name; plans without it stay as they were."""
+
+
+def _all_options(place: PathDestination | Location) -> Mapping[str, Scalar]:
+    return {**place.options, ESCAPE_FORMULAS: True} if place.escape_formulas else place.options
+
+
+def _formula_problems(place: PathDestination | Location) -> Iterator[Diagnostic]:
+    if ESCAPE_FORMULAS in place.options:
+        problem = f"{ESCAPE_FORMULAS} is not an option of the format"
+        hint = f"write {ESCAPE_FORMULAS} beside options, not below it"
+        yield INVALID_VALUE.at(place.place("options", ESCAPE_FORMULAS), problem=problem, hint=hint)
+    if place.escape_formulas and place.file_format != "csv":
+        problem = f"{ESCAPE_FORMULAS} is for csv only, and the format here is {place.file_format}"
+        yield INVALID_VALUE.at(place.place(ESCAPE_FORMULAS), problem=problem, hint="remove it, or write csv")
 
 
 Destination: TypeAlias = TableDestination | PathDestination | LocationDestination
@@ -158,7 +195,11 @@ class OutputArguments(Located):
         return self.mode or self.destination.mode or WriteMode.OVERWRITE
 
     def check(self) -> Iterator[Diagnostic]:
-        """The mode is set in one place only."""
+        """The mode is set in one place only, and the name of the dataset can be that of a folder."""
+        registers = self.register_as_dataset
+        if registers is not None and is_slug_like(registers) and not is_path_segment(registers):
+            problem = f'a dataset cannot be registered as "{registers}"'
+            yield INVALID_VALUE.at(self.place("register_as_dataset"), problem=problem, hint=NOT_A_SEGMENT)
         if self.mode is not None and self.destination.mode is not None:
             problem = "the mode is set both in the destination and beside it"
             yield INVALID_VALUE.at(self.place_of_key("mode"), problem=problem, hint="remove one of the two")

@@ -17,10 +17,12 @@ from typing import BinaryIO
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from clew.definitions.operations.output import ESCAPE_FORMULAS
 from clew.diagnostics import TransientFailure, UserError, did_you_mean
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS, is_value_error, translated
 from clew.engine.loading.files import reason_of
+from clew.engine.output.formulas import without_formulas
 from clew.plan.operations import OutputStep
 from clew.storage.layout import StagingName, staging_name
 from clew.storage.local import remove_superseded, replace_file
@@ -153,6 +155,8 @@ def _staged(rows: DataFrame, destination: OutputFolder) -> Callable[[], None]:
         path, shown, owner = str(destination.path), destination.shown, destination.owner
         return write_through(rows, step, format_, options, path=path, shown=shown, owner=owner)
     if spark_format == "csv":
+        if options.pop(ESCAPE_FORMULAS, None) == "true":
+            rows = without_formulas(rows)
         given = {_CSV_OPTIONS.get(key, key): value for key, value in options.items()}
         options = {"header": "true", "escape": '"', **given}
     elif spark_format == "json":
