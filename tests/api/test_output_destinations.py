@@ -10,7 +10,7 @@ import pytest
 from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.engine.output.destinations import Destinations
-from clew.engine.output.publishing import OutputTarget
+from clew.engine.output.places import LocalOutput
 from clew.plan.operations import OutputStep
 
 FILES: dict[str, Any] = {
@@ -24,12 +24,12 @@ FILES: dict[str, Any] = {
     },
     "datasets/d.yaml": {"id": "d", "main_table": {"name": "t", "columns": [{"name": "id", "type": "integer"}]}},
 }
-Place = Callable[..., OutputTarget | None]
+Place = Callable[..., LocalOutput | None]
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    def target(path: str, **arguments: Any) -> OutputTarget | None:
+    def target(path: str, **arguments: Any) -> LocalOutput | None:
         destination = {"datasource_id": "f", "path": path, "format": arguments.pop("format", "parquet")}
         output = {"seq": 1, "name": "o", "type": "output", "arguments": {"destination": destination, **arguments}}
         project = {"id": "p", "status": "active", "input_dataset": "d", "operations": [output]}
@@ -42,7 +42,9 @@ def place(tmp_path: Path) -> Place:
         assert period is not None
         [step] = plan.steps
         assert isinstance(step, OutputStep)
-        return Destinations(definitions, period, "run", plan, None, lambda _: "").target_of(step)
+        found = Destinations(definitions, period, "run", plan, None, lambda _: "").place_of(step, 1)
+        assert found is None or isinstance(found, LocalOutput)
+        return found
 
     return target
 

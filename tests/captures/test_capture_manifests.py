@@ -11,6 +11,7 @@ from clew.captures.removal import clear_attempts
 from clew.captures.requests import CaptureRequest
 from clew.definitions import CaptureMode
 from clew.runs.environment import RunEnvironment
+from clew.storage.drafts import Draft
 from tests.captures.capture_plans import environment_of
 
 SINKS = {"shelf": {"type": "capture_store", "path": "out/shelf"}}
@@ -56,9 +57,10 @@ def test_attempts_of_one_capture_take_nothing_from_each_other(tmp_path: Path) ->
         kind="capture", slot="0", tenant_id="t", run_id="r", request_id="q", breakpoint="p.b", seq=1, request=request
     )
     store = here.captures(None)
-    overtaken, owner = (store.draft(f"{record.capture_id}/{attempt}") for attempt in (1, 2))
+    overtaken, owner = (Draft(store, f"{record.capture_id}/{attempt}") for attempt in (1, 2))
     for draft in (overtaken, owner):
-        Path(draft.new_file("rows")).write_bytes(b"rows")
+        with draft.create("rows") as file:
+            file.write(b"rows")
     overtaken.publish("manifest.json", b"{}")
     assert len(owner.files("rows")) == 1
 
@@ -68,7 +70,7 @@ def test_attempts_of_one_capture_take_nothing_from_each_other(tmp_path: Path) ->
     clear_attempts(here, replace(record, attempts=1), lambda name: name == "1")
     assert list(store.folders(record.capture_id)) == ["2"]
 
-    store.draft(f"{record.capture_id}/3").new_file("rows")
+    store.write_new(f"{record.capture_id}/3/rows", b"rows")
     clear_attempts(here, replace(record, attempts=2), lambda name: name != "2")
     assert list(store.folders(record.capture_id)) == ["2"]
     clear_attempts(here, replace(record, attempts=2), lambda _name: True)

@@ -23,6 +23,7 @@ from clew.engine.working import Storage
 from clew.plan import Plan
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep
+from clew.runs.leases import Lease
 from clew.storage.local import storage_at
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.trace.json_values import arrow_type
@@ -48,17 +49,25 @@ class Collected:
         return False
 
     def prepare(
-        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+        self,
+        rows: DataFrame,
+        step: OutputStep,
+        expressing: Expressing,
+        fence: int = 0,
+        further: Further | None = None,
     ) -> Pending:
         chosen = output_rows(rows, step, expressing).selectExpr(*output_columns(step, expressing.run_id))
         self.outputs[step.seq] = [record.asDict() for record in chosen.collect()]
-        return Pending(lambda: Published(len(self.outputs[step.seq])))
+        count = len(self.outputs[step.seq])
+        return Pending(count, lambda: Published(count))
 
 
 class Unregistered:
     """Registers nothing."""
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None
+    ) -> Callable[[], int | None]:
         return lambda: None
 
 

@@ -14,6 +14,7 @@ from clew.definitions.calendar import Calendar, Generate, periods_of
 from clew.definitions.datasource import DatabaseOptions, FilesOptions
 from clew.diagnostics import UserError
 from clew.engine.loading import Pinned, PinRequest, TableReader, pin
+from clew.events.artifacts import key_of_part
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalModeName
 from clew.plan.resolution import ResolvedSource
@@ -150,8 +151,8 @@ class Bench:
 
 
 def part_json(bench: Bench, pinned: Pinned) -> dict[str, object]:
-    folder = (bench.storage / pinned.part.files[0].path).parent
-    found: dict[str, object] = json.loads((folder / "part.json").read_text())
+    artifact = pinned.drafted.publish().artifact
+    found: dict[str, object] = json.loads((bench.storage / key_of_part(artifact)).read_text())
     return found
 
 

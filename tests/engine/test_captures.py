@@ -32,10 +32,10 @@ from clew.definitions import CaptureMode, capture_wishes_of_data
 from clew.diagnostics import ClewError
 from clew.runs.limits import LeasePolicy
 from clew.sample import write_sample
-from clew.storage.layout import target_of_staging
+from clew.storage.drafts import Draft, draft
 from clew.storage.local import storage_at
 from clew.storage.parts import ORDINAL
-from clew.storage.root import Draft, StorageRoot
+from clew.storage.root import StorageRoot
 from clew.trace.json_values import values_of
 from clew.trace.reader import RunTrace
 from clew.trace.run_trace import open_trace
@@ -275,10 +275,10 @@ def test_every_point_of_random_projects_is_what_the_trace_rebuilds(
         ended = EndedRun(spark, storage_at(ran.root), RUN_ID, plan, PERIOD, TODAY, trace.parts, frozenset())
         for step in plan.steps[::2]:
             names = [column.name for column in plan.columns_after(step.seq)] + ["_period", "_labels"]
-            draft = ended.root.draft("c")
-            written = write_rows(raw_rows(ended.rows_at(step.seq), [KeptColumn(name) for name in names], ""), draft)
+            started = draft(ended.root, "c")
+            written = write_rows(raw_rows(ended.rows_at(step.seq), [KeptColumn(name) for name in names], ""), started)
             table = pa.concat_tables([pq.read_table(source) for source in written.sources])
-            draft.discard()
+            started.abandon()
             found = trace.search(None, at=step.seq, limit=10_000)
             types = dict(found.columns)
             cells = {name: values_of(table[name], types[name]) for name in [*names, "_deleted"]}
@@ -450,7 +450,11 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
         lost = [record for record in state.captures.of_run(run.run_id) if record.status.value == "running"]
         folders = [Path(environment.storage_root.address) / "captures" / record.capture_id for record in lost]
         [unpublished], [published] = ([path.name for path in folder.iterdir()] for folder in folders)
-        assert (target_of_staging(unpublished), target_of_staging(published), published) == ("1", None, "1")
+        described = [
+            (folder / name / "manifest.json").exists()
+            for folder, name in zip(folders, (unpublished, published), strict=True)
+        ]
+        assert (unpublished[:2], published[:2], described) == ("1-", "1-", [False, True])
 
         while not all(record.status.is_over for record in state.captures.of_run(run.run_id)):
             worked_or_waited(worker)
@@ -458,7 +462,7 @@ def test_in_prod_a_worker_makes_captures_ready_and_one_that_dies_in_the_middle_i
         captures = [record for record in done.values() if record.request is not None]
         assert [record.status.value for record in captures] == ["ready"] * 3
         assert [done[record.capture_id].attempts for record in lost] == [2, 2]
-        assert [[path.name for path in folder.iterdir()] for folder in folders] == [["2"], ["2"]]
+        assert [[path.name[:2] for path in folder.iterdir()] for folder in folders] == [["2-"], ["2-"]]
 
     found = {each.id: each for each in clew.open(root, "prod").captures()}
     sample, raw = (found[record.capture_id] for record in lost)

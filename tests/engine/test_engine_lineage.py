@@ -194,7 +194,7 @@ def test_windows_give_the_answers_of_links_before_and_after_they_are_worked_out(
     worked_out = {("second", 10): 8, ("first", 40): 4, ("first", 50): 3}
     assert expanded(shop) == worked_out
     assert set(expanded(shop).values()) == {0}
-    files = sorted(shop.storage.glob("runs/*/links/*/*/*.parquet"))
+    files = sorted(shop.storage.glob("runs/*/links/*/*/*/*.parquet"))
     written = [file.stat().st_mtime_ns for file in files]
     for described in shop.storage.glob("runs/*/links/*/part.json"):
         described.unlink()

@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clew.diagnostics import UserError
 from clew.engine.expressing import Expressing
-from clew.engine.output.publishing import FilePublisher, OutputTarget
+from clew.engine.output.attempts import OutputAttempt
+from clew.engine.output.places import LocalOutput
+from clew.engine.output.publishing import FilePublisher
 from clew.plan.operations import Destination, OutputStep
 from tests.engine.engine_runs import RUN_ID, TODAY
 
@@ -46,10 +48,14 @@ def output_step(format_: str, mode: str = "overwrite", **options: str) -> Output
     )
 
 
+def place(path: Path, run_id: str, step: OutputStep, fence: int) -> LocalOutput:
+    return LocalOutput(path, path.name, OutputAttempt.of(run_id, step.seq, fence), lambda _run_id: True)
+
+
 @pytest.fixture
 def publish(rows: DataFrame, tmp_path: Path) -> Callable[..., int]:
     def published(name: str, step: OutputStep, run_id: str = RUN_ID, at_most: int = 10) -> int:
-        publisher = FilePublisher(run_id, lambda _step: OutputTarget(tmp_path / name, name))
+        publisher = FilePublisher(run_id, lambda step, fence: place(tmp_path / name, run_id, step, fence))
         return publisher.prepare(rows.where(f"k <= {at_most}"), step, EXPRESSING).publish().rows
 
     return published
@@ -168,7 +174,7 @@ def test_a_parquet_file_cannot_be_added_to(publish: Callable[..., int], tmp_path
 
 
 def test_an_output_that_is_discarded_leaves_nothing(rows: DataFrame, tmp_path: Path) -> None:
-    publisher = FilePublisher(RUN_ID, lambda _step: OutputTarget(tmp_path / "o", "o"))
+    publisher = FilePublisher(RUN_ID, lambda step, fence: place(tmp_path / "o", RUN_ID, step, fence))
     publisher.prepare(rows, output_step("parquet"), EXPRESSING).discard()
     assert list(tmp_path.iterdir()) == []
 

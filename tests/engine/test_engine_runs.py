@@ -226,13 +226,14 @@ def test_pinned_rows_that_vanish_are_told_and_a_retry_after_their_return_complet
     pinned = shop.storage / "runs" / view.record.run_id / "input" / "orders"
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    for file in pinned.glob("*.parquet"):
+    [attempt] = pinned.iterdir()
+    for file in attempt.glob("*.parquet"):
         shutil.move(file, hidden / file.name)
     view = shop.retry(view, 10)
     assert told(view) == ("FAILED", "SourceUnavailable", None)
     assert shop.published() == set()
     for file in hidden.iterdir():
-        shutil.move(file, pinned / file.name)
+        shutil.move(file, attempt / file.name)
     assert told(shop.retry(view, 10)) == ("COMPLETED", None, 10)
     assert len(shop.read("reports/out")) == 1499
 

@@ -87,7 +87,7 @@ def told(view: RunView) -> tuple[str, str | None]:
 
 
 def staged(shop: Shop, view: RunView) -> list[str]:
-    return [path.name for path in (shop.storage / "runs" / view.record.run_id).rglob("*.staging")]
+    return [path.name for path in (shop.storage / "runs" / view.record.run_id / "scratch").rglob("*.parquet")]
 
 
 def test_tables_are_joined_overwritten_and_added_to(shop: Shop, server: PostgresServer) -> None:

@@ -11,13 +11,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from clew.events import NewEvent, StoredEvent
-from clew.events.values import ArtifactRef
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import LeasePolicy
 from clew.runs.stores import EventWriter
 from clew.runs.worker import stop_on_signals
-from clew.storage.local import sha256_of_file
+from clew.storage.committed import publish_part
+from clew.storage.drafts import draft
+from clew.storage.layout import part_folder
+from clew.storage.local import storage_at
+from clew.storage.parts import Part, PartFile
 from clew.store import StoreOptions, open_run_stores
 from tests.runs.runs_workers import FakeExecutors, Site
 
@@ -54,7 +57,7 @@ class DyingWriter:
 
 
 class WritingSteps:
-    """Steps that leave a file behind, as real ones do, and may die in the middle of it."""
+    """Steps that leave a part behind, through the storage that the engine uses, and may die in the middle of it."""
 
     def __init__(self, folder: Path, dies_in: str = "") -> None:
         self.folder = folder
@@ -63,15 +66,18 @@ class WritingSteps:
     def __call__(self, attempts: Sequence[StepAttempt], context: StepContext) -> list[StepOutput]:
         outputs = []
         for attempt in attempts:
-            step = attempt.step.step_id
-            path = self.folder / f"{context.run.run_id}-{step}-{attempt.engine_attempt_id}-{os.getpid()}"
-            path.write_text(f"half of {step}")
-            if step == self.dies_in:
-                die()
-            path.write_text(f"all of {step}")
-            outputs.append(
-                StepOutput.success(ArtifactRef(path.as_uri(), "trace", sha256_of_file(path), path.stat().st_size))
-            )
+            step = attempt.step
+            started = draft(storage_at(self.folder), part_folder(context.run.run_id, "created", step.step_id))
+            with started.create("rows") as file:
+                file.write(f"half of {step.step_id}, ".encode())
+                file.flush()
+                if step.step_id == self.dies_in:
+                    die()
+                file.write(f"all of {step.step_id}".encode())
+            [rows] = started.files("rows")
+            written = PartFile(rows.key, 1, rows.size, started.root.sha256(rows.key), step.seq)
+            part = Part("created", step.step_id, (written,), (), step.seq)
+            outputs.append(StepOutput.success(publish_part(started, part).artifact))
         return outputs
 
 

@@ -4,13 +4,14 @@ import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from clew.events import StepCompleted, verify_chain
 from clew.events.snapshot import RunStatus, StepStatus
 from clew.runs.stores import RunStores
+from clew.storage.committed import committed_part
+from clew.storage.local import sha256_of_file, storage_at
 from tests.runs.runs_crashes import WritingSteps, an_hour_later, work_and_freeze, work_until_death, work_until_told
 from tests.runs.runs_workers import FakeExecutors, Site
 from tests.store.store_fixtures import OpenStores
@@ -41,10 +42,10 @@ def kill_and_restart(url: str, open_stores: OpenStores, folder: Path, point: str
         active = again.driver.begin(claim).active
         if active is not None:
             again.driver.drive(active, again.heartbeat, threading.Event())
-    check_history(stores, again)
+    check_history(stores, again, folder)
 
 
-def check_history(stores: RunStores, site: Site) -> None:
+def check_history(stores: RunStores, site: Site, folder: Path) -> None:
     events = stores.reader.events("run-1")
     assert [event.run_seq for event in events] == list(range(1, len(events) + 1))
     happened = [(event.step_id, event.event_type) for event in events if event.event_type != "AlertRaised"]
@@ -57,7 +58,9 @@ def check_history(stores: RunStores, site: Site) -> None:
     for event in events:
         if isinstance(event.body, StepCompleted):
             (ref,) = event.body.artifacts
-            assert Path(unquote(urlsplit(ref.uri).path)).read_text() == f"all of {event.step_id}"
+            (file,) = committed_part(storage_at(folder), ref).files
+            assert (folder / file.path).read_text() == f"half of {event.step_id}, all of {event.step_id}"
+            assert sha256_of_file(folder / file.path) == file.sha256
     run = stores.catalog.run("run-1")
     report = verify_chain(stores.reader.raw_events("run-1"), last_seq=run.last_seq, last_hash=run.last_hash)
     assert report.is_intact

@@ -28,7 +28,7 @@ NO_STORAGE = {
 """What has such texts for other reasons."""
 OUTSIDE_THE_ROOT = {
     "bus/file.py": "a file of the user's",
-    "engine/output/files.py": "outputs lie where users want them",
+    "engine/output/places.py": "outputs lie where users want them",
     "sample/__init__.py": "a new workspace",
 }
 """What writes and removes files that are not managed."""

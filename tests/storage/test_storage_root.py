@@ -8,12 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clew.diagnostics import UserError
 from clew.events.artifacts import key_of_part
-from clew.storage.committed import artifact_of_part, describe_part, described_part, publish_part
+from clew.events.snapshot import RunSnapshot
+from clew.storage.committed import committed_part, committed_parts, describe_once, publish_part
+from clew.storage.drafts import Draft, draft
 from clew.storage.layout import part_folder
 from clew.storage.local import LocalStorage
-from clew.storage.parts import Part
-from clew.storage.root import Draft, StorageRoot
+from clew.storage.parts import Part, PartFile
+from clew.storage.root import StorageRoot
 
 PLACES: dict[str, Callable[[Path], StorageRoot]] = {"local": LocalStorage}
 """Every implementation, by name. A new one is added here, and passes."""
@@ -29,17 +32,18 @@ def keys(root: StorageRoot, folder: str = "") -> list[str]:
 
 
 def drafted(root: StorageRoot, folder: str, *names: str) -> Draft:
-    draft = root.draft(folder)
+    started = draft(root, folder)
     for name in names:
-        pq.write_table(pa.table({"n": [1, 2]}), draft.new_file(name))
-    return draft
+        with started.create(name) as file:
+            pq.write_table(pa.table({"n": [1, 2]}), file)
+    return started
 
 
 # One file
 
 
 def test_a_file_is_read_as_it_was_written(root: StorageRoot) -> None:
-    root.write("a/b.json", b"one")
+    root.write_new("a/b.json", b"one")
     assert root.read_bytes("a/b.json") == b"one"
     assert (root.stat("a/b.json").size, root.size("a/b.json"), root.exists("a/b.json")) == (3, 3, True)
     assert root.sha256("a/b.json") == hashlib.sha256(b"one").hexdigest()
@@ -65,15 +69,6 @@ def test_no_key_leads_out_of_the_root(root: StorageRoot, key: str) -> None:
             asked(key)
 
 
-def test_writing_again_replaces_the_file_and_changes_its_version(root: StorageRoot) -> None:
-    root.write("a", b"one")
-    before = root.stat("a").version
-    root.write("a", b"three")
-    assert root.read_bytes("a") == b"three"
-    assert root.stat("a").version != before
-    assert keys(root) == ["a"]
-
-
 def test_a_new_file_is_written_once(root: StorageRoot) -> None:
     assert root.write_new("plans/x", b"plan") is True
     assert root.write_new("plans/x", b"plan") is False
@@ -95,7 +90,7 @@ def test_a_log_grows_by_lines(root: StorageRoot) -> None:
 
 def test_files_and_folders_are_listed_in_order(root: StorageRoot) -> None:
     for key in ("b/2", "b/1", "a/deep/er", "c"):
-        root.write(key, b"xy")
+        root.write_new(key, b"xy")
     assert keys(root) == ["a/deep/er", "b/1", "b/2", "c"]
     assert keys(root, "b") == ["b/1", "b/2"]
     assert list(root.folders("")) == ["a", "b"]
@@ -106,7 +101,7 @@ def test_files_and_folders_are_listed_in_order(root: StorageRoot) -> None:
 
 def test_removing_takes_a_file_or_all_below_a_folder_and_nothing_beside(root: StorageRoot) -> None:
     for key in ("a/1", "a/2", "ab/1"):
-        root.write(key, b"")
+        root.write_new(key, b"x")
     root.remove("a/1")
     assert keys(root) == ["a/2", "ab/1"]
     root.remove("a")
@@ -117,7 +112,7 @@ def test_removing_takes_a_file_or_all_below_a_folder_and_nothing_beside(root: St
 
 def test_a_folder_goes_with_the_last_thing_in_it_and_not_before(root: StorageRoot) -> None:
     for key in ("cap/1/rows", "cap/2/rows"):
-        root.write(key, b"")
+        root.write_new(key, b"x")
     root.remove("cap/1")
     assert list(root.folders("cap")) == ["2"]
     root.remove("cap/2")
@@ -127,55 +122,50 @@ def test_a_folder_goes_with_the_last_thing_in_it_and_not_before(root: StorageRoo
 # Drafts
 
 
-def test_a_draft_is_seen_when_it_is_published(root: StorageRoot) -> None:
-    draft = drafted(root, "runs/r/changes/1-2", "part-0.parquet")
-    [file] = draft.files(".parquet")
-    assert not root.exists(file.key)
-    assert pq.read_table(file.source).num_rows == 2
-    digest = draft.sha256(file)
-    draft.publish("part.json", b"{}")
+def test_a_draft_lies_where_it_will_stay(root: StorageRoot) -> None:
+    started = drafted(root, "runs/r/changes/1-2", "part-0.parquet")
+    [file] = started.files(".parquet")
+    assert file.key.startswith("runs/r/changes/1-2/")
+    digest = root.sha256(file.key)
+    key = started.publish("part.json", b"{}")
     assert (root.sha256(file.key), root.stat(file.key).size) == (digest, file.size)
-    assert root.read_bytes("runs/r/changes/1-2/part.json") == b"{}"
+    assert root.read_bytes(key) == b"{}"
     with root.open_parquet(file.key) as opened:
         assert opened.metadata.num_rows == 2
 
 
-def test_a_draft_that_is_discarded_leaves_nothing(root: StorageRoot) -> None:
-    drafted(root, "runs/r/input/x", "part-0.parquet").discard()
+def test_a_draft_that_is_abandoned_leaves_nothing(root: StorageRoot) -> None:
+    drafted(root, "runs/r/input/x", "part-0.parquet").abandon()
     assert keys(root) == []
-
-
-def test_a_file_that_is_dropped_is_not_published(root: StorageRoot) -> None:
-    draft = drafted(root, "f", "a.parquet", "b.parquet")
-    draft.drop(draft.files(".parquet")[0])
-    draft.publish("part.json", b"{}")
-    assert [key.rpartition("/")[2] for key in keys(root, "f")] == ["b.parquet", "part.json"]
-
-
-def test_a_later_draft_takes_the_place_of_an_earlier_one_and_leaves_its_files_to_readers(root: StorageRoot) -> None:
-    first = drafted(root, "f", "a.parquet")
-    [file] = first.files(".parquet")
-    first.publish("part.json", b"1")
-    drafted(root, "f", "b.parquet").publish("part.json", b"2")
-    assert root.read_bytes("f/part.json") == b"2"
-    assert root.exists(file.key)
-
-
-def test_who_publishes_removes_what_earlier_attempts_have_left_and_spares_later_ones(root: StorageRoot) -> None:
-    earlier, other = drafted(root, "f", "a.parquet"), drafted(root, "g", "a.parquet")
-    winner = drafted(root, "f", "b.parquet")
-    later = drafted(root, "f", "c.parquet")
-    winner.publish("part.json", b"2")
-    assert [len(draft.files(".parquet")) for draft in (earlier, other, later)] == [0, 1, 1]
-    later.publish("part.json", b"3")
-    assert root.read_bytes("f/part.json") == b"3"
 
 
 def test_two_drafts_of_one_folder_never_meet(root: StorageRoot) -> None:
     one, other = drafted(root, "f", "a.parquet"), drafted(root, "f", "a.parquet")
     assert one.spark_uri != other.spark_uri
-    one.discard()
-    assert len(other.files(".parquet")) == 1
+    first, second = one.publish("part.json", b"1"), other.publish("part.json", b"2")
+    assert (root.read_bytes(first), root.read_bytes(second)) == (b"1", b"2")
+    one.abandon()
+    assert [len(each.files(".parquet")) for each in (one, other)] == [0, 1]
+
+
+def test_a_file_that_fails_on_the_way_does_not_appear(root: StorageRoot) -> None:
+    def fails() -> None:
+        with root.create("f/a") as file:
+            file.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert keys(root) == []
+
+
+def test_a_file_of_any_size_is_written_and_read(root: StorageRoot) -> None:
+    with root.create("f/a") as file:
+        for _ in range(3):
+            file.write(b"x" * 1_000_000)
+    with root.open("f/a") as opened:
+        opened.seek(2_999_999)
+        assert opened.read() == b"x"
 
 
 # Parts
@@ -183,22 +173,38 @@ def test_two_drafts_of_one_folder_never_meet(root: StorageRoot) -> None:
 
 def test_a_part_is_described_behind_its_files(root: StorageRoot) -> None:
     part = Part("changes", "1-2", (), (("n", "integer"),), seq=2)
-    folder = part_folder("r", part.kind, part.name)
-    assert described_part(root, folder) is None
-    publish_part(drafted(root, folder, "a.parquet"), part)
-    assert described_part(root, folder) == part
+    described = publish_part(drafted(root, part_folder("r", part.kind, part.name), "a.parquet"), part)
+    assert committed_part(root, described.artifact) == part
 
 
 def test_the_artifact_of_a_part_has_the_digest_and_size_of_its_description(root: StorageRoot) -> None:
+    for part in (Part("changes", "1-2", (), (), seq=2), Part("input", "orders", (), ())):
+        artifact = publish_part(draft(root, part_folder("r", part.kind, part.name)), part).artifact
+        content = root.read_bytes(key_of_part(artifact))
+        assert key_of_part(artifact).startswith(f"runs/r/{part.kind}/{part.name}/")
+        assert (artifact.sha256, artifact.size_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+
+
+def test_a_description_that_is_not_the_one_the_event_names_is_refused(root: StorageRoot) -> None:
     part = Part("changes", "1-2", (), (), seq=2)
-    describe_part(root, part_folder("r", part.kind, part.name), part)
-    artifact = artifact_of_part(root, "r", part)
+    artifact = publish_part(draft(root, part_folder("r", part.kind, part.name)), part).artifact
     content = root.read_bytes(key_of_part(artifact))
-    assert (artifact.uri, artifact.kind) == ("storage:runs/r/changes/1-2/part.json", "trace-part")
-    assert (artifact.sha256, artifact.size_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+    root.remove(key_of_part(artifact))
+    root.write_new(key_of_part(artifact), content.replace(b'"seq": 2', b'"seq": 3'))
+    with pytest.raises(UserError, match="its digest differs") as refused:
+        committed_part(root, artifact)
+    assert refused.value.code == "DamagedTrace"
 
 
-def test_the_artifact_of_an_input_has_no_digest_because_a_retry_may_read_it_anew(root: StorageRoot) -> None:
-    part = Part("input", "orders", (), ())
-    describe_part(root, part_folder("r", part.kind, part.name), part)
-    assert artifact_of_part(root, "r", part).sha256 is None
+def test_what_was_written_last_counts_where_two_attempts_are_named(root: StorageRoot) -> None:
+    folder = part_folder("r", "input", "orders")
+    first, second = (publish_part(draft(root, folder), Part("input", "orders", (), (), seq)) for seq in (0, 1))
+    other = publish_part(draft(root, part_folder("r", "input", "rates")), Part("input", "rates", (), ()))
+    snapshot = RunSnapshot("r", artifacts=(first.artifact, other.artifact, second.artifact))
+    assert [(part.name, part.seq) for part in committed_parts(root, snapshot)] == [("orders", 1), ("rates", 0)]
+
+
+def test_links_are_described_once_by_whoever_comes_first(root: StorageRoot) -> None:
+    one, other = (Part("links", "5", (PartFile(f"f/{name}", 1, 1, "d"),), (), 5) for name in "ab")
+    assert describe_once(root, "runs/r/links/5", one) == one
+    assert describe_once(root, "runs/r/links/5", other) == one

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clew.events.artifacts import part_artifact
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef, PlannedStep
 from clew.plan import Plan
@@ -18,8 +17,9 @@ from clew.plan.operations import OutputStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.registry import DatasetFile, DatasetRegistry, DatasetVersion, Registration
 from clew.runs.request import RunRecord
-from clew.storage.committed import describe_part
-from clew.storage.layout import description_key, part_folder
+from clew.storage.committed import publish_part
+from clew.storage.drafts import draft
+from clew.storage.layout import part_folder
 from clew.storage.parts import Part, PartFile
 from clew.storage.plans import kept_plan
 from clew.storage.root import StorageRoot
@@ -118,8 +118,7 @@ class InterpretingExecutor:
 
     def _described(self, part: Part) -> ArtifactRef:
         folder = part_folder(self.run.run_id, part.kind, part.name)
-        describe_part(self.engine.storage_root, folder, part)
-        return part_artifact(description_key(folder), None, 0)
+        return publish_part(draft(self.engine.storage_root, folder), part).artifact
 
     def _registered(self, step: OutputStep, dataset: str) -> int:
         assert self.writer is not None

@@ -218,7 +218,7 @@ def a_file(copy: Path, run_id: str, pattern: str) -> Path:
     return next(iter(sorted((copy / ".clew/storage/runs" / run_id).glob(pattern))))
 
 
-@pytest.mark.parametrize("pattern", ["input/orders/*.parquet", "changes/*/*.parquet", "changes/*/part.json"])
+@pytest.mark.parametrize("pattern", ["input/orders/*.parquet", "changes/*/*.parquet", "changes/*/*/part.json"])
 @pytest.mark.parametrize("damage", ["truncated", "missing", "overwritten"])
 def test_a_damaged_file_is_named_and_nothing_is_read_from_it(
     ran: Ran, ask: Callable[..., Answer], copy: Path, pattern: str, damage: str
@@ -240,7 +240,7 @@ def test_a_damaged_file_is_named_and_nothing_is_read_from_it(
 
 
 def test_a_trace_of_a_newer_version_is_refused_by_name(ran: Ran, ask: Callable[..., Answer], copy: Path) -> None:
-    file = a_file(copy, ran.january, "changes/*/part.json")
+    file = a_file(copy, ran.january, "changes/*/*/part.json")
     described = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps(described | {"version": 99, "something": "new"}), encoding="utf-8")
     answer = ask("trace", ran.january, "--json", cwd=copy)

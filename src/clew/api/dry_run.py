@@ -80,7 +80,7 @@ def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence
         inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", choice.plan, run_period)
         found = list[DryRead]()
         for use in datasets_of(choice.plan):
-            part = inputs.pin(use, 0)
+            part = inputs.pin(use, 0).part
             if (part.details or {}).get("format") == "managed":
                 _require_files(part, environment.storage_root)
             found.append(DryRead(use.dataset_id, sum(file.rows for file in part.files), sources_of(part)))

@@ -179,6 +179,7 @@ class RunStarter:
                 self.session,
                 PostgresqlTables(),
                 trace_ids,
+                self._is_under_way,
             ),
             self.current or (lambda: self.files),
         )
@@ -200,6 +201,13 @@ class RunStarter:
             environment_id=self.environment.name, capacity=1, queue=self.environment.queue_policy()
         )
         return Worker(stores, driver, self._projector(), dispatcher, settings=settings, beside=[trace_ids.run])
+
+    def _is_under_way(self, run_id: str) -> bool:
+        """Whether a run may still publish. One that is unknown here may belong to another store, and counts as such."""
+        try:
+            return not self.state.stores.catalog.run(run_id).status.is_terminal
+        except UserError:
+            return True
 
     def _projector(self) -> Projector:
         stores = self.state.stores

@@ -5,6 +5,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,9 +23,9 @@ from clew.events.codec import encode
 from clew.lang.types import STRING, Type
 from clew.plan.postlude import SerializeTask
 from clew.plan.steps import PlannedExpression
+from clew.storage.drafts import Draft
 from clew.storage.local import sha256_of_file
 from clew.storage.parts import ORDINAL
-from clew.storage.root import Draft
 from clew.trace.sql import Sql, parquet, quoted, typed_column
 
 
@@ -71,11 +72,14 @@ class JobRows:
     _written: WrittenRows | None = None
     _folders: int = 0
     _drafts: list[Draft] = field(default_factory=list)
+    _payloads: "TemporaryDirectory[str]" = field(default_factory=lambda: TemporaryDirectory(prefix="clew-job-"))
+    """Files on their way to sinks. They are bounded by the budget of the job."""
 
     def discard(self) -> None:
         """Remove everything that was written."""
         for draft in self._drafts:
-            draft.discard()
+            draft.abandon()
+        self._payloads.cleanup()
 
     def filter(self, condition: PlannedExpression) -> None:
         """Keep the rows for which a condition is true."""
@@ -115,7 +119,7 @@ class JobRows:
         is_raw = task.mode == "raw"
         table = ask("SELECT * FROM (" + (self._raw() if is_raw else self._view()) + ") ORDER BY 1")
         name = f"payload-{self._folders}"
-        path = Path(self._draft(name).new_file(f"{name}.{task.format}"))
+        path = Path(self._payloads.name) / f"{name}.{task.format}"
         if task.format == "parquet":
             pq.write_table(table, path, compression="zstd")
         else:

@@ -44,9 +44,10 @@ from clew.plan.postlude import (
 from clew.plan.privacy import LABELS
 from clew.runs.clock import utc_now
 from clew.runs.view import RunFacts
+from clew.storage.drafts import Draft, attempt_name, draft
 from clew.storage.layout import MANIFEST_FILE, worked_on_folder
-from clew.storage.local import replace_file, replace_with_copy
-from clew.storage.root import Draft, StorageRoot
+from clew.storage.local import storage_at
+from clew.storage.root import StorageRoot
 
 RUN = "run"
 
@@ -111,7 +112,7 @@ class JobRunner:
         return CaptureOutcome(job=self._report())
 
     def _begin(self, name: str) -> Draft:
-        return self.places.captures(None).draft(worked_on_folder(self.record.run_id, self.job.id, name))
+        return draft(self.places.captures(None), worked_on_folder(self.record.run_id, self.job.id, name))
 
     def _do(self, task: PostludeTask, rows: JobRows) -> None:
         match task:
@@ -164,12 +165,15 @@ class JobRunner:
         )
 
     def _to_training_log(self, payload: Payload, folder: Path, days: int) -> Path:
-        """A file for each run and job, in place of an earlier attempt, and beside it what it is."""
-        target = folder / self.record.run_id / f"{self.job.id}{payload.path.suffix}"
-        replace_with_copy(payload.path, target)
-        manifest = self._manifest(payload, self.record.capture_id, self.places.shown(target.parent), days, None)
-        replace_file(target.with_suffix(".json"), manifest.to_bytes())
-        return target
+        """A file for each emission, under a name that no other attempt has, and beside it what it is."""
+        sink = storage_at(folder)
+        name = f"{self.record.run_id}/{self.job.id}-{len(self._emissions)}-{attempt_name()}"
+        with sink.create(f"{name}{payload.path.suffix}") as target, payload.path.open("rb") as source:
+            shutil.copyfileobj(source, target)
+        place = self.places.shown(sink.below(self.record.run_id))
+        manifest = self._manifest(payload, self.record.capture_id, place, days, None)
+        sink.write_new(f"{name}.json", manifest.to_bytes())
+        return folder / f"{name}{payload.path.suffix}"
 
     def _to_capture_store(self, payload: Payload, sink: str, store: StorageRoot, days: int) -> tuple[str, str]:
         new = CaptureRecord(
@@ -181,16 +185,12 @@ class JobRunner:
             breakpoint=self.record.breakpoint,
             seq=self.record.seq,
         )
-        folder = f"{new.capture_id}/{self.record.attempts}"
-        shown = self.places.shown(store.below(folder))
+        kept = Draft(store, f"{new.capture_id}/{self.record.attempts}-{attempt_name()}")
+        shown = self.places.shown(store.below(kept.folder))
         manifest = self._manifest(payload, new.capture_id, shown, days, sink)
-        draft = store.draft(folder)
-        try:
-            shutil.copyfile(payload.path, draft.new_file(payload.path.name))
-            draft.publish(MANIFEST_FILE, manifest.to_bytes())
-        except BaseException:
-            draft.discard()
-            raise
+        with kept.create(payload.path.name) as target, payload.path.open("rb") as source:
+            shutil.copyfileobj(source, target)
+        kept.publish(MANIFEST_FILE, manifest.to_bytes())
         return shown, self.store.publish(new, manifest).capture_id
 
     def _manifest(self, payload: Payload, capture_id: str, folder: str, days: int, sink: str | None) -> Manifest:

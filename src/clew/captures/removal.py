@@ -44,9 +44,7 @@ def clear_attempts(places: Places, record: CaptureRecord, is_left_over: Callable
         return
     for version in (None, DRAFT):
         store = places.captures(record.request.store, project_version=version)
-        # The last attempt is named even if it has published nothing: the folder around it may be empty then.
-        names = {*store.folders(record.capture_id), str(record.attempts)}
-        for name in filter(is_left_over, names):
+        for name in filter(is_left_over, list(store.folders(record.capture_id))):
             store.remove(f"{record.capture_id}/{name}")
 
 

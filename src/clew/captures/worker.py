@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 
 from clew.captures.freezing import Fitting, InFlight, Reason, Ticket, fit, fit_job, freeze, is_reached
 from clew.captures.jobs import JobRunner, wants_failed_runs
@@ -171,19 +172,15 @@ class CaptureWorker:
             store.postpone(lease, outcome, delay_s=delay)
             return
         expires = outcome.manifest.expires_at if outcome.manifest is not None else _latest_expiry(outcome)
-        attempt = str(lease.record.attempts)
+        written = Path(outcome.manifest.folder).name if outcome.manifest is not None else None
         if store.finish(lease, status, outcome, expires):
-            clear_attempts(
-                Places(self.environment),
-                lease.record,
-                lambda name: status is not CaptureStatus.READY or name != attempt,
-            )
+            clear_attempts(Places(self.environment), lease.record, lambda name: name != written)
             done = store.find(lease.record.capture_id)
             if done is not None:
                 self.on_done(done)
         else:
             _log.warning("%s was taken over by another worker", lease.record.capture_id)
-            clear_attempts(Places(self.environment), lease.record, lambda name: name == attempt)
+            clear_attempts(Places(self.environment), lease.record, lambda name: name == written)
 
     def _tried(self, lease: CaptureLease) -> tuple[CaptureStatus, CaptureOutcome]:
         record = lease.record

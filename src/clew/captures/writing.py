@@ -19,6 +19,7 @@ from clew.captures.queue import CaptureOutcome, CaptureRecord
 from clew.captures.requests import SYSTEM, CaptureRequest, KeptColumn, OmittedColumn
 from clew.captures.statistics import statistics_of
 from clew.definitions import CaptureMode, Mask, MaskKind
+from clew.engine.counting import counted, require_rows
 from clew.engine.executor import pinned_rows
 from clew.engine.expressing import Expressing
 from clew.engine.names import row_id_sql
@@ -30,9 +31,10 @@ from clew.plan.plan import Plan
 from clew.plan.steps import PlannedExpression
 from clew.runs.clock import utc_now
 from clew.runs.request import RunRecord
+from clew.storage.drafts import Draft, attempt_name
 from clew.storage.layout import MANIFEST_FILE
 from clew.storage.parts import ORDINAL, Part
-from clew.storage.root import Draft, StorageRoot
+from clew.storage.root import StorageKey, StorageRoot
 from clew.trace.sql import Sql, parquet
 
 _WRITE_OPTIONS = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
@@ -147,17 +149,20 @@ class WrittenRows:
 
 
 def write_rows(rows: DataFrame, draft: Draft) -> WrittenRows:
-    """Write rows as Parquet to a draft that has nothing yet."""
-    rows.write.options(**_WRITE_OPTIONS).parquet(draft.spark_uri)
-    return _files_in(draft)
+    """Write rows as Parquet to a draft that has nothing yet, and make sure that they are there."""
+    observed, count = counted(rows)
+    observed.write.options(**_WRITE_OPTIONS).parquet(draft.spark_uri)
+    written = _files_in(draft)
+    require_rows(written.rows, count(), place=f"{draft.root.address}/{draft.folder}")
+    return written
 
 
 def _files_in(draft: Draft) -> WrittenRows:
-    """The files with rows; where none has any, one that still tells the columns. All others are dropped."""
+    """The files with rows; where none has any, one that still tells the columns. The others are not named."""
     found = list[CapturedFile]()
     sizes = dict[str, int]()
-    files = draft.files(".parquet")
-    footers = {file: pq.read_metadata(file.source) for file in files}
+    files, root = draft.files(".parquet"), draft.root
+    footers = {file: _footer(root, file.key) for file in files}
     with_rows = [file for file in files if footers[file].num_rows] or files[:1]
     for file in with_rows:
         footer = footers[file]
@@ -165,13 +170,13 @@ def _files_in(draft: Draft) -> WrittenRows:
             for column in range(footer.num_columns):
                 chunk = footer.row_group(group).column(column)
                 sizes[chunk.path_in_schema] = sizes.get(chunk.path_in_schema, 0) + chunk.total_uncompressed_size
-        found.append(CapturedFile(file.name, footer.num_rows, file.size, draft.sha256(file)))
-    for file in files:
-        if file not in with_rows:
-            draft.drop(file)
-    for checksums in draft.files(".crc"):
-        draft.drop(checksums)
-    return WrittenRows(tuple(found), sizes, tuple(file.source for file in with_rows))
+        found.append(CapturedFile(file.name, footer.num_rows, file.size, root.sha256(file.key)))
+    return WrittenRows(tuple(found), sizes, tuple(root.source(file.key) for file in with_rows))
+
+
+def _footer(root: StorageRoot, key: StorageKey) -> pq.FileMetaData:
+    with root.open_parquet(key) as opened:
+        return opened.metadata
 
 
 @contextmanager
@@ -225,18 +230,19 @@ class CaptureWriter:
         self.steps = list(self.frozen.steps)
         self.left_out = list(self.request.left_out)
         place = self.places.captures(self.request.store, project_version=self.run.request.project_version)
-        folder = f"{self.record.capture_id}/{self.attempt}"
         with ExitStack() as unpublished:
 
             def begin() -> Draft:
-                draft = place.draft(folder)
-                unpublished.callback(draft.discard)
+                draft = Draft(place, f"{self.record.capture_id}/{self.attempt}-{attempt_name()}")
+                unpublished.callback(draft.abandon)
                 return draft
 
             kept = self._fitting(begin)
             if kept is None:
                 return CaptureOutcome(drop_reason=self.steps[-1].reason.value, steps=tuple(self.steps))
-            manifest = self._manifest(kept, place.below(folder), int((time.perf_counter() - started) * 1000))
+            folder = place.below(kept.draft.folder)
+            manifest = self._manifest(kept, folder, int((time.perf_counter() - started) * 1000))
+            unpublished.pop_all()
             kept.draft.publish(MANIFEST_FILE, manifest.to_bytes())
         return CaptureOutcome(manifest=manifest, steps=tuple(self.steps))
 
@@ -257,11 +263,11 @@ class CaptureWriter:
                 columns = tuple(column for column in columns if column not in large)
             elif mode is CaptureMode.STATS:
                 found = self._statistics(written, columns)
-                draft.discard()
+                draft.abandon()
                 return _Kept(mode, columns, WrittenRows((), {}, ()), found | {"rows": written.rows}, begin())
             else:
                 return _Kept(mode, columns, written, None, draft)
-            draft.discard()
+            draft.abandon()
         return None
 
     def _rows(self, mode: CaptureMode, columns: Sequence[KeptColumn]) -> DataFrame:

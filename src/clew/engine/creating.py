@@ -1,7 +1,6 @@
 """Rows that steps create: which rows they are made from, how groups are summed up, what is written of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -93,11 +92,9 @@ def columns_looked_at(step: CreatingStep) -> set[str]:
     return {*(step.keys or ()), *(read.column for read in step.reads)}
 
 
-def written_rows(
-    spark: SparkSession, files: Sequence[Path], step: CreatingStep, columns: Sequence[Column]
-) -> DataFrame:
+def written_rows(spark: SparkSession, files: Sequence[str], step: CreatingStep, columns: Sequence[Column]) -> DataFrame:
     """The rows of an output, as far as a later step looks at them. None of them is deleted."""
     types = {column.name: spark_type(column.type) for column in columns} | SYSTEM_TYPES
     schema = ", ".join(f"{quoted(name)} {types[name]}" for name in sorted(columns_looked_at(step)))
-    rows = spark.read.schema(schema).parquet(*map(str, files))
+    rows = spark.read.schema(schema).parquet(*files)
     return rows.withColumns({"_deleted": F.lit(False), ORDINAL: F.lit(0).cast("bigint")})

@@ -19,7 +19,7 @@ def run_directly(
     while remaining:
         group = next_group(run.plan, remaining)
         for result in _execute(run, group, progress):
-            progress = StepsBehind((*progress.parts, *result.parts))
+            progress = StepsBehind((*progress.parts, *(described.part for described in result.parts)))
             on_done(result)
         remaining = remaining[len(group) :]
     return progress
@@ -33,9 +33,8 @@ def _execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tu
             raise _explained(run, error, group[0], progress) from error
     results = list[StepResult]()
     for step in group:
-        results += _execute(
-            run, [step], StepsBehind((*progress.parts, *(part for each in results for part in each.parts)))
-        )
+        new = (described.part for each in results for described in each.parts)
+        results += _execute(run, [step], StepsBehind((*progress.parts, *new)))
     return tuple(results)
 
 

@@ -4,7 +4,7 @@ Step "load" pins everything that the plan reads. The others are the steps of the
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -19,12 +19,15 @@ from clew.engine.joins import UniqueKeys
 from clew.engine.names import SYSTEM_TYPES, with_sql
 from clew.engine.output.publishing import Publisher
 from clew.engine.output.registering import Registrar
+from clew.engine.parts import DraftedPart
+from clew.engine.session import leaving_active_session
+from clew.engine.sharing import require_shared
 from clew.engine.sql import spark_type
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group, next_ordinal
 from clew.engine.trace_ids import TraceLinking, carrying, read_traced
 from clew.engine.windows import ExpandedStep, expand
 from clew.engine.working import StepsBehind, Storage, rebuild
-from clew.events.artifacts import dataset_artifact, key_of_part, output_artifact, parts_among
+from clew.events.artifacts import dataset_artifact, output_artifact, parts_among
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import LOAD_STEP, ArtifactRef, PlannedStep
 from clew.plan.datasets import DatasetUse
@@ -32,8 +35,7 @@ from clew.plan.operations import Step
 from clew.plan.plan import Plan
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
-from clew.storage.committed import artifact_of_part, describe_part, described_at
-from clew.storage.layout import part_folder
+from clew.storage.committed import DescribedPart, committed_part
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
 from clew.storage.root import StorageRoot
 from clew.trace.run_parts import periods_of
@@ -42,8 +44,8 @@ from clew.trace.run_parts import periods_of
 class InputPinner(Protocol):
     """Finds and pins the datasets that a plan reads."""
 
-    def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
-        """Pin a dataset for the run."""
+    def pin(self, use: DatasetUse, first_file_ordinal: int) -> DraftedPart:
+        """Pin a dataset for the run. What is given counts once it is published and named."""
         ...
 
 
@@ -95,6 +97,10 @@ class SparkExecutor:
 
     def execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
         """Do a group of steps."""
+        with leaving_active_session():
+            return self._execute(attempts, context)
+
+    def _execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
         tag = f"clew-{self._run.run_id}"
         self._run.spark.addTag(tag)
         context.cancel.on_cancel(partial(_interrupt, self._run.spark, tag))
@@ -102,9 +108,7 @@ class SparkExecutor:
             if attempts[0].step.step_id == LOAD_STEP:
                 return [self._load()]
             group = [self._steps[attempt.step.seq] for attempt in attempts]
-            if any(attempt.logical_attempt_id > 1 for attempt in attempts):
-                self._read_anew(group, context.snapshot)
-            return self._do(group, context.snapshot)
+            return self._do(group, context, again=any(attempt.logical_attempt_id > 1 for attempt in attempts))
         except SPARK_ERRORS as error:
             context.cancel.check()
             step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
@@ -126,28 +130,29 @@ class SparkExecutor:
 
     def _load(self) -> StepOutput:
         """Pin every dataset that the plan reads, the input first, each once."""
-        parts = list[Part]()
+        require_shared(self._run.spark, self._run.storage_root, self._run.run_id)
+        pinned = list[DescribedPart]()
         for use in datasets_of(self._run.plan):
-            ordinal = sum(len(part.files) for part in parts)
-            parts.append(self._pin(use, ordinal))
-        rows = sum(file.rows for file in parts[0].files)
-        return StepOutput.success(*(self._artifact(part) for part in parts), loaded=rows)
+            ordinal = sum(len(each.part.files) for each in pinned)
+            pinned.append(self._pin(use, ordinal))
+        rows = sum(file.rows for file in pinned[0].part.files)
+        return StepOutput.success(*(each.artifact for each in pinned), loaded=rows)
 
-    def _pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+    def _pin(self, use: DatasetUse, first_file_ordinal: int) -> DescribedPart:
         """Pin a dataset. Rows that join the working dataset get trace ids, unless they carry them already."""
-        part = self._run.inputs.pin(use, first_file_ordinal)
+        drafted = self._run.inputs.pin(use, first_file_ordinal)
         if not joins_working_dataset(use, self._run.plan):
-            return part
-        identified = self._run.linking.identified(carrying(part, self._run.storage_root))
-        if identified != part:
-            describe_part(self._run.storage_root, part_folder(self._run.run_id, part.kind, part.name), identified)
+            return drafted.publish()
+        identified = self._run.linking.identified(carrying(drafted.part, self._run.storage_root))
+        described = replace(drafted, part=identified).publish()
         self._run.linking.publish(self._run.run_id, [identified])
-        return identified
+        return described
 
-    def _read_anew(self, group: Sequence[Step], snapshot: RunSnapshot) -> None:
+    def _read_anew(self, group: Sequence[Step], snapshot: RunSnapshot) -> RunSnapshot:
         """Pin again what the steps look up or append, as far as no step that counts has read it.
 
-        A step is retried after its cause was corrected, which may have been this very data.
+        A step is retried after its cause was corrected, which may have been this very data. What was pinned anew counts
+        for the steps at once, and for the run when the first of them commits and names it.
         """
         done = {step.seq for step in snapshot.steps if step.status is StepStatus.SUCCESS}
         seen = {use.key for step in self._run.plan.steps if step.seq in done for use in datasets_of_step(step)}
@@ -155,17 +160,23 @@ class SparkExecutor:
         for use in [use for step in group for use in datasets_of_step(step)]:
             if use.key not in seen:
                 seen.add(use.key)
-                self._pin(use, next_ordinal(self.progress(snapshot)))
-                self._parts.clear()
+                pinned = self._pin(use, next_ordinal(self.progress(snapshot)))
+                snapshot = replace(snapshot, artifacts=(*snapshot.artifacts, pinned.artifact))
                 self._unique = UniqueKeys()
+        return snapshot
 
-    def _do(self, group: Sequence[Step], snapshot: RunSnapshot) -> list[StepOutput]:
-        results = execute(self._engine_run(snapshot), group, self.progress(snapshot))
-        self._run.linking.publish(self._run.run_id, [part for result in results for part in result.parts])
-        return [self._output(result) for result in results]
+    def _do(self, group: Sequence[Step], context: StepContext, *, again: bool) -> list[StepOutput]:
+        before = len(context.snapshot.artifacts)
+        snapshot = self._read_anew(group, context.snapshot) if again else context.snapshot
+        engine_run = replace(self._engine_run(snapshot), lease=context.lease, fence=context.fence)
+        results = execute(engine_run, group, self.progress(snapshot))
+        parts = [described.part for result in results for described in result.parts]
+        self._run.linking.publish(self._run.run_id, parts)
+        pinned_anew = snapshot.artifacts[before:]
+        return [self._output(result, pinned_anew if result is results[0] else ()) for result in results]
 
-    def _output(self, result: StepResult) -> StepOutput:
-        artifacts = [self._artifact(part) for part in result.parts]
+    def _output(self, result: StepResult, pinned_anew: Sequence[ArtifactRef]) -> StepOutput:
+        artifacts = [*pinned_anew, *(described.artifact for described in result.parts)]
         if result.published is not None:
             published = result.published
             artifacts.append(output_artifact(table=published.table, path=published.path))
@@ -208,11 +219,8 @@ class SparkExecutor:
 
     def _part(self, artifact: ArtifactRef) -> Part:
         if artifact.uri not in self._parts:
-            self._parts[artifact.uri] = described_at(self._run.storage_root, key_of_part(artifact))
+            self._parts[artifact.uri] = committed_part(self._run.storage_root, artifact)
         return self._parts[artifact.uri]
-
-    def _artifact(self, part: Part) -> ArtifactRef:
-        return artifact_of_part(self._run.storage_root, self._run.run_id, part)
 
     def _engine_run(self, snapshot: RunSnapshot) -> EngineRun:
         return EngineRun(

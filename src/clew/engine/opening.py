@@ -11,9 +11,11 @@ from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
 from clew.engine.output.destinations import Destinations
+from clew.engine.output.places import RunIsUnderWay
 from clew.engine.output.publishing import FilePublisher
 from clew.engine.output.registering import StorageRegistrar
 from clew.engine.output.tables import TableOutputs
+from clew.engine.parts import DraftedPart
 from clew.engine.trace_ids import TraceIdSource, TraceLinking
 from clew.engine.types import SparkSession
 from clew.events.snapshot import RunSnapshot
@@ -27,9 +29,9 @@ from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
 from clew.runs.secrets import SecretRef, SecretsResolver, with_secrets
 from clew.runs.version_conflicts import unknown_version, version_conflict
-from clew.storage.committed import describe_part
+from clew.storage.drafts import draft
 from clew.storage.layout import part_folder
-from clew.storage.parts import Part, PartFile
+from clew.storage.parts import PartFile
 from clew.storage.plans import kept_plan
 
 ENGINE_CAPABILITIES = frozenset(
@@ -72,6 +74,8 @@ class SparkExecutors:
     """Reads and writes tables without a driver for Spark."""
     trace_ids: TraceIdSource | None = None
     """Where rows get their trace ids from; None where they need none."""
+    is_under_way: RunIsUnderWay = lambda _run_id: True
+    """Whether another run may still publish."""
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> SparkExecutor:
         """The executor of a run."""
@@ -89,6 +93,7 @@ class SparkExecutors:
             plan,
             self.environment.sandbox_root if is_draft else None,
             self.secret,
+            self.is_under_way,
         )
         spark = self.spark()
         return SparkExecutor(
@@ -99,7 +104,7 @@ class SparkExecutors:
                 period=request.period,
                 storage_root=self.environment.storage_root,
                 inputs=Inputs(self, spark, run.run_id, plan, period),
-                publisher=FilePublisher(run.run_id, destinations.target_of, self._tables(run.run_id, destinations)),
+                publisher=FilePublisher(run.run_id, destinations.place_of, self._tables(run.run_id, destinations)),
                 registrar=NoRegistrar() if is_draft else self._registrar(run.run_id, plan, request.period),
                 linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
             )
@@ -121,9 +126,9 @@ class SparkExecutors:
 class NoRegistrar:
     """For drafts: no project reads their outputs."""
 
-    def prepare(self, rows: object, step: object, expressing: object) -> Callable[[], None]:
+    def prepare(self, rows: object, step: object, expressing: object, lease: object) -> Callable[[], None]:
         """Register nothing."""
-        del rows, step, expressing
+        del rows, step, expressing, lease
         return lambda: None
 
 
@@ -137,7 +142,7 @@ class Inputs:
     plan: Plan
     period: Period
 
-    def pin(self, use: DatasetUse, first_file_ordinal: int) -> Part:
+    def pin(self, use: DatasetUse, first_file_ordinal: int) -> DraftedPart:
         """Pin a dataset, from where its resolver says or from a version that a project registered."""
         workspace = self.executors.workspace
         versions = self.executors.datasets.versions(use.dataset_id)
@@ -161,7 +166,7 @@ class Inputs:
             tables=self.executors.tables,
             may_be_empty=use.key != self.plan.input.key or self._may_be_empty(use),
         )
-        return pin(self.spark, request).part
+        return pin(self.spark, request).drafted
 
     def _with_secrets(self, options: Mapping[str, str]) -> dict[str, str]:
         return with_secrets(options, self.executors.secrets, self.executors.environment.scope)
@@ -170,7 +175,7 @@ class Inputs:
         dataset = self.executors.workspace.dataset(use.dataset_id)
         return dataset is not None and dataset.may_be_empty
 
-    def _managed(self, use: DatasetUse, versions: Sequence[DatasetVersion], first_file_ordinal: int) -> Part:
+    def _managed(self, use: DatasetUse, versions: Sequence[DatasetVersion], first_file_ordinal: int) -> DraftedPart:
         version = _version(use, versions)
         self._require_columns(use, version, versions)
         self._require_rows(use, version)
@@ -183,8 +188,8 @@ class Inputs:
             periods=self.executors.workspace.periods,
             first_file_ordinal=first_file_ordinal,
         )
-        describe_part(self.executors.environment.storage_root, part_folder(self.run_id, part.kind, part.name), part)
-        return part
+        root = self.executors.environment.storage_root
+        return DraftedPart(draft(root, part_folder(self.run_id, part.kind, part.name)), part)
 
     def _require_rows(self, use: DatasetUse, version: DatasetVersion) -> None:
         """The input of a run has to have rows; those of a period may lie in the files of a period above or below."""

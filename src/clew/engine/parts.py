@@ -1,7 +1,7 @@
 """Writes parts of a run to storage, and reads them back with the ordinals of their rows.
 
-A part is a draft until all its files are there; then it is published with its description. A part that no event names
-does not exist.
+A part is a draft until all its files are there and hold the rows that were written; then it is described, and an event
+may name it. What no event names counts for nothing.
 
 Counts come from Parquet footers, which say how many rows and NULLs a file has. Decimals of the trace that fit into 64
 bits are stored as numbers, not as bytes.
@@ -19,10 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, StructType
 
+from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.names import named
 from clew.engine.spark_internals import arrow_schema
 from clew.engine.sql import quoted
-from clew.storage.committed import publish_part
+from clew.storage.committed import DescribedPart, publish_part
+from clew.storage.drafts import Draft, draft
 from clew.storage.parts import (
     ORDINAL,
     TRACE_ID,
@@ -31,7 +33,7 @@ from clew.storage.parts import (
     TracedStep,
     after_column,
 )
-from clew.storage.root import Draft, StorageKey, StorageRoot
+from clew.storage.root import StorageKey, StorageRoot
 
 FEW_ROWS = 1_000
 """Parts with no more rows than these are handed to Spark as they are, not as files."""
@@ -67,20 +69,19 @@ def options_for_changes(schema: StructType) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class DraftedPart:
-    """A part whose files are written, and that no reader sees yet."""
+    """A part whose files are written and counted, and that no event can name yet."""
 
     draft: Draft
     part: Part
 
     @property
-    def sources(self) -> list[str]:
-        """Where Spark and pyarrow read its files."""
-        return [file.source for file in self.draft.files(".parquet")]
+    def root(self) -> StorageRoot:
+        """Where its files lie."""
+        return self.draft.root
 
-    def publish(self) -> Part:
-        """Make it visible."""
-        publish_part(self.draft, self.part)
-        return self.part
+    def publish(self) -> DescribedPart:
+        """Describe it, so that an event can name it."""
+        return publish_part(self.draft, self.part)
 
 
 def write_part(
@@ -92,17 +93,18 @@ def write_part(
     finished: Callable[[Part], Part] = lambda part: part,
     *,
     is_small: bool = False,
-) -> Part:
+) -> DescribedPart:
     """Write rows as a part, in a folder below the storage root.
 
     `finished` may add to the description what is known only when the files are there.
     """
     drafted = draft_part(rows, root, folder, part, first_ordinal, is_small=is_small)
     try:
-        return DraftedPart(drafted.draft, finished(drafted.part)).publish()
+        finished_part = DraftedPart(drafted.draft, finished(drafted.part))
     except BaseException:
-        drafted.draft.discard()
+        drafted.draft.abandon()
         raise
+    return finished_part.publish()
 
 
 def draft_part(
@@ -118,31 +120,36 @@ def draft_part(
 
     Few rows are brought here and written here, which takes a third of the time that Spark needs to write a file.
     """
-    draft = root.draft(folder)
+    started = draft(root, folder)
     try:
         if is_small:
-            # The name is one that no other attempt uses: files of two attempts may meet in one folder.
-            name = f"part-00000-{uuid.uuid4()}.parquet"
-            pq.write_table(rows.toArrow(), draft.new_file(name), compression="zstd")
+            table = rows.toArrow()
+            # One file name differs from all others of the run: ordinals are looked up by the name of the file.
+            with started.create(f"part-00000-{uuid.uuid4()}.parquet") as file:
+                pq.write_table(table, file, compression="zstd")
+            expected = table.num_rows
         else:
             options = options_for_changes if part.kind == "changes" else write_options
-            rows.write.options(**options(rows.schema)).parquet(draft.spark_uri)
-        return DraftedPart(draft, replace(part, files=_described_files(draft, first_ordinal)))
+            written, count = counted(rows)
+            written.write.options(**options(rows.schema)).parquet(started.spark_uri)
+            expected = count()
+        files = _described_files(started, first_ordinal)
+        require_rows(sum(file.rows for file in files), expected, place=f"{root.address}/{started.folder}")
+        return DraftedPart(started, replace(part, files=files))
     except BaseException:
-        draft.discard()
+        started.abandon()
         raise
 
 
-def _described_files(draft: Draft, first_ordinal: int | None) -> tuple[PartFile, ...]:
-    """The data files of a draft. Those without rows are dropped."""
+def _described_files(started: Draft, first_ordinal: int | None) -> tuple[PartFile, ...]:
+    """The data files of a draft. Those without rows are not named."""
     files = list[PartFile]()
-    for file in draft.files(".parquet"):
-        rows = pq.read_metadata(file.source).num_rows
-        if not rows:
-            draft.drop(file)
-        else:
+    root = started.root
+    for file in started.files(".parquet"):
+        rows = rows_in(root, [file.key])
+        if rows:
             ordinal = None if first_ordinal is None else first_ordinal + len(files)
-            files.append(PartFile(file.key, rows, file.size, draft.sha256(file), ordinal))
+            files.append(PartFile(file.key, rows, file.size, root.sha256(file.key), ordinal))
     return tuple(files)
 
 
@@ -151,12 +158,12 @@ def sources_of_files(root: StorageRoot, part: Part) -> list[str]:
     return [root.spark_uri(file.path) for file in part.files]
 
 
-def arrow_tables(root: StorageRoot, part: Part) -> list[pa.Table]:
-    """The rows of each file of a part."""
+def arrow_tables(root: StorageRoot, part: Part, columns: list[str] | None = None) -> list[pa.Table]:
+    """The rows of each file of a part; all columns where none are named."""
     tables = list[pa.Table]()
     for file in part.files:
         with root.open_parquet(file.path) as opened:
-            tables.append(opened.read())
+            tables.append(opened.read(columns=columns))
     return tables
 
 
@@ -204,32 +211,29 @@ def _ordinal_sql(part: Part) -> str:
     return f"element_at(map({pairs}), _metadata.file_name) + _metadata.row_index"
 
 
-def row_count(paths: Iterable[str]) -> int:
-    """How many rows files hold."""
-    return sum(pq.read_metadata(path).num_rows for path in paths)
-
-
-def given_count(paths: Iterable[str], columns: Sequence[str]) -> int:
-    """How many rows of files have a value in at least one of the columns."""
+def given_count(root: StorageRoot, part: Part, columns: Sequence[str]) -> int:
+    """How many rows of a part have a value in at least one of the columns."""
     if len(columns) == 1:
-        return sum(_given_in(path, columns[0]) for path in paths)
-    return sum(_given_in_any(path, columns) for path in paths)
+        return sum(_given_in(root, file.path, columns[0]) for file in part.files)
+    return sum(_given_in_any(root, file.path, columns) for file in part.files)
 
 
-def _given_in(path: str, column: str) -> int:
-    footer = pq.read_metadata(path)
+def _given_in(root: StorageRoot, key: StorageKey, column: str) -> int:
+    with root.open_parquet(key) as opened:
+        footer = opened.metadata
     position = footer.schema.names.index(column)
     count = 0
     for group in range(footer.num_row_groups):
         statistics = footer.row_group(group).column(position).statistics
         if statistics is None or not statistics.has_null_count:
-            return _given_in_any(path, [column])
+            return _given_in_any(root, key, [column])
         count += footer.row_group(group).num_rows - statistics.null_count
     return count
 
 
-def _given_in_any(path: str, columns: Sequence[str]) -> int:
-    table = pq.read_table(path, columns=list(columns))
+def _given_in_any(root: StorageRoot, key: StorageKey, columns: Sequence[str]) -> int:
+    with root.open_parquet(key) as opened:
+        table = opened.read(columns=list(columns))
     values = pc.coalesce(*(table.column(name) for name in columns))
     return len(values) - int(values.null_count)
 

@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
@@ -25,7 +26,13 @@ from pyspark.sql import SparkSession
 from clew.definitions import DatabaseDatasource, Datasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import CONNECT_MISSING, JAVA_MISSING, SPARK_NOT_STARTED
-from clew.engine.spark_internals import has_context, launched, silence_query_errors
+from clew.engine.spark_internals import (
+    has_context,
+    launched,
+    restore_active,
+    silence_query_errors,
+    submitted_configuration,
+)
 from clew.runs.environment import RunEnvironment
 from clew.runs.secrets import REFERENCE, SecretsResolver, with_secrets
 
@@ -108,6 +115,8 @@ _PAGE = "4m"
 _LOG_LEVEL = "spark.log.level"
 _STARTING = threading.Lock()
 """Two threads that ask for the session at once get the same one."""
+_OWN: MutableMapping[SparkSession, SparkSession] = WeakKeyDictionary()
+"""The session that Clew works in, by the one that it is beside: itself, where Clew has started it."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _THROUGHPUT = "-XX:+UseParallelGC"
 """Throughput matters more than the latency of the JVM: pauses may be longer."""
@@ -128,16 +137,36 @@ class SessionSettings:
 
 
 def spark_session(settings: SessionSettings) -> SparkSession:
-    """The session of this process. One that exists already, as in a notebook, is used as it is."""
-    if settings.master.startswith("sc://"):
-        spark = _connected(settings)
-    else:
-        with _STARTING:
-            spark = _present() or _started(settings)
+    """The session that Clew works in. Where another one exists already, as in a notebook, it is one beside that.
+
+    Settings, temporary views and loggers of a session that Clew did not start stay as they are.
+    """
+    with _STARTING:
+        present = SparkSession.getActiveSession() if settings.master.startswith("sc://") else _present()
+        if present is None:
+            spark = _connected(settings) if settings.master.startswith("sc://") else _started(settings)
+            _OWN[spark] = spark
+            silence_query_errors()
+        elif present not in _OWN:
+            with leaving_active_session():
+                spark = _OWN.setdefault(present, present.newSession())
+            _OWN[spark] = spark
+        else:
+            spark = _OWN[present]
     for name, value in LANGUAGE_SETTINGS.items():
         spark.conf.set(name, value)
-    silence_query_errors()
     return spark
+
+
+@contextmanager
+def leaving_active_session() -> Iterator[None]:
+    """Leave the session that is active as it is, where it belongs to someone else."""
+    before = SparkSession.getActiveSession()
+    try:
+        yield
+    finally:
+        if before is not None and SparkSession.getActiveSession() is not before:
+            restore_active(before)
 
 
 @contextmanager
@@ -181,7 +210,9 @@ def _require_connect() -> None:
 
 def _started(settings: SessionSettings) -> SparkSession:
     require_java()
-    conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings).items()))
+    submitted = submitted_configuration()
+    chosen = {**configuration(settings), **submitted, **LANGUAGE_SETTINGS}
+    conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with tempfile.TemporaryFile() as noise:
         try:
             # What the JVM itself writes while it starts is of no use to anybody, unless it does not start.

@@ -6,6 +6,7 @@ here too.
 """
 
 import logging
+import os
 from typing import IO
 
 import pyarrow as pa
@@ -13,8 +14,12 @@ from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""The variable by which `spark-submit` tells a Python process where its JVM listens."""
 
 QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """In Python: they write every error of a query to stderr before it can be caught. Only the source names them."""
@@ -38,6 +43,35 @@ def launched(conf: SparkConf, stderr: IO[bytes] | None) -> JavaGateway | None:
         return None
     gateway: JavaGateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
     return gateway
+
+
+def is_connected(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect. Both kinds share a public class, which does not tell."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def submitted_configuration() -> dict[str, str]:
+    """What `spark-submit` has been given, where it started this process; a master and a name among it.
+
+    It is known to the JVM that `spark-submit` has started, which only an undocumented argument asks.
+    """
+    if _SUBMITTED not in os.environ:
+        return {}
+    gateway: JavaGateway = SparkContext._gateway or launch_gateway()  # type: ignore[no-untyped-call] # noqa: SLF001
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the context would start a second connection
+    return dict(SparkConf(loadDefaults=True, _jvm=gateway.jvm).getAll())
+
+
+def restore_active(session: SparkSession) -> None:
+    """Make a session the active one again.
+
+    `createDataFrame` of another session makes that one active, and no public function takes it back.
+    """
+    if is_connected(session):
+        return
+    SparkSession._activeSession = session  # noqa: SLF001 - see above
+    sessions = session._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr] # noqa: SLF001
+    sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
 def silence_query_errors() -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from clew.diagnostics import EngineBug
-from clew.diagnostics.codes.engine import ENGINE_FAILURE
 from clew.engine.blame import SPARK_ERRORS, is_value_error
 from clew.engine.conditions import equality_keys
+from clew.engine.conserving import rows_of, rows_of_output
+from clew.engine.counting import require_rows
 from clew.engine.creating import chosen_rows, written_rows
 from clew.engine.expressing import Expressing
 from clew.engine.joins import JoinChecks, UniqueKeys
@@ -24,16 +24,18 @@ from clew.engine.operations.output import has_all_that
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Registrar
-from clew.engine.parts import FEW_ROWS, given_count, sources_of_files, with_short_decimals, write_part
+from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
 from clew.engine.working import StepsBehind, Storage, Working, created_rows, rebuild
 from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
+from clew.runs.leases import Lease
+from clew.storage.committed import DescribedPart
 from clew.storage.layout import part_folder
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
-from clew.trace.run_parts import periods_of
+from clew.storage.root import StorageRoot
 
 LONGEST_CHAIN = 12
 """Narrow steps on top of each other before the state is written down. Longer chains outgrow the JIT compiler."""
@@ -58,7 +60,7 @@ class StepResult:
 
     seq: int
     counts: StepCounts
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DescribedPart, ...] = ()
     published: Published | None = None
 
 
@@ -75,6 +77,10 @@ class EngineRun:
     registrar: Registrar
     unique: UniqueKeys = field(default_factory=UniqueKeys)
     linking: TraceLinking = field(default_factory=TraceLinking)
+    lease: Lease | None = None
+    """The right to drive the run; None where nobody else can, such as in scenarios."""
+    fence: Callable[[], None] = lambda: None
+    """Raises where another worker has taken the run: asked before anything is made visible outside the run."""
 
 
 def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -108,7 +114,7 @@ def execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tup
     if write is None:
         return tuple(chain.write(narrow))
     if not narrow:
-        return write().publish()
+        return _published(run, write(), progress, ())
     with ThreadPoolExecutor(max_workers=1) as threads:
         writing = threads.submit(_tagged(run.storage.spark, write))
         try:
@@ -116,7 +122,26 @@ def execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tup
         except BaseException:
             writing.add_done_callback(_discard)
             raise
-    return (*changes, *writing.result().publish())
+    return (*changes, *_published(run, writing.result(), progress, changes))
+
+
+def _published(
+    run: EngineRun, written: "_Written", progress: StepsBehind, changes: Sequence[StepResult]
+) -> tuple[StepResult, ...]:
+    """Make what was written visible, if it is complete and the run is still this worker's."""
+    try:
+        if written.output is not None:
+            step, rows = written.output
+            new = [described.part for result in (*changes, *written.created) for described in result.parts]
+            expected = rows_of_output(run.plan, run.storage.root, [*progress.parts, *new], step)
+            if expected is not None and rows is not None:
+                place = f'the output of step {step.seq} "{step.name}"'
+                require_rows(rows, expected, place=place, told_by="the working dataset has")
+        run.fence()
+    except BaseException:
+        written.discard()
+        raise
+    return written.publish()
 
 
 def _before(run: EngineRun, step: Step, progress: StepsBehind) -> Working:
@@ -137,7 +162,7 @@ class _Chain:
         self._run = run
         private = frozenset(privacy_by_column(run.plan))
         self._checks = JoinChecks(run.storage.root, inputs, run.unique, run.expressing, private)
-        self._expected = _rows_of(run.plan, inputs, progress)
+        self._expected = rows_of(run.plan, progress.parts)
         self._is_small = _is_small(progress)
         self._doubtful = list[tuple[ChangingStep, Working, Mapping[str, DataFrame]]]()
         self.working = before
@@ -163,11 +188,11 @@ class _Chain:
         except SPARK_ERRORS:
             self._find_doubled()
             raise
-        rows = int(observation.get["rows"]) if observation is not None else self._expected
-        if rows != self._expected:
+        rows = int(observation.get["rows"]) if observation is not None else _rows_of_state(results)
+        if self._expected is not None and rows not in {None, self._expected}:
             self._find_doubled()
-            problem = f"{self._expected} rows went into steps {steps[0].seq} to {steps[-1].seq}, and {rows} came out"
-            raise EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
+            place = f"what steps {steps[0].seq} to {steps[-1].seq} leave behind"
+            require_rows(rows or 0, self._expected, place=place, told_by="what went into them has")
         return results
 
     def _find_doubled(self) -> None:
@@ -179,13 +204,10 @@ def _counted(working: Working, observation: Observation) -> Working:
     return replace(working, rows=working.rows.observe(observation, F.count(F.lit(1)).alias("rows")))
 
 
-def _rows_of(plan: Plan, inputs: Mapping[str, Part], progress: StepsBehind) -> int | None:
-    """How many rows the working dataset has; None where that is not known without reading them."""
-    loaded = inputs[plan.input.key]
-    if periods_of(loaded, plan.input) is not None:
-        return None
-    created = [part for part in progress.parts if part.kind == "created"]
-    return sum(file.rows for part in (loaded, *created) for file in part.files)
+def _rows_of_state(results: Sequence[StepResult]) -> int | None:
+    """How many rows the state has that steps wrote down; None where they wrote what they changed only."""
+    states = [described.part for result in results for described in result.parts if described.part.columns]
+    return sum(file.rows for part in states for file in part.files) if states else None
 
 
 def _is_small(progress: StepsBehind) -> bool:
@@ -237,8 +259,7 @@ def _write_changes(
         steps=tuple(trace),
     )
     written = _write_rows_of_changes(run, rows, part, is_small=is_small, may_repeat=may_repeat)
-    files = sources_of_files(run.storage.root, written)
-    results = [StepResult(step.seq, _narrow_counts(step, files)) for step in trace]
+    results = [StepResult(step.seq, _narrow_counts(run.storage.root, written.part, step)) for step in trace]
     return [*results[:-1], replace(results[-1], parts=(written,))]
 
 
@@ -254,7 +275,9 @@ def _telling_columns(step: TracedStep) -> list[str]:
     return change_columns(step) if len(step.columns) == 1 else mask_columns(step)
 
 
-def _write_rows_of_changes(run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool) -> Part:
+def _write_rows_of_changes(
+    run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool
+) -> DescribedPart:
     """Write changes with short decimals, and again with long ones in the rare case that a value needs them."""
     folder = part_folder(run.run_id, part.kind, part.name)
     short = with_short_decimals(rows, part.steps) if may_repeat and not is_small else None
@@ -272,11 +295,11 @@ def _is_for_every_row(step: ChangingStep) -> bool:
     return step.selector is None
 
 
-def _narrow_counts(step: TracedStep, files: Sequence[str]) -> StepCounts:
+def _narrow_counts(root: StorageRoot, part: Part, step: TracedStep) -> StepCounts:
     """How many rows a step changed. Of a single assignment a row has a value or a mask, never both."""
     columns = _telling_columns(step)
     apart = [[name] for name in columns] if len(step.columns) <= 1 else [columns]
-    count = sum(given_count(files, each) for each in apart)
+    count = sum(given_count(root, part, each) for each in apart)
     return StepCounts(updated=count) if step.kind == "update" else StepCounts(deleted=count)
 
 
@@ -288,6 +311,10 @@ class _Written:
     """Makes it visible."""
     discard: Callable[[], None] = lambda: None
     """Deletes it."""
+    created: Sequence[StepResult] = ()
+    """The steps that have created rows."""
+    output: tuple[OutputStep, int | None] | None = None
+    """The output, and how many rows it has."""
 
 
 def _writer(
@@ -304,9 +331,10 @@ def _writer(
 
 
 def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Further | None = None) -> _Written:
-    pending = run.publisher.prepare(rows, step, run.expressing, further)
+    fence = run.lease.token if run.lease is not None else 0
+    pending = run.publisher.prepare(rows, step, run.expressing, fence, further)
     try:
-        register = run.registrar.prepare(rows, step, run.expressing) if step.registers is not None else None
+        register = _registration(run, rows, step) if step.registers is not None else None
     except BaseException:
         pending.discard()
         raise
@@ -318,7 +346,11 @@ def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Fu
             published = replace(published, dataset=step.registers, dataset_version=version)
         return (StepResult(step.seq, StepCounts(written=published.rows), published=published),)
 
-    return _Written(publish, pending.discard)
+    return _Written(publish, pending.discard, output=(step, pending.rows))
+
+
+def _registration(run: EngineRun, rows: DataFrame, step: OutputStep) -> Callable[[], int | None]:
+    return run.registrar.prepare(rows, step, run.expressing, run.lease)
 
 
 def _write_created_and_output(
@@ -332,7 +364,7 @@ def _write_created_and_output(
     def created(rows: DataFrame) -> tuple[DataFrame, bool]:
         result = _create(run, rows, step, progress)
         results.append(result)
-        return created_rows(run.storage, result.parts[0], columns), result.counts.created <= FEW_ROWS
+        return created_rows(run.storage, result.parts[0].part, columns), result.counts.created <= FEW_ROWS
 
     if _reads_back(run, step, output, progress):
         further = lambda files: created(written_rows(run.storage.spark, files, step, columns))  # noqa: E731
@@ -340,7 +372,7 @@ def _write_created_and_output(
     else:
         rows, _ = created(working.rows)
         written = _write_output(run, working.with_created(rows, step).rows, output)
-    return replace(written, publish=lambda: (*results, *written.publish()))
+    return replace(written, publish=lambda: (*results, *written.publish()), created=results)
 
 
 def _reads_back(run: EngineRun, step: CreatingStep, output: OutputStep, progress: StepsBehind) -> bool:
@@ -353,7 +385,7 @@ def _reads_back(run: EngineRun, step: CreatingStep, output: OutputStep, progress
 
 def _write_created(run: EngineRun, rows: DataFrame, step: CreatingStep, progress: StepsBehind) -> _Written:
     result = _create(run, rows, step, progress)
-    return _Written(lambda: (result,))
+    return _Written(lambda: (result,), created=(result,))
 
 
 def _create(run: EngineRun, rows: DataFrame, step: CreatingStep, progress: StepsBehind) -> StepResult:
@@ -374,7 +406,7 @@ def _create(run: EngineRun, rows: DataFrame, step: CreatingStep, progress: Steps
     folder = part_folder(run.run_id, part.kind, part.name)
     is_small = _is_small(progress)
     written = write_part(created, run.storage.root, folder, part, next_ordinal(progress), finished, is_small=is_small)
-    return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.files)), parts=(written,))
+    return StepResult(step.seq, StepCounts(created=sum(file.rows for file in written.part.files)), parts=(written,))
 
 
 def next_ordinal(progress: StepsBehind) -> int:

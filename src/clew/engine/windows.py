@@ -18,7 +18,7 @@ from clew.engine.trace_ids import read_traced
 from clew.engine.working import StepsBehind, rebuild
 from clew.plan.operations import CreatingStep
 from clew.storage.checked_files import TraceFiles
-from clew.storage.committed import describe_part, described_part
+from clew.storage.committed import describe_once, described_part
 from clew.storage.layout import part_folder
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part
 from clew.storage.row_identity import ordinal_of
@@ -61,11 +61,11 @@ def _expanded(run: EngineRun, progress: StepsBehind, step: CreatingStep, part: P
         if batch is None:
             rows = _links(run, progress, step, part).where(F.col(ORDINAL).between(low, high))
             pairs = rows.select(TRACE_ID, PARENT).distinct().sortWithinPartitions(TRACE_ID, PARENT)
-            batch = write_part(pairs, run.storage.root, folder, links)
+            batch = describe_once(run.storage.root, folder, write_part(pairs, run.storage.root, folder, links).part)
         done.append(batch)
     files = tuple(file for batch in done for file in batch.files)
-    describe_part(run.storage.root, name, Part("links", links.name, files, links.columns, step.seq))
-    return ExpandedStep(step.seq, sum(file.rows for file in files))
+    described = Part("links", links.name, files, links.columns, step.seq)
+    return ExpandedStep(step.seq, sum(file.rows for file in describe_once(run.storage.root, name, described).files))
 
 
 def batches(part: Part, batch_rows: int) -> Iterator[WindowBounds]:

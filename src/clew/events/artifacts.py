@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from clew.events.values import ArtifactRef
 
 PART_KIND, OUTPUT_KIND, DATASET_KIND = "trace-part", "output", "dataset-version"
+_PART_DEPTH = 4
+"""`runs/<run>/<kind>/<name>`."""
 _STORAGE, _DATASET, _TABLE, _PATH = "storage:", "dataset:", "table:", "path:"
 
 
@@ -19,8 +21,17 @@ def key_of_part(artifact: ArtifactRef) -> str:
 
 
 def parts_among(artifacts: Sequence[ArtifactRef]) -> list[ArtifactRef]:
-    """Those that refer to parts."""
-    return [artifact for artifact in artifacts if artifact.kind == PART_KIND]
+    """Those that refer to parts. A part that a later attempt has written anew counts as it was written last."""
+    latest = dict[str, ArtifactRef]()
+    for artifact in artifacts:
+        if artifact.kind == PART_KIND:
+            latest[_part_of(artifact)] = artifact
+    return list(latest.values())
+
+
+def _part_of(artifact: ArtifactRef) -> str:
+    """Run, kind and name of a part: what its description has in front of the attempt that wrote it."""
+    return "/".join(key_of_part(artifact).split("/")[:_PART_DEPTH])
 
 
 def dataset_artifact(dataset: str, version: int | None) -> ArtifactRef:

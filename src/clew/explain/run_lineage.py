@@ -7,18 +7,20 @@ Explanations cross projects the same way: from a row of a registered dataset to 
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from clew.diagnostics import UserError
 from clew.explain.pinned import UpstreamByOrigin
 from clew.explain.row_links import RowLinks
+from clew.plan.operations import OutputStep
 from clew.runs.environment import RunEnvironment
+from clew.runs.request import RunFilter
 from clew.runs.stores import RunState
-from clew.storage.inventory import expanded_links, pinned_inputs, pinned_part, registered_parts
+from clew.storage.inventory import expanded_links
 from clew.storage.layout import dataset_of_file
-from clew.storage.parts import CARRIED, SOURCE_FILE, SOURCE_LINE, Part
+from clew.storage.parts import CARRIED, SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.plans import kept_plan
 from clew.storage.root import StorageRoot
 from clew.storage.row_identity import place_of
 from clew.trace.history import source_of
@@ -26,6 +28,9 @@ from clew.trace.reader import RunTrace
 from clew.trace.records import Source
 from clew.tracelink import LineageReader, Link, TracedFrame, TracePlace
 from clew.tracelink.stores import TraceLinkStores
+
+_PAGE = 500
+"""Runs that are looked at in one question to the state store."""
 
 
 class TracedState(RunState, Protocol):
@@ -42,43 +47,18 @@ def run_lineage(state: TracedState, environment: RunEnvironment, trace_of: Calla
 
     `trace_of` opens the trace of a run by its id; UserError if it is gone, or not visible to the caller.
     """
-    return RunLineage(state, LineageFiles(environment.storage_root), trace_of)
+    return RunLineage(state, environment, LinkFiles(environment.storage_root), trace_of)
 
 
-@dataclass(frozen=True)
-class LineageFiles:
-    """What a storage root contains, as far as lineage needs it."""
+@dataclass(frozen=True, slots=True)
+class LinkFiles:
+    """Links that were worked out after their run."""
 
     root: StorageRoot
-    _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
 
     def of_step(self, run_id: str, seq: int) -> Part | None:
-        """The links of a step that were worked out after the run."""
+        """The links of a step."""
         return expanded_links(self.root, run_id, seq)
-
-    def registered(self, run_id: str) -> Iterator[tuple[int, Part]]:
-        """What a run has kept for datasets: output step and rows, where these carry trace ids."""
-        for part in registered_parts(self.root, run_id):
-            carried = tuple(replace(file, ids=CARRIED, ordinal=index) for index, file in enumerate(part.files))
-            yield part.seq, replace(part, files=carried)
-
-    @cached_property
-    def _pins(self) -> dict[str, list[tuple[str, str]]]:
-        """The runs that have pinned a dataset, with the names of the parts, by the id of the dataset."""
-        found = dict[str, list[tuple[str, str]]]()
-        for run_id, name in pinned_inputs(self.root):
-            found.setdefault(name.partition("@")[0], []).append((run_id, name))
-        return found
-
-    def readers_of(self, dataset: str) -> list[tuple[str, frozenset[str]]]:
-        """The runs that have pinned a dataset, in whichever version, with the files of it that they did."""
-        if dataset not in self._readers:
-            pins = self._pins.get(dataset, ())
-            parts = ((run_id, pinned_part(self.root, run_id, name)) for run_id, name in pins)
-            self._readers[dataset] = [
-                (run_id, frozenset(file.path for file in part.files)) for run_id, part in parts if part is not None
-            ]
-        return self._readers[dataset]
 
 
 @dataclass(slots=True)
@@ -86,9 +66,12 @@ class RunLineage:
     """Answers for the rows of runs. Deleted runs and unfinished runs have no answers."""
 
     state: TracedState
-    files: LineageFiles
+    environment: RunEnvironment
+    files: LinkFiles
     trace_of: Callable[[str], RunTrace]
     _links: dict[str, RowLinks | None] = field(default_factory=dict)
+    _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
+    _plans: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def parents(self, trace_ids: Collection[int]) -> Iterator[Link]:
         """The links in which one of these is the trace."""
@@ -107,7 +90,7 @@ class RunLineage:
             for part in _row_parts(trace):
                 for trace_id, ordinal in trace.ids.rows_of(part, ids):
                     yield _frame(trace_id, part.seq, epoch, ordinal)
-            for seq, part in self.files.registered(trace.run_id):
+            for seq, part in self._registered(trace):
                 rows = trace.ids.rows_of(part, ids)
                 origins = trace.ids.origins_of(part, [ordinal for _, ordinal in rows])
                 for trace_id, place in rows:
@@ -149,14 +132,63 @@ class RunLineage:
 
     def _taken_over(self, trace: RunTrace, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:
         """The runs that have pinned what a run registered, with the ids that they got by that."""
-        for _, part in self.files.registered(trace.run_id):
+        for _, part in self._registered(trace):
             paths = dict[str, set[int]]()
             for trace_id, place in trace.ids.rows_of(part, ids):
                 paths.setdefault(part.files[place_of(place)[0]].path, set()).add(trace_id)
-            for run_id, pinned in self.files.readers_of(part.name) if paths else ():
+            for run_id, pinned in self._readers_of(part.name) if paths else ():
                 taken = {trace_id for path, found in paths.items() if path in pinned for trace_id in found}
                 if taken:
                     yield run_id, taken
+
+    def _registered(self, trace: RunTrace) -> Iterator[tuple[int, Part]]:
+        """What a run has kept for datasets: output step and rows, which carry trace ids."""
+        for step in trace.plan.steps:
+            if not isinstance(step, OutputStep) or step.registers is None:
+                continue
+            found = {
+                file.path: file
+                for version in self.state.datasets.versions(step.registers)
+                for file in version.files
+                if (file.run_id, file.seq) == (trace.run_id, step.seq)
+            }
+            files = tuple(
+                PartFile(file.path, file.rows, file.size, file.sha256, ordinal=index, ids=CARRIED)
+                for index, file in enumerate(found.values())
+            )
+            if files:
+                yield step.seq, Part("input", step.registers, files, (), step.seq)
+
+    def _readers_of(self, dataset: str) -> list[tuple[str, frozenset[str]]]:
+        """The runs that have pinned a dataset, in whichever version, with the files of it that they did."""
+        if dataset not in self._readers:
+            self._readers[dataset] = list(self._find_readers(dataset))
+        return self._readers[dataset]
+
+    def _find_readers(self, dataset: str) -> Iterator[tuple[str, frozenset[str]]]:
+        which, last = RunFilter(environment_id=self.environment.name), None
+        while page := self.state.stores.catalog.runs(which, limit=_PAGE, before=last):
+            last = page[-1]
+            for run in page:
+                if dataset not in self._read_by(run.request.plan.digest):
+                    continue
+                links = self._open(run.run_id)
+                if links is not None:
+                    inputs = [part for part in links.trace.run.parts if part.kind == "input"]
+                    pinned = [part for part in inputs if _dataset_of(part) == dataset]
+                    yield run.run_id, frozenset(file.path for part in pinned for file in part.files)
+
+    def _read_by(self, digest: str | None) -> frozenset[str]:
+        """The datasets that a plan reads. Runs have few plans between them."""
+        if digest is None:
+            return frozenset()
+        if digest not in self._plans:
+            try:
+                plan = kept_plan(self.environment.storage_root, digest)
+                self._plans[digest] = frozenset(use.dataset_id for use in plan.datasets_read)
+            except UserError:
+                self._plans[digest] = frozenset()
+        return self._plans[digest]
 
     def _open(self, run_id: str) -> RowLinks | None:
         if run_id not in self._links:
@@ -166,6 +198,10 @@ class RunLineage:
             except UserError:
                 self._links[run_id] = None
         return self._links[run_id]
+
+
+def _dataset_of(part: Part) -> str:
+    return part.name.partition("@")[0]
 
 
 def _row_parts(trace: RunTrace) -> list[Part]:

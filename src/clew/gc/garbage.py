@@ -206,7 +206,7 @@ class GarbageCollector:
             if run.status.is_terminal and (run.completed_at or run.created_at) < before and run.run_id not in gone
         }
         for run_id in sorted(ended):
-            yield from left_in_run(self._root, Ended(run_id, seen.folders[run_id]))
+            yield from left_in_run(self._root, Ended(run_id, seen.folders[run_id]), before)
         removed = self._journal.removed_runs()
         yield from left_of_removed(self._root, removed, self._exists)
         named = _folders(seen.versions)

@@ -195,11 +195,14 @@ class Ended:
     folders: Collection[str]
 
 
-def left_in_run(root: StorageRoot, run: Ended) -> Iterator[Removable]:
-    """Parts of a run that has ended which it does not name."""
+def left_in_run(root: StorageRoot, run: Ended, before: datetime) -> Iterator[Removable]:
+    """What was written for a run that has ended, and which it does not name, unless it was written lately.
+
+    A worker that lost the run may still be writing: it harms nothing, and is not in anyone's way.
+    """
     for thing in unnamed_in_run(root, run.run_id, run.folders):
-        reason = "a part that was not finished" if thing.is_unfinished else "no event of the run names it"
-        yield _leftover(root, thing.key, reason)
+        if thing.written < before.timestamp():
+            yield _leftover(root, thing.key, "no event of the run names it")
 
 
 def left_of_removed(root: StorageRoot, removed: Collection[str], exists: Callable[[str], bool]) -> Iterator[Removable]:
@@ -212,16 +215,16 @@ def left_of_removed(root: StorageRoot, removed: Collection[str], exists: Callabl
 def left_in_datasets(
     root: StorageRoot, named: Collection[str], ended: Callable[[str], bool], before: datetime
 ) -> Iterator[Removable]:
-    """Rows that should have become a version of a dataset but did not; `named` are the folders of versions."""
-    for run_id, thing, written in stored_registrations(root):
-        if thing.key not in named and ended(run_id) and written < before.timestamp():
+    """Rows that were to become a version of a dataset and did not; `named` are the folders of versions."""
+    for run_id, thing in stored_registrations(root, named):
+        if ended(run_id) and thing.written < before.timestamp():
             yield _leftover(root, thing.key, "no version of the dataset names it")
 
 
 def left_in_plans(root: StorageRoot, before: datetime) -> Iterator[Removable]:
     """Plans that were never finished."""
-    for thing, written in unfinished_plans(root):
-        if written < before.timestamp():
+    for thing in unfinished_plans(root):
+        if thing.written < before.timestamp():
             yield _leftover(root, thing.key, "a plan that was not finished")
 
 

@@ -41,11 +41,13 @@ class LiveRun:
         writer: BudgetedWriter,
         *,
         patience_s: float,
+        check_lease: Callable[[Lease], None],
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self.run = claim.run
         self.lease = claim.lease
+        self.check_lease = check_lease
         self.snapshot = RunSnapshot(claim.run.run_id)
         self.segment = SegmentSize()
         self._reader = reader
@@ -107,7 +109,8 @@ class ActiveRun:
 
     def context(self) -> StepContext:
         """What the next steps may use."""
-        return StepContext(self.live.run, self.live.snapshot, self.cancel, self.secrets)
+        live = self.live
+        return StepContext(live.run, live.snapshot, self.cancel, self.secrets, live.lease, live.check_lease)
 
 
 _log = logging.getLogger(__name__)

@@ -120,7 +120,8 @@ class RunDriver:
         writer = BudgetedWriter(
             self._stores.writer, claim.lease, limits=limits, redactor=self._secrets.redactor, clock=self._clock
         )
-        return LiveRun(claim, self._stores.reader, writer, patience_s=limits.outage_patience_s)
+        check, patience_s = self._stores.leases.check, limits.outage_patience_s
+        return LiveRun(claim, self._stores.reader, writer, patience_s=patience_s, check_lease=check)
 
     def _begin(self, live: LiveRun) -> Begun:
         status = live.run.status

@@ -10,6 +10,7 @@ from clew.diagnostics import ClewError
 from clew.diagnostics.codes.runs import STEP_INTERRUPTED
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import ArtifactRef, Failure, PlannedStep
+from clew.runs.leases import LateWrite, Lease
 from clew.runs.request import RunRecord
 from clew.runs.secrets import StepSecrets
 
@@ -117,6 +118,18 @@ class StepContext:
     snapshot: RunSnapshot
     cancel: CancelToken
     secrets: StepSecrets
+    lease: Lease
+    check_lease: Callable[[Lease], None]
+    """Raises `LateWrite` where the lease was given to another worker."""
+
+    def fence(self) -> None:
+        """Stop here if another worker has taken the run. Asked before anything is made visible outside the run."""
+        self.cancel.check()
+        try:
+            self.check_lease(self.lease)
+        except LateWrite:
+            self.cancel.cancel(Interruption.LEASE_LOST)
+            self.cancel.check()
 
 
 class StepExecutor(Protocol):

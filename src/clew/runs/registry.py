@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from clew.runs.leases import Lease
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetFile:
@@ -62,8 +64,11 @@ class DatasetVersion:
 class DatasetRegistry(Protocol):
     """The versions of registered datasets."""
 
-    def register(self, registration: Registration) -> DatasetVersion:
-        """Create the next version. The same run and step return the version they created before."""
+    def register(self, registration: Registration, lease: Lease | None = None) -> DatasetVersion:
+        """Make the next version. The same run and step again give the version that they made before.
+
+        LateWrite where the lease has been given to another worker meanwhile: its rows are not those of the run.
+        """
         ...
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:

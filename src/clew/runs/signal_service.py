@@ -223,7 +223,8 @@ class SignalService:
         writer = BudgetedWriter(
             self._stores.writer, claim.lease, limits=self._limits, redactor=Redactor(), clock=self._clock
         )
-        live = LiveRun(claim, self._stores.reader, writer, patience_s=0.0)
+        check = self._stores.leases.check
+        live = LiveRun(claim, self._stores.reader, writer, patience_s=0.0, check_lease=check)
         try:
             live.start_from(self._projector.look(signal.run_id).snapshot)
             self._effects.settle(live)

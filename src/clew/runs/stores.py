@@ -179,6 +179,10 @@ class LeaseStore(Protocol):
         """Renew a lease; `LateWrite` if another worker has taken the run."""
         ...
 
+    def check(self, lease: Lease) -> None:
+        """Raise `LateWrite` where another worker has taken the run."""
+        ...
+
     def release(self, lease: Lease, *, seen_seq: int) -> None:
         """Return a run to the queue. Signals after `seen_seq` make it need a worker again."""
         ...

@@ -16,7 +16,7 @@ from clew.lang.typed import Value
 from clew.lang.types import Kind, Type
 from clew.plan.datasets import DatasetUse
 from clew.plan.row_periods import first_day, is_seen
-from clew.storage.committed import publish_part
+from clew.storage.drafts import draft
 from clew.storage.layout import part_folder
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.storage.root import StorageRoot
@@ -111,13 +111,12 @@ class InputWriter:
         arrays["_period"] = pa.array([values["_period"] for values, _ in seen], pa.string())
         arrays[SOURCE_FILE] = pa.array([row.file for _, row in seen], pa.string())
         arrays[SOURCE_LINE] = pa.array([row.line for _, row in seen], pa.int64())
-        draft = self.root.draft(part_folder(run_id, part.kind, part.name))
-        pq.write_table(pa.table(arrays), draft.new_file("part-00000.parquet"))
-        [file] = draft.files(".parquet")
-        described = PartFile(file.key, len(seen), file.size, draft.sha256(file), ordinal)
-        complete = Part("input", use.key, (described,), part.columns)
-        publish_part(draft, complete)
-        return complete
+        started = draft(self.root, part_folder(run_id, part.kind, part.name))
+        with started.create("part-00000.parquet") as target:
+            pq.write_table(pa.table(arrays), target)
+        [file] = started.files(".parquet")
+        described = PartFile(file.key, len(seen), file.size, self.root.sha256(file.key), ordinal)
+        return Part("input", use.key, (described,), part.columns)
 
     def _given(self, dataset: ScenarioDataset) -> Iterator[GivenRow]:
         if dataset.rows is not None:

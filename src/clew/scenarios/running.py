@@ -24,7 +24,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Pending, Published
-from clew.engine.session import tuned_for_few_rows
+from clew.engine.session import leaving_active_session, tuned_for_few_rows
 from clew.engine.step_groups import EngineRun
 from clew.engine.types import DataFrame, SparkSession
 from clew.engine.working import Storage
@@ -92,22 +92,27 @@ class CollectingPublisher:
         return False
 
     def prepare(
-        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+        self,
+        rows: DataFrame,
+        step: OutputStep,
+        expressing: Expressing,
+        fence: int = 0,
+        further: Further | None = None,
     ) -> Pending:
         """Collect the rows that the step selects."""
-        del further
+        del fence, further
         chosen = output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
         collected = [record.asDict() for record in chosen.collect()]
         self.outputs[step.seq] = (step.columns, collected)
-        return Pending(lambda: Published(len(collected)))
+        return Pending(len(collected), lambda: Published(len(collected)))
 
 
 class NoRegistration:
     """Registers nothing: a scenario leaves no dataset behind."""
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], None]:
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: object) -> Callable[[], None]:
         """Register nothing."""
-        del rows, step, expressing
+        del rows, step, expressing, lease
         return lambda: None
 
 
@@ -124,7 +129,8 @@ class SharedSession:
         """The session."""
         with self._lock:
             if self._started is None:
-                session = self._spark()
+                with leaving_active_session():
+                    session = self._spark()
                 self._tuned.enter_context(tuned_for_few_rows(session))
                 self._started = session
             return self._started

@@ -1,41 +1,51 @@
 """Descriptions of parts: written after the last file, read before the first.
 
-A part counts once an event of its run names its description; without such an event it does not exist.
+A part counts when an event of its run names its description, with its digest; what no event names counts for nothing.
 """
 
+import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.events.artifacts import key_of_part, part_artifact, parts_among
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef
-from clew.storage.layout import PART_FILE, description_key, folder_of, part_folder
+from clew.storage.drafts import Draft
+from clew.storage.layout import PART_FILE, description_key, is_input
 from clew.storage.parts import Part, part_from_json, part_to_json
-from clew.storage.root import Draft, StorageKey, StorageRoot
+from clew.storage.root import StorageKey, StorageRoot
 
 # Writing
 
 
-def publish_part(draft: Draft, part: Part) -> None:
-    """Make the files of a part visible, with their description."""
-    draft.publish(PART_FILE, _as_bytes(part))
+@dataclass(frozen=True, slots=True)
+class DescribedPart:
+    """A part whose description is written, and the reference by which an event names it."""
+
+    part: Part
+    artifact: ArtifactRef
 
 
-def describe_part(root: StorageRoot, folder: StorageKey, part: Part) -> None:
-    """Write the description of a part, in place of an earlier one if there is one."""
-    root.write(description_key(folder), _as_bytes(part))
+def publish_part(draft: Draft, part: Part) -> DescribedPart:
+    """Describe the files of a part. From then on an event may name it."""
+    description = _as_bytes(part)
+    key = draft.publish(PART_FILE, description)
+    return DescribedPart(part, part_artifact(key, hashlib.sha256(description).hexdigest(), len(description)))
 
 
-def artifact_of_part(root: StorageRoot, run_id: str, part: Part) -> ArtifactRef:
-    """The reference to a part of a run as it is described now.
+def describe_once(root: StorageRoot, folder: StorageKey, part: Part) -> Part:
+    """Describe what follows from a run that has ended, under a name that all who work it out share.
 
-    A retry may read an input again, which is then described again; what steps have written stays as it is.
+    The first description stays: the rows of all are the same. UserError where it cannot be read.
     """
-    key = description_key(part_folder(run_id, part.kind, part.name))
-    digest = None if part.kind == "input" else root.sha256(key)
-    return part_artifact(key, digest, root.stat(key).size)
+    try:
+        root.write_new(description_key(folder), _as_bytes(part))
+    except FileExistsError:
+        return described_at(root, description_key(folder))
+    return part
 
 
 def _as_bytes(part: Part) -> bytes:
@@ -62,12 +72,17 @@ def committed_part(root: StorageRoot, artifact: ArtifactRef) -> Part:
     """The part that an event names. UserError where its description is gone or damaged."""
     key = key_of_part(artifact)
     try:
-        data = json.loads(root.read_bytes(key))
+        description = root.read_bytes(key)
+        data = json.loads(description)
     except OSError as error:
         raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=_missing(error))) from error
     except ValueError as error:
         raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=f"it is not JSON: {error}")) from error
-    return part_from_json(data, key)
+    part = part_from_json(data, key)
+    if artifact.sha256 is not None and hashlib.sha256(description).hexdigest() != artifact.sha256:
+        problem = "it is not what the event of the run names: its digest differs"
+        raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=problem))
+    return part
 
 
 def committed_parts(root: StorageRoot, snapshot: RunSnapshot) -> tuple[Part, ...]:
@@ -90,7 +105,7 @@ def input_part(root: StorageRoot, artifacts: Sequence[ArtifactRef], name: str) -
     """The description of a pinned dataset among what the loading step left behind."""
     for artifact in parts_among(artifacts):
         key = key_of_part(artifact)
-        if folder_of(key).rpartition("/")[2] == name and root.exists(key):
+        if is_input(key, name) and root.exists(key):
             return committed_part(root, artifact)
     return None
 

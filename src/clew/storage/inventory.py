@@ -1,6 +1,7 @@
-"""Lists what a storage root contains, for the lineage of runs and for garbage collection.
+"""What lies below a storage root, as lists for garbage collection, and the links that were worked out after a run.
 
-These lists say what there is and what it looks like, not whether it is still needed.
+Whether something is still needed is not known here; these lists say what there is, and what it looks like. Readers of
+rows never list: events name what they read.
 """
 
 from collections.abc import Collection, Iterator
@@ -11,11 +12,12 @@ from clew.storage.layout import (
     DATASETS,
     PLANS,
     RUNS,
-    outputs_folder,
+    folder_of,
+    is_unfinished,
     part_folder,
     parts_folder,
     run_that_registered,
-    staging_of,
+    scratch_folders,
 )
 from clew.storage.parts import Part, PartKind
 from clew.storage.root import StorageKey, StorageRoot
@@ -28,42 +30,13 @@ class StoredThing:
     """A folder or a file that garbage collection may have to remove."""
 
     key: StorageKey
-    is_unfinished: bool
-    """Whether its name says that it was still being written."""
-
-
-# Lineage
+    written: float
+    """When something in it was written last, in seconds since 1970 by the clock of the store."""
 
 
 def expanded_links(root: StorageRoot, run_id: str, seq: int) -> Part | None:
     """The links of a step that were worked out after the run."""
     return described_part(root, part_folder(run_id, "links", str(seq)))
-
-
-def registered_parts(root: StorageRoot, run_id: str) -> Iterator[Part]:
-    """What a run has kept for datasets."""
-    for dataset in root.folders(DATASETS):
-        for name in root.folders(f"{DATASETS}/{dataset}"):
-            if staging_of(name) is None and run_that_registered(name) == run_id:
-                part = described_part(root, f"{DATASETS}/{dataset}/{name}")
-                if part is not None:
-                    yield part
-
-
-def pinned_inputs(root: StorageRoot) -> Iterator[tuple[str, str]]:
-    """Every run, with the name of every input that it has pinned."""
-    for run_id in root.folders(RUNS):
-        for name in root.folders(parts_folder(run_id, "input")):
-            if staging_of(name) is None:
-                yield run_id, name
-
-
-def pinned_part(root: StorageRoot, run_id: str, name: str) -> Part | None:
-    """An input of a run; None where it has none with this name."""
-    return described_part(root, part_folder(run_id, "input", name))
-
-
-# Garbage
 
 
 def stored_runs(root: StorageRoot) -> list[str]:
@@ -72,29 +45,54 @@ def stored_runs(root: StorageRoot) -> list[str]:
 
 
 def unnamed_in_run(root: StorageRoot, run_id: str, named: Collection[StorageKey]) -> Iterator[StoredThing]:
-    """Parts of a run that its events do not name, and rows that never reached their table."""
+    """What attempts have written for a run and its events do not name, and what steps have worked on."""
     for kind in _NAMED_BY_EVENTS:
         for name in root.folders(parts_folder(run_id, kind)):
-            folder = part_folder(run_id, kind, name)
-            if folder not in named:
-                yield StoredThing(folder, staging_of(name) is not None)
-    for folder in (outputs_folder(run_id), parts_folder(run_id, "links")):
+            yield from _unnamed_attempts(root, part_folder(run_id, kind, name), named)
+    for seq in root.folders(parts_folder(run_id, "links")):
+        yield from _unnamed_links(root, part_folder(run_id, "links", seq))
+    for folder in scratch_folders(run_id):
         for name in root.folders(folder):
-            if staging_of(name) is not None:
-                yield StoredThing(f"{folder}/{name}", is_unfinished=True)
+            yield _thing(root, f"{folder}/{name}")
 
 
-def stored_registrations(root: StorageRoot) -> Iterator[tuple[str, StoredThing, float]]:
-    """Folders of registered rows, finished or not: run, folder, and when something in it was written last."""
+def _unnamed_attempts(root: StorageRoot, folder: StorageKey, named: Collection[StorageKey]) -> Iterator[StoredThing]:
+    """The attempts in a folder that are not named: the folder itself where none is."""
+    if folder in named:
+        return
+    attempts = [f"{folder}/{name}" for name in root.folders(folder)]
+    if not any(attempt in named for attempt in attempts):
+        yield _thing(root, folder)
+        return
+    for attempt in attempts:
+        if attempt not in named:
+            yield _thing(root, attempt)
+
+
+def _unnamed_links(root: StorageRoot, folder: StorageKey) -> Iterator[StoredThing]:
+    """Attempts at a batch of links that its description does not name. Those without one may still be at work."""
+    for batch in root.folders(folder):
+        described = described_part(root, f"{folder}/{batch}")
+        named = {folder_of(file.path) for file in described.files} if described is not None else set[StorageKey]()
+        for attempt in root.folders(f"{folder}/{batch}"):
+            if f"{folder}/{batch}/{attempt}" not in named:
+                yield _thing(root, f"{folder}/{batch}/{attempt}")
+
+
+def stored_registrations(root: StorageRoot, named: Collection[StorageKey]) -> Iterator[tuple[str, StoredThing]]:
+    """Registered rows in folders that are not named, with the run that has written them."""
     for dataset in root.folders(DATASETS):
         for name in root.folders(f"{DATASETS}/{dataset}"):
-            folder = f"{DATASETS}/{dataset}/{name}"
-            written = max((file.modified for file in root.files(folder)), default=0.0)
-            yield run_that_registered(name), StoredThing(folder, staging_of(name) is not None), written
+            for thing in _unnamed_attempts(root, f"{DATASETS}/{dataset}/{name}", named):
+                yield run_that_registered(name), thing
 
 
-def unfinished_plans(root: StorageRoot) -> Iterator[tuple[StoredThing, float]]:
-    """Plans that were being written, and when."""
+def unfinished_plans(root: StorageRoot) -> Iterator[StoredThing]:
+    """Plans that were being written."""
     for file in root.files(PLANS):
-        if staging_of(file.name) is not None:
-            yield StoredThing(file.key, is_unfinished=True), file.modified
+        if is_unfinished(file.name):
+            yield StoredThing(file.key, file.modified)
+
+
+def _thing(root: StorageRoot, folder: StorageKey) -> StoredThing:
+    return StoredThing(folder, max((file.modified for file in root.files(folder)), default=0.0))

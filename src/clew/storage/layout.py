@@ -1,23 +1,20 @@
 """All names below a storage root.
 
-    plans/<digest>.json                       the plans of runs
-    runs/<run>/<kind>/<name>/part.json        a part, with its files beside it (kinds: see `parts`)
-    runs/<run>/output/<step>                  rows on their way to a table
-    datasets/<dataset>/<run>-<step>/          rows that were registered as a version of a dataset
-    captures/<capture>/<attempt>/             captures without a separate store
-    captures/staging/                         rows that postlude jobs work on, never published
-    captures/salt                             what masked values are hashed with
-    removals.jsonl                            what was removed
+    plans/<digest>.json                             the plans of runs
+    runs/<run>/<kind>/<name>/<attempt>/part.json    a part, with its files beside it (kinds: see `parts`)
+    runs/<run>/links/<step>/part.json               links that were worked out after the run
+    runs/<run>/scratch/...                          what steps work on and no event ever names
+    datasets/<dataset>/<run>-<step>/<attempt>/      rows that were registered as a version of a dataset
+    captures/<capture>/<attempt>/                   captures without a separate store
+    captures/staging/...                            rows that postlude jobs work on, never published
+    captures/salt                                   what masked values are hashed with
+    removals.jsonl                                  what was removed
 
-Names of what is still being written carry the time when that started and a random part, so that no two writers ever
-share one, and end in `.staging`.
+`<attempt>` has a random part, so that no two writers ever share a name (see `drafts`). Runs of older versions have
+their parts without it, in `runs/<run>/<kind>/<name>/`.
 """
 
-import re
-import secrets
-import time
-from dataclasses import dataclass
-
+from clew.storage.drafts import attempt_name
 from clew.storage.parts import PartKind
 from clew.storage.root import StorageKey
 
@@ -30,7 +27,8 @@ REMOVALS = "removals.jsonl"
 SALT = "salt"
 """Beside captures: what digests of masked values are made with."""
 _WORKED_ON = "staging"
-_OUTPUT = "output"
+_SCRATCH = "scratch"
+_OLDER_SCRATCH = "output"
 
 
 def run_folder(run_id: str) -> StorageKey:
@@ -48,14 +46,14 @@ def part_folder(run_id: str, kind: PartKind, name: str) -> StorageKey:
     return f"{RUNS}/{run_id}/{kind}/{name}"
 
 
-def output_folder(run_id: str, seq: int) -> StorageKey:
-    """Where the rows of an output step wait for their table."""
-    return f"{RUNS}/{run_id}/{_OUTPUT}/{seq}"
+def scratch_folder(run_id: str, name: str) -> StorageKey:
+    """What a step works on: rows that wait for their table, files on their way to Spark."""
+    return f"{RUNS}/{run_id}/{_SCRATCH}/{name}"
 
 
-def outputs_folder(run_id: str) -> StorageKey:
-    """Where the rows of all output steps wait for their tables."""
-    return f"{RUNS}/{run_id}/{_OUTPUT}"
+def scratch_folders(run_id: str) -> tuple[StorageKey, ...]:
+    """Where everything lies that steps have worked on, in older versions too."""
+    return f"{RUNS}/{run_id}/{_SCRATCH}", f"{RUNS}/{run_id}/{_OLDER_SCRATCH}"
 
 
 def registered_folder(dataset: str, run_id: str, seq: int) -> StorageKey:
@@ -70,8 +68,14 @@ def dataset_of_file(key: StorageKey) -> str:
 
 
 def run_that_registered(folder: str) -> str:
-    """The run in the name of a folder of registered rows, finished or not."""
-    return (target_of_staging(folder) or folder).rpartition("-")[0]
+    """The run in the name of a folder of registered rows."""
+    return folder.rpartition("-")[0]
+
+
+def is_input(key: StorageKey, name: str) -> bool:
+    """Whether a description is one of a pinned input with this name, whichever attempt has written it."""
+    folder = key.split("/")
+    return folder[2:4] == ["input", name]
 
 
 def plan_key(digest: str) -> StorageKey:
@@ -90,39 +94,20 @@ def folder_of(key: StorageKey) -> StorageKey:
 
 
 def worked_on_folder(run_id: str, job_id: str, name: str) -> StorageKey:
-    """Among captures: what a postlude job works on. Every attempt of the job has the same key, and its own draft."""
+    """Among captures: what a postlude job works on. Every attempt of the job has a draft of its own below it."""
     return f"{_WORKED_ON}/{run_id}-{job_id}-{name}"
 
 
 # What is still being written
 
-_STAGING = ".staging"
-_TAKEN = re.compile(r"(?P<target>.+?)(?:\.(?P<begun>[0-9a-f]{16})-[0-9a-f]{12})?\.staging")
+_UNFINISHED = ".staging"
 
 
-@dataclass(frozen=True, slots=True)
-class StagingName:
-    """A name that no other writer has, for what will have the name `target`."""
-
-    target: str
-    begun: int
-    """Nanoseconds since 1970; 0 where the name does not tell, as those of an older Clew."""
-    text: str
+def temporary_name(name: str) -> str:
+    """A name beside a file that is being written, which no other writer has."""
+    return f".{name}.{attempt_name()}{_UNFINISHED}"
 
 
-def staging_name(target: str) -> StagingName:
-    """A new one."""
-    begun = time.time_ns()
-    return StagingName(target, begun, f"{target}.{begun:016x}-{secrets.token_hex(6)}{_STAGING}")
-
-
-def staging_of(name: str) -> StagingName | None:
-    """What a name says, where it is one of something that is still being written."""
-    found = _TAKEN.fullmatch(name)
-    return StagingName(found["target"], int(found["begun"] or "0", 16), name) if found else None
-
-
-def target_of_staging(name: str) -> str | None:
-    """The name that something which is still being written will have; None where a name is not of that kind."""
-    found = staging_of(name)
-    return found.target if found is not None else None
+def is_unfinished(name: str) -> bool:
+    """Whether a name says that its writer has not finished; older versions gave such names to folders too."""
+    return name.endswith(_UNFINISHED)

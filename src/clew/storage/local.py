@@ -1,8 +1,4 @@
-"""A storage root in a folder of this machine, or of a file system that several machines mount.
-
-What is written goes to a name that no other writer has, in the folder where it belongs, and takes its final name in
-one operation of the file system.
-"""
+"""A storage root in a folder of this machine, or of a file system that several machines mount."""
 
 # ruff: noqa: PLC0415 - pyarrow is imported when something is read with it: most commands never do
 
@@ -11,13 +7,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from clew.storage.layout import StagingName, staging_name, staging_of
-from clew.storage.root import DraftFile, StorageKey, StorageRoot, StoredFile
+from clew.storage.layout import temporary_name
+from clew.storage.root import StorageKey, StorageRoot, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -27,11 +23,8 @@ T = TypeVar("T")
 _TRIES = 20
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 """What file systems without hard links say."""
-_TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _FOR_ALL, _FOR_THE_OWNER = 0o666, 0o600
 """Modes of files, before what the process takes away from them."""
-_MARKERS = ("_SUCCESS", "._SUCCESS.crc")
-"""Spark writes them when a job is done. Here the description says that."""
 
 
 def storage_at(folder: Path) -> StorageRoot:
@@ -85,9 +78,22 @@ class LocalStorage:
         """The same for a file that other users of the machine may not read."""
         return _written_once(self._path(key), data, _FOR_THE_OWNER)
 
-    def write(self, key: StorageKey, data: bytes) -> None:
-        """Write a file in place of the one that is there, if any."""
-        replace_file(self._path(key), data)
+    @contextmanager
+    def create(self, key: StorageKey) -> Iterator[BinaryIO]:
+        """Write a file of any size."""
+        path = self._path(key)
+        try:
+            with _in_folder(path.parent, lambda: path.open("xb")) as file:
+                yield file
+        except FileExistsError:
+            raise
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+    def open(self, key: StorageKey) -> BinaryIO:
+        """Read a file of any size."""
+        return self._path(key).open("rb")
 
     def add_line(self, key: StorageKey, line: str) -> None:
         """Add a line to a log, and return when it is on the disk."""
@@ -130,10 +136,6 @@ class LocalStorage:
             with suppress(OSError):
                 path.parent.rmdir()
 
-    def draft(self, folder: StorageKey) -> "LocalDraft":
-        """Start a folder."""
-        return LocalDraft(folder, self._path(folder), staging_name(folder.rpartition("/")[2]))
-
     # For those who read and write tables
 
     def spark_uri(self, key: StorageKey) -> str:
@@ -151,68 +153,6 @@ class LocalStorage:
         return pq.ParquetFile(self._path(key), metadata=footer, page_checksum_verification=True)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalDraft:
-    """A folder beside the one that it becomes."""
-
-    folder: StorageKey
-    target: Path
-    name: StagingName
-
-    @property
-    def _staging(self) -> Path:
-        return self.target.with_name(self.name.text)
-
-    @property
-    def spark_uri(self) -> str:
-        """Where Spark writes the files: it makes the folder itself."""
-        _make_folder(self._staging.parent)
-        return str(self._staging)
-
-    def new_file(self, name: str) -> str:
-        """Where pyarrow writes a file with this name."""
-        _make_folder(self._staging)
-        return str(self._staging / name)
-
-    def files(self, suffix: str) -> Sequence[DraftFile]:
-        """What was written, by name, as far as names end like this."""
-        return [
-            DraftFile(f"{self.folder}/{path.name}", path.stat().st_size, str(path))
-            for path in sorted(self._staging.glob(f"*{suffix}"))
-        ]
-
-    def sha256(self, file: DraftFile) -> str:
-        """The digest of a file."""
-        return sha256_of_file(Path(file.source))
-
-    def drop(self, file: DraftFile) -> None:
-        """Remove a file again."""
-        Path(file.source).unlink()
-        _checksum(Path(file.source)).unlink(missing_ok=True)
-
-    def publish(self, name: str, description: bytes) -> None:
-        """Give the folder its name; where that is taken, move files into the folder, and the description at last."""
-        staging, target = self._staging, self.target
-        _make_folder(staging)
-        for marker in _MARKERS:
-            (staging / marker).unlink(missing_ok=True)
-        (staging / name).write_bytes(description)
-        try:
-            staging.rename(target)
-        except OSError as error:
-            if error.errno not in _TAKEN:
-                raise
-            for path in sorted(staging.iterdir(), key=lambda path: path.name == name):
-                path.replace(target / path.name)
-            staging.rmdir()
-        remove_superseded(target.parent, self.name)
-
-    def discard(self) -> None:
-        """Remove what was written and not published."""
-        shutil.rmtree(self._staging, ignore_errors=True)
-        remove_superseded(self.target.parent, self.name)
-
-
 # What files outside a storage root need too: outputs, and what jobs send
 
 
@@ -220,32 +160,6 @@ def sha256_of_file(path: Path) -> str:
     """The digest of a file of any size."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in place of the one that is there, if any: readers see the one or the other."""
-    name = staging_name(f".{path.name}")
-    staged = path.with_name(name.text)
-
-    def write() -> None:
-        staged.write_bytes(data)
-        staged.replace(path)
-
-    try:
-        _in_folder(path.parent, write)
-    except BaseException:
-        staged.unlink(missing_ok=True)
-        raise
-
-
-def replace_with_copy(source: Path, path: Path) -> None:
-    """Copy a file in place of the one that is there, if any: readers see the one or the other."""
-    staged = path.with_name(staging_name(f".{path.name}").text)
-    try:
-        _in_folder(path.parent, lambda: shutil.copyfile(source, staged))
-        staged.replace(path)
-    finally:
-        staged.unlink(missing_ok=True)
 
 
 def remove_path(path: Path) -> None:
@@ -261,18 +175,6 @@ def size_of_path(path: Path) -> int:
     if path.is_file():
         return path.stat().st_size
     return sum(each.stat().st_size for each in path.rglob("*") if each.is_file() and not each.is_symlink())
-
-
-def remove_superseded(folder: Path, winner: StagingName) -> None:
-    """Remove what writers of the same name have left that started before this one.
-
-    A writer that started earlier has died or was superseded: a step has one owner at a time. One that started later may
-    be the owner by now, and is left alone.
-    """
-    for path in list(folder.iterdir()) if folder.is_dir() else []:
-        found = staging_of(path.name)
-        if found is not None and found.target == winner.target and found.begun < winner.begun:
-            remove_path(path)
 
 
 def _stored(key: StorageKey, found: os.stat_result) -> StoredFile:
@@ -296,7 +198,7 @@ def _require_same(path: Path, data: bytes) -> None:
 
 
 def _written_beside(path: Path, data: bytes, mode: int) -> Path:
-    staged = path.with_name(staging_name(f".{path.name}").text)
+    staged = path.with_name(temporary_name(path.name))
 
     def write() -> Path:
         with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123 - the mode is its own

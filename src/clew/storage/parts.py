@@ -9,7 +9,7 @@ from clew.diagnostics.codes.trace import DAMAGED_TRACE, NEWER_TRACE_LAYOUT
 from clew.storage.row_identity import ordinal_of
 from clew.storage.trace_id_bits import node_id_of, tick_of, trace_id_of
 
-LAYOUT_VERSION = 3
+LAYOUT_VERSION = 4
 """A reader refuses what a newer Clew wrote with a higher one.
 
 Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change.
@@ -103,6 +103,17 @@ class PartFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRead:
+    """A file outside Clew that rows were read from, as it was then."""
+
+    name: str
+    """As messages and explanations call it."""
+    size: int
+    digest: str | None
+    """`sha256:...`, or what its store says about its content: `etag:...`. None where nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class TracedStep:
     """A narrow step of a changes part: its columns in the order of the mask bits, none for a deletion."""
 
@@ -145,6 +156,8 @@ class Part:
     steps: tuple[TracedStep, ...] = ()
     details: Mapping[str, str | int | None] | None = None
     """For an input: dataset, version, source description. For created rows: how they were made."""
+    sources: tuple[SourceRead, ...] = ()
+    """For an input that was copied: every file that it was read from."""
     version: int = LAYOUT_VERSION
 
 
@@ -180,6 +193,7 @@ def _part(data: object) -> Part:
         seq=_number(record["seq"]),
         steps=tuple(_step(each) for each in _list(record["steps"])),
         details=_details(record["details"]),
+        sources=tuple(_source(each) for each in _list(record.get("sources", ()))),
         version=_number(record["version"]),
     )
 
@@ -195,6 +209,12 @@ def _file(data: object) -> PartFile:
         ordinal=None if ordinal is None else _number(ordinal),
         ids=_ids(record.get("ids")),
     )
+
+
+def _source(data: object) -> SourceRead:
+    record = _record(data, SourceRead)
+    digest = record["digest"]
+    return SourceRead(_text(record["name"]), _number(record["size"]), None if digest is None else _text(digest))
 
 
 def _ids(data: object) -> IdBlock | Literal["carried"] | None:
@@ -228,7 +248,7 @@ def _details(data: object) -> dict[str, str | int | None] | None:
     return data
 
 
-def _record(data: object, declared: type[Part | PartFile | TracedStep | IdBlock]) -> dict[str, object]:
+def _record(data: object, declared: type[Part | PartFile | SourceRead | TracedStep | IdBlock]) -> dict[str, object]:
     if not isinstance(data, dict):
         raise TypeError(f"expected {declared.__name__}, found {_shown(data)}")
     unknown = data.keys() - declared.__dataclass_fields__.keys()

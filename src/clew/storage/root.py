@@ -1,15 +1,17 @@
 """What Clew needs from a storage root: little enough that an object store can provide all of it.
 
-Things are named by keys: strings such as `runs/<run>/input/<dataset>/part.json`, relative to the root, with slashes. A
-file appears whole or not at all. Nothing is ever renamed, and things are removed only by the key they were written
-under. A folder is a common prefix of keys: it exists as long as there is something below it.
+Things are named by keys: strings such as `runs/<run>/input/<dataset>/<attempt>/part.json`, relative to the root, with
+slashes. Files are immutable: every writer has names that no other writer can have (see `drafts`), so nothing is ever
+renamed or replaced, and a file is there for readers only because an event names it. A folder is a common prefix of
+keys: it exists as long as there is something below it.
 
 Every operation raises OSError if the place itself does not respond, and FileNotFoundError if there is nothing at a key.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -33,58 +35,6 @@ class StoredFile:
     def name(self) -> str:
         """The last part of the key."""
         return self.key.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class DraftFile:
-    """A file of a draft: its key once the draft is published, and where it can be read until then."""
-
-    key: StorageKey
-    size: int
-    source: str
-    """What Spark, pyarrow and DuckDB open."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the key."""
-        return self.key.rpartition("/")[2]
-
-
-class Draft(Protocol):
-    """A folder in the making, in a place that no other writer has. Readers see it when it is published, or never."""
-
-    @property
-    def spark_uri(self) -> str:
-        """Where Spark writes the files."""
-        ...
-
-    def new_file(self, name: str) -> str:
-        """Where pyarrow writes a file with this name."""
-        ...
-
-    def files(self, suffix: str) -> Sequence[DraftFile]:
-        """What was written, by name, as far as names end like this."""
-        ...
-
-    def sha256(self, file: DraftFile) -> str:
-        """The digest of a file."""
-        ...
-
-    def drop(self, file: DraftFile) -> None:
-        """Remove a file again."""
-        ...
-
-    def publish(self, name: str, description: bytes) -> None:
-        """Make the files visible, and after them the file that describes them, under a name in the folder.
-
-        Where the folder has a description already, this one takes its place. The files of both are there, since a
-        reader may hold the earlier one. What attempts that began earlier have left of the folder is removed.
-        """
-        ...
-
-    def discard(self) -> None:
-        """Remove what was written and not published, by this attempt and by those that began earlier."""
-        ...
 
 
 class StorageRoot(Protocol):
@@ -128,8 +78,15 @@ class StorageRoot(Protocol):
         """The same for a file that other users of the machine may not read."""
         ...
 
-    def write(self, key: StorageKey, data: bytes) -> None:
-        """Write a file in place of the one that is there, if any. Readers see the one or the other."""
+    def create(self, key: StorageKey) -> AbstractContextManager[BinaryIO]:
+        """Write a file of any size. It appears when the context ends without an error.
+
+        The name must be the writer's alone: what happens to a file that is there already is not defined.
+        """
+        ...
+
+    def open(self, key: StorageKey) -> AbstractContextManager[BinaryIO]:
+        """Read a file of any size. It can seek."""
         ...
 
     def add_line(self, key: StorageKey, line: str) -> None:
@@ -158,10 +115,6 @@ class StorageRoot(Protocol):
         """Remove a file, or everything below a folder. Doing it again changes nothing."""
         ...
 
-    def draft(self, folder: StorageKey) -> Draft:
-        """Start a folder."""
-        ...
-
     # For those who read and write tables
 
     def spark_uri(self, key: StorageKey) -> str:
@@ -169,7 +122,7 @@ class StorageRoot(Protocol):
         ...
 
     def source(self, key: StorageKey) -> str:
-        """Where DuckDB reads a file."""
+        """Where DuckDB reads a file, where it can do so by name."""
         ...
 
     def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":

@@ -15,7 +15,7 @@ from clew.events.envelope import NewEvent, RawEvent, StoredEvent
 from clew.events.meanings import meaning_of
 from clew.events.reducer import head_after
 from clew.events.snapshot import RunStatus
-from clew.runs.leases import PeriodBusy
+from clew.runs.leases import LateWrite, Lease, PeriodBusy
 from clew.store.database import Database
 from clew.store.owner import Owner
 from clew.store.run_rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
@@ -70,6 +70,14 @@ _MOVE_HEAD = (
 def locked_run(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:
     """The run's row, locked until the transaction ends, and the current time as `now`."""
     return _locked(connection, database, run_id, _LOCK_RUN_BY_CLOCK, _LOCK_RUN_BY_SERVER)
+
+
+def require_token(connection: sa.Connection, database: Database, lease: Lease) -> sa.Row[Any]:
+    """The locked row of a run that a lease is still good for. LateWrite where the run was given to another worker."""
+    run = locked_run(connection, database, lease.run_id)
+    if run.token != lease.token:
+        raise LateWrite(run_id=lease.run_id, token=lease.token, current=run.token)
+    return run
 
 
 def locked_head(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:

@@ -10,7 +10,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.events.snapshot import RunStatus
 from clew.runs.leases import Claim, LateWrite, Lease, LeaseNews, PeriodBusy, Wait, WaitReason
-from clew.store.appending import locked_run
+from clew.store.appending import locked_run, require_token
 from clew.store.catalog import load_of
 from clew.store.database import Database
 from clew.store.owner import Owner
@@ -82,12 +82,17 @@ class SqlLeases:
     def keep(self, lease: Lease, *, ttl_s: float) -> LeaseNews:
         """Renew a lease, even an expired one, as long as no one else has taken the run."""
         with self._database.write() as connection:
-            run = locked_run(connection, self._database, lease.run_id)
-            if run.token != lease.token:
-                raise LateWrite(run_id=lease.run_id, token=lease.token, current=run.token)
+            run = require_token(connection, self._database, lease)
             expires_at = run.now + timedelta(seconds=ttl_s)
             connection.execute(sa.update(runs).where(runs.c.run_id == lease.run_id).values(lease_expires_at=expires_at))
             return LeaseNews(Lease(lease.run_id, lease.token, lease.owner, expires_at), run.last_seq)
+
+    def check(self, lease: Lease) -> None:
+        """Raise LateWrite where the run was given to another worker."""
+        with self._database.read() as connection:
+            token = connection.scalar(sa.select(runs.c.token).where(runs.c.run_id == lease.run_id))
+        if token != lease.token:
+            raise LateWrite(run_id=lease.run_id, token=lease.token, current=token or 0)
 
     def release(self, lease: Lease, *, seen_seq: int) -> None:
         """Return a run. The token is used up, so that the former holder can no longer write."""
@@ -147,9 +152,7 @@ class SqlAttempts:
     def next_engine_attempt(self, lease: Lease, step_id: str, logical_attempt_id: int) -> int:
         """The number of another platform attempt, for the holder of the lease only."""
         with self._database.write() as connection:
-            run = locked_run(connection, self._database, lease.run_id)
-            if run.token != lease.token:
-                raise LateWrite(run_id=lease.run_id, token=lease.token, current=run.token)
+            require_token(connection, self._database, lease)
             this_one = (
                 (step_attempts.c.run_id == lease.run_id)
                 & (step_attempts.c.step_id == step_id)

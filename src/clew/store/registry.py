@@ -7,7 +7,9 @@ import sqlalchemy as sa
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import PROJECT_NOT_ACTIVE
+from clew.runs.leases import Lease
 from clew.runs.registry import DatasetFile, DatasetVersion, ProjectVersion, Registration
+from clew.store.appending import require_token
 from clew.store.database import Database
 from clew.store.schema import dataset_versions, project_versions
 
@@ -19,10 +21,12 @@ class SqlDatasetRegistry:
         self._database = database
         self._environment = environment_id
 
-    def register(self, registration: Registration) -> DatasetVersion:
-        """Create the next version. The same run and step return the version they created before."""
+    def register(self, registration: Registration, lease: Lease | None = None) -> DatasetVersion:
+        """Make the next version. The same run and step again give the version that they made before."""
         lock = f"dataset:{self._environment}:{registration.dataset}"
         with self._database.write(lock=lock) as connection:
+            if lease is not None:
+                require_token(connection, self._database, lease)
             known = self._versions(connection, registration.dataset)
             made = next((v for v in known if (v.run_id, v.seq) == (registration.run_id, registration.seq)), None)
             if made is not None:

@@ -28,6 +28,21 @@ TRACE_WRITE_FAILURE = Code(
     "The changes of a step could not be stored, so the step and the run fail.",
     "free up space or restore access to the storage root, then retry the step",
 )
+ROWS_MISSING = Code(
+    "RowsMissing",
+    "{problem}",
+    "The files that a step is about to commit do not hold the rows that Spark wrote, or not those that the step must "
+    "keep. Nothing of the step is published.",
+    "make sure that Spark's driver and executors see the same storage and the same destinations, and that nothing "
+    "else deletes files there; then retry the step",
+)
+STORAGE_NOT_SHARED = Code(
+    "StorageNotShared",
+    "{problem}",
+    "Spark runs on other machines than this process, and the two do not see the same files.",
+    "use a place that both see: an object store such as s3://bucket/folder, or a file system that all machines mount "
+    "under the same path",
+)
 OUTPUT_CONFLICT = Code(
     "OutputConflict",
     "{problem}",
@@ -77,6 +92,8 @@ ENGINE_CODES = (
     SCHEMA_MISMATCH,
     JOIN_NOT_UNIQUE,
     TRACE_WRITE_FAILURE,
+    ROWS_MISSING,
+    STORAGE_NOT_SHARED,
     OUTPUT_CONFLICT,
     DESTINATION_UNAVAILABLE,
     SPARK_UNAVAILABLE,

@@ -11,7 +11,6 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,7 +21,7 @@ from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell
 from clew.engine.loading.periods import first_day_of_text, is_no_time, period_condition
 from clew.engine.loading.sources import NO_JSON_OBJECT, NOT_UTF8, mismatch, place, shown
 from clew.engine.names import named
-from clew.engine.parts import DraftedPart
+from clew.engine.parts import DraftedPart, arrow_tables, sources_of_files
 from clew.engine.sql import quoted, spark_type
 from clew.lang.types import DATE
 from clew.plan.datasets import DatasetColumn, DatasetUse
@@ -218,7 +217,7 @@ def require_unique_key(spark: SparkSession, use: DatasetUse, drafted: DraftedPar
     if number <= _FEW_ROWS and _are_unique(drafted, names):
         return
     keys = [quoted(name) for name in names]
-    rows = spark.read.parquet(*drafted.sources)
+    rows = spark.read.parquet(*sources_of_files(drafted.root, drafted.part))
     hashed = rows.select(F.xxhash64(*keys).alias("__hash"))
     suspects = [row[0] for row in hashed.groupBy("__hash").count().where("count > 1").limit(100).collect()]
     if not suspects:
@@ -244,7 +243,7 @@ def require_unique_key(spark: SparkSession, use: DatasetUse, drafted: DraftedPar
 
 def _are_unique(drafted: DraftedPart, names: Sequence[str]) -> bool:
     columns = list(names)
-    rows = pa.concat_tables([pq.read_table(source, columns=columns) for source in drafted.sources])
+    rows = pa.concat_tables(arrow_tables(drafted.root, drafted.part, columns))
     for index, field in enumerate(rows.schema):
         if pa.types.is_floating(field.type):
             rows = rows.set_column(index, field, _comparable(rows.column(index)))

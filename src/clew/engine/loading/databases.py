@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from clew.engine.loading.sources import Origin, PinRequest, positions_of, unavai
 from clew.engine.sql import quoted
 from clew.engine.sql.literals import text_literal
 from clew.plan.datasets import TableAddress
+from clew.storage.drafts import Draft
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 _DRIVER_SAYS = re.compile(r"(?:java\.sql|org\.postgresql)\.[\w.]*Exception: (.*)")
@@ -70,7 +72,8 @@ def transferred_rows(
     table: str,
     password: str | None,
     origin: Origin,
-    file: str,
+    transfer: Draft,
+    name: str,
 ) -> RawRows:
     """The rows of a table, brought over batch by batch as texts into a file, and read from there."""
     if request.tables is None:
@@ -82,8 +85,10 @@ def transferred_rows(
     periods = None
     if request.use.temporal_mode == "period" and PERIOD_COLUMN in positions:
         periods = names[positions[PERIOD_COLUMN]], periods_read(request.period, request.periods)
-    _store(request.tables.read(address, columns, periods), columns, file)
-    rows = spark.read.schema(", ".join(f"{quoted(name)} STRING" for name in columns)).parquet(file)
+    with transfer.create(name) as file:
+        _store(request.tables.read(address, columns, periods), columns, file)
+    schema = ", ".join(f"{quoted(column)} STRING" for column in columns)
+    rows = spark.read.schema(schema).parquet(transfer.root.spark_uri(f"{transfer.folder}/{name}"))
     cells: dict[str, RawCell] = {name: TextCell(quoted(names[position])) for name, position in positions.items()}
     if request.use.temporal_mode == "period" and PERIOD_COLUMN not in cells and origin.period is not None:
         cells[PERIOD_COLUMN] = TextCell(text_literal(origin.period))
@@ -96,7 +101,7 @@ def transferred_rows(
     return RawRows(placed, cells)
 
 
-def _store(batches: Iterator[pa.RecordBatch], columns: list[str], file: str) -> None:
+def _store(batches: Iterator[pa.RecordBatch], columns: list[str], file: BinaryIO) -> None:
     schema = pa.schema([(name, pa.string()) for name in columns])
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in batches:

@@ -24,16 +24,19 @@ from clew.engine.loading.databases import driver_says, hidden, jdbc_rows, transf
 from clew.engine.loading.files import find_files, local_folder
 from clew.engine.loading.lines import can_be_read_one_by_one, lines_by_block, lines_one_by_one
 from clew.engine.loading.periods import periods_read
+from clew.engine.loading.source_digests import DigestsOfSources
 from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
 from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
 from clew.engine.parts import DraftedPart, draft_part
 from clew.engine.session import tuned_for_few_rows
+from clew.engine.sharing import require_sources_shared
 from clew.engine.sql import quoted, spark_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
-from clew.storage.layout import part_folder
+from clew.storage.drafts import Draft, draft
+from clew.storage.layout import part_folder, scratch_folder
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
-from clew.storage.root import Draft, StorageKey
+from clew.storage.root import StorageKey
 
 _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
@@ -45,7 +48,7 @@ _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
 def pin(spark: SparkSession, request: PinRequest) -> Pinned:
     """Read the sources of a dataset and write their rows as an input part of the run, or leave nothing behind."""
     folder = part_folder(request.run_id, "input", request.use.key)
-    transfer = request.storage_root.draft(f"{folder}.transfer")
+    transfer = draft(request.storage_root, scratch_folder(request.run_id, request.use.key))
     try:
         return _pinned(spark, request, folder, transfer)
     except SPARK_ERRORS as error:
@@ -54,7 +57,7 @@ def pin(spark: SparkSession, request: PinRequest) -> Pinned:
             raise
         raise explained from None
     finally:
-        transfer.discard()
+        transfer.abandon()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,19 @@ class _Reading:
 
 def _pinned(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
     found = _found_files(spark, request)
+    require_sources_shared(spark, [each.file for each in found])
     is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
-    with tuned_for_few_rows(spark) if is_small else nullcontext():
-        part, findings = _written(spark, request, folder, found, transfer, is_small=is_small)
-    loaded = sum(file.rows for file in part.files)
+    with DigestsOfSources([each.file for each in found]) as digests:
+        with tuned_for_few_rows(spark) if is_small else nullcontext():
+            drafted, findings = _written(spark, request, folder, found, transfer, is_small=is_small)
+        try:
+            sources = digests.read()
+        except BaseException:
+            drafted.draft.abandon()
+            raise
+    loaded = sum(file.rows for file in drafted.part.files)
     return Pinned(
-        part=part,
+        drafted=replace(drafted, part=replace(drafted.part, sources=sources)),
         rows_read=findings.rows_read,
         rows_loaded=loaded,
         rows_outside_period=findings.rows_read - loaded,
@@ -103,7 +113,7 @@ def _written(
     transfer: Draft,
     *,
     is_small: bool,
-) -> tuple[Part, Findings]:
+) -> tuple[DraftedPart, Findings]:
     """Write the rows. Where lines could not be numbered for sure, they are read again, the careful way."""
     ways: list[ReadLines] = [lines_by_block, lines_by_block]
     if can_be_read_one_by_one([each.file for each in found]):
@@ -119,9 +129,11 @@ def _written(
             findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
             if _is_numbered(reading, findings, request):
                 _require_good(spark, request, found, reading, checking, findings, drafted)
-                return drafted.publish(), findings
-        finally:
-            drafted.draft.discard()
+                return drafted, findings
+        except BaseException:
+            drafted.draft.abandon()
+            raise
+        drafted.draft.abandon()
     names = ", ".join(source.location for source in request.sources)
     raise unavailable(f"{names} changed while it was being read", "run again when no other process writes to it")
 
@@ -135,7 +147,7 @@ def _require_good(
     findings: Findings,
     drafted: DraftedPart,
 ) -> None:
-    """Rows that break a rule are never published: an earlier attempt may have left good ones."""
+    """Rows that break a rule are never published."""
     problem = checking.problem(findings, reading.unit)
     if problem is not None:
         raise problem
@@ -223,8 +235,8 @@ def _table_rows(spark: SparkSession, request: PinRequest, source: ResolvedSource
     password = _password(request, datasource)
     if datasource.options.url.startswith("jdbc:"):
         return jdbc_rows(spark, request, datasource, source.location, password, _origin(source))
-    target = transfer.new_file(f"{request.sources.index(source)}.parquet")
-    return transferred_rows(spark, request, datasource, source.location, password, _origin(source), target)
+    name = f"{request.sources.index(source)}.parquet"
+    return transferred_rows(spark, request, datasource, source.location, password, _origin(source), transfer, name)
 
 
 def _database(request: PinRequest, source: ResolvedSource) -> DatabaseDatasource:

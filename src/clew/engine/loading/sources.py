@@ -8,6 +8,7 @@ from clew.definitions import Datasource, Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
+from clew.engine.parts import DraftedPart
 from clew.plan.datasets import DatasetUse, TableReader
 from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import Part
@@ -124,10 +125,16 @@ class PinRequest:
 class Pinned:
     """A dataset as the run sees it from then on."""
 
-    part: Part
+    drafted: DraftedPart
+    """Its rows, which count once they are published and named."""
     rows_read: int
     rows_loaded: int
     rows_outside_period: int
     """Rows that were read and left out. Those that a database did not send are not among them."""
     sources: tuple[str, ...]
     """Where the rows came from, in words."""
+
+    @property
+    def part(self) -> Part:
+        """What will be described."""
+        return self.drafted.part

@@ -8,7 +8,8 @@ from clew.definitions import DatabaseDatasource, FilesDatasource, Period, Worksp
 from clew.definitions.references import NO_URL, is_url, written_over
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
-from clew.engine.output.publishing import OutputTarget
+from clew.engine.output.attempts import OutputAttempt
+from clew.engine.output.places import LocalOutput, OutputPlace, RunIsUnderWay
 from clew.engine.output.tables import TableTarget
 from clew.lang.types import Type
 from clew.plan import Plan
@@ -36,18 +37,23 @@ class Destinations:
     secret: Callable[[str], str]
     """The secret that a reference names."""
 
-    def target_of(self, step: OutputStep) -> OutputTarget | None:
-        """The place of a step's files; None where they go to a table."""
+    is_under_way: RunIsUnderWay = lambda _run_id: True
+
+    def place_of(self, step: OutputStep, fence: int) -> OutputPlace | None:
+        """The place of a step's files, for a worker that has the run under a token; None where they go to a table."""
         destination = step.destination
         if self.sandbox is not None:
             name = destination.path or f"{destination.table}"
             folder = self.sandbox / self.plan.name / self.run_id / str(step.seq)
             path = folder / Path(self._filled(name)).name
-            return OutputTarget(path, self._shown(path), self._options(step))
+            return self._place(path, step, fence)
         if destination.table is not None:
             return None
-        path = self._path(step)
-        return OutputTarget(path, self._shown(path), self._options(step))
+        return self._place(self._path(step), step, fence)
+
+    def _place(self, path: Path, step: OutputStep, fence: int) -> OutputPlace:
+        attempt = OutputAttempt.of(self.run_id, step.seq, fence)
+        return LocalOutput(path, self._shown(path), attempt, self.is_under_way, self._options(step))
 
     def _options(self, step: OutputStep) -> dict[str, str]:
         """The options of a destination with the values of the secrets that they refer to."""

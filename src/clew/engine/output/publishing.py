@@ -3,21 +3,19 @@
 So no reader sees half of an output, and nothing of a group of steps that fails is seen at all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
-from clew.engine.output.files import Further, OutputFolder, discard_files, write_files
+from clew.engine.output.files import Further, write_files
+from clew.engine.output.places import OutputPlace
 from clew.engine.output.tables import TableOutputs
-from clew.engine.parts import row_count
 from clew.plan.operations import OutputStep
 
 
@@ -36,6 +34,8 @@ class Published:
 class Pending:
     """An output that is written but not visible yet."""
 
+    rows: int | None
+    """How many rows its files hold; None where nothing is written before it is published."""
     publish: Callable[[], Published]
     discard: Callable[[], None] = lambda: None
     """Deletes it, where something beside it has failed."""
@@ -49,21 +49,22 @@ class Publisher(Protocol):
         ...
 
     def prepare(
-        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+        self,
+        rows: DataFrame,
+        step: OutputStep,
+        expressing: Expressing,
+        fence: int = 0,
+        further: Further | None = None,
     ) -> Pending:
-        """Write the rows that the step selects to staging, and then those derived from what was written."""
+        """Write the rows that the step selects to staging, and then those derived from what was written.
+
+        `fence` is the token under which this worker has the run.
+        """
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTarget:
-    """Where the files of an output go."""
-
-    path: Path
-    shown: str
-    """The path as the user knows it."""
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The options of the format, with the values of secrets."""
+PlaceOf = Callable[[OutputStep, int], OutputPlace | None]
+"""The place of a step's files for a worker that has the run under a token; None where the output goes to a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,50 +72,38 @@ class FilePublisher:
     """Publishes to files, and to tables through a writer."""
 
     run_id: str
-    target_of: Callable[[OutputStep], OutputTarget | None]
-    """The place of a step's files; None where it goes to a table."""
+    place_of: PlaceOf
     tables: TableOutputs | None = None
 
     def takes_further_rows(self, step: OutputStep) -> bool:
         """Whether an output is a folder of Parquet files."""
-        target = self.target_of(step)
-        return target is not None and _is_parquet(step) and not self._destination(step, target).is_one_file
+        place = self.place_of(step, 0)
+        return place is not None and _is_parquet(step) and not place.is_one_file
 
     def prepare(
-        self, rows: DataFrame, step: OutputStep, expressing: Expressing, further: Further | None = None
+        self,
+        rows: DataFrame,
+        step: OutputStep,
+        expressing: Expressing,
+        fence: int = 0,
+        further: Further | None = None,
     ) -> Pending:
         """Write the rows that the step selects to staging, and then those derived from what was written."""
 
         def chosen(rows: DataFrame) -> DataFrame:
             return output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
 
-        target = self.target_of(step)
-        if target is None:
+        place = self.place_of(step, fence)
+        if place is None:
             return self._to_table(chosen(rows), step)
 
-        def added(files: Sequence[Path]) -> tuple[DataFrame, bool]:
+        def added(files: Sequence[str]) -> tuple[DataFrame, bool]:
             assert further is not None  # noqa: S101 - it is asked for only then
             rows, is_small = further(files)
             return chosen(rows), is_small
 
-        return self._to_files(chosen(rows), step, target, added if further is not None else None)
-
-    def _destination(self, step: OutputStep, target: OutputTarget) -> OutputFolder:
-        return OutputFolder(target.path, target.shown, f"{self.run_id}-{step.seq}", step, target.options)
-
-    def _to_files(self, rows: DataFrame, step: OutputStep, target: OutputTarget, further: Further | None) -> Pending:
-        destination = self._destination(step, target)
-        tells_rows = _is_parquet(step)
-        observation = Observation()
-        counted = rows if tells_rows else rows.observe(observation, F.count(F.lit(1)).alias("rows"))
-        publish = write_files(counted, destination, further)
-        staged = row_count(str(path) for path in destination.staging.glob("part-*")) if tells_rows else None
-
-        def published() -> Published:
-            publish()
-            return Published(int(observation.get["rows"]) if staged is None else staged, path=target.shown)
-
-        return Pending(published, lambda: discard_files(destination))
+        written = write_files(chosen(rows), step, place, added if further is not None else None)
+        return Pending(written.rows, lambda: Published(written.publish(), path=place.shown), place.abandon)
 
     def _to_table(self, rows: DataFrame, step: OutputStep) -> Pending:
         if self.tables is None:
@@ -125,7 +114,7 @@ class FilePublisher:
             staged.publish()
             return Published(staged.count, table=step.destination.table)
 
-        return Pending(published, staged.discard)
+        return Pending(staged.count, published, staged.discard)
 
 
 def _is_parquet(step: OutputStep) -> bool:

@@ -17,6 +17,7 @@ from clew.engine.sql import quoted
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
+from clew.runs.leases import Lease
 from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
 from clew.storage.layout import registered_folder
 from clew.storage.parts import ORDINAL, ORIGIN, TRACE_ID, Part
@@ -35,10 +36,13 @@ def carried_columns(step: OutputStep) -> list[str]:
 class Registrar(Protocol):
     """Makes outputs into versions of datasets."""
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None
+    ) -> Callable[[], int | None]:
         """Keep the rows of an output, and give what makes them the next version of its dataset.
 
-        That happens once for each run and step. The version is None where nothing is registered.
+        That happens once for each run and step, and only while the lease of the run is good. The version is None where
+        nothing is registered.
         """
         ...
 
@@ -54,7 +58,9 @@ class StorageRegistrar:
     root: StorageRoot
     registry: DatasetRegistry
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing) -> Callable[[], int | None]:
+    def prepare(
+        self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None
+    ) -> Callable[[], int | None]:
         """Keep the rows of an output, and give what makes them the next version of its dataset."""
         assert step.registers is not None  # noqa: S101 - the caller asks for a registration
         for version in self.registry.versions(step.registers):
@@ -63,7 +69,7 @@ class StorageRegistrar:
                 return lambda: made
         self._require_period_of_its_own(step, step.registers)
         registration = self._kept(rows, step, step.registers, expressing)
-        return lambda: self.registry.register(registration).version
+        return lambda: self.registry.register(registration, lease).version
 
     def _require_period_of_its_own(self, step: OutputStep, dataset: str) -> None:
         """A month whose rows are already in the file of their quarter would be in the dataset twice."""
@@ -96,7 +102,7 @@ class StorageRegistrar:
             columns=tuple(kept),
             files=tuple(
                 DatasetFile(file.path, file.rows, file.size, file.sha256, self.period, self.run_id, step.seq)
-                for file in written.files
+                for file in written.part.files
             ),
             mode=step.mode,
             covers=tuple(each.identifier for each in self.periods.descendants(self.period)),

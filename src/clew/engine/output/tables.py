@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.engine import DESTINATION_UNAVAILABLE, OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS
+from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.loading.databases import driver_of, driver_says, hidden
 from clew.engine.loading.files import reason_of
-from clew.engine.parts import row_count
 from clew.lang.types import Type
 from clew.plan.datasets import TableAddress, TableSink
 from clew.plan.operations import OutputStep
-from clew.storage.layout import output_folder
-from clew.storage.root import Draft, StorageRoot
+from clew.storage.drafts import Draft, draft
+from clew.storage.layout import scratch_folder
+from clew.storage.root import StorageRoot
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ class StagedTable:
 
     def discard(self) -> None:
         """Delete them."""
-        self.draft.discard()
+        self.draft.abandon()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +78,25 @@ class TableOutputs:
         if is_foreign and step.mode == "append":
             problem = f"cannot append to the table {target.shown}: through JDBC a retry could duplicate its rows"
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
-        draft = self.root.draft(output_folder(self.run_id, step.seq))
+        staged = draft(self.root, scratch_folder(self.run_id, str(step.seq)))
         try:
-            rows.write.parquet(draft.spark_uri)
+            written, count = counted(rows)
+            written.write.parquet(staged.spark_uri)
+            found = rows_in(self.root, [file.key for file in staged.files(".parquet")])
+            require_rows(found, count(), place=f"{self.root.address}/{staged.folder}")
         except BaseException:
-            draft.discard()
+            staged.abandon()
             raise
-        count = row_count(file.source for file in draft.files(".parquet"))
         write = self._through_jdbc if is_foreign else self._in_one_transaction
 
         def publish() -> None:
             try:
-                write(rows, target, step, draft)
+                write(rows, target, step, staged)
             except ClewError as error:
                 raise _as_destination(error, step) from error
-            draft.discard()
+            staged.abandon()
 
-        return StagedTable(draft, count, publish)
+        return StagedTable(staged, found, publish)
 
     def _in_one_transaction(self, _rows: DataFrame, target: TableTarget, step: OutputStep, draft: Draft) -> None:
         address = target.address
@@ -122,9 +124,9 @@ class TableOutputs:
             raise UserError(DESTINATION_UNAVAILABLE.at(step.place, problem=problem)) from None
 
 
-def _batches(draft: Draft) -> "Iterator[pa.RecordBatch]":
-    for file in draft.files(".parquet"):
-        with pq.ParquetFile(file.source) as opened:
+def _batches(staged: Draft) -> "Iterator[pa.RecordBatch]":
+    for file in staged.files(".parquet"):
+        with staged.root.open_parquet(file.key) as opened:
             yield from opened.iter_batches()
 
 

@@ -1,0 +1,63 @@
+"""Digests of the files that a dataset is read from, taken while Spark reads them.
+
+A pinned input names what it was read from by content, so that anyone can tell later whether a file is still the one
+that the rows came from.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from clew.engine.loading.sources import unavailable
+from clew.plan.local_files import SourceFile
+from clew.storage.local import sha256_of_file
+from clew.storage.parts import SourceRead
+
+
+class DigestsOfSources:
+    """Reads local files beside Spark, in a thread. A file that changes meanwhile is refused."""
+
+    def __init__(self, files: Sequence[SourceFile]) -> None:
+        self._files = files
+        self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="digests")
+        self._digests: list[Future[SourceRead]] = []
+
+    def __enter__(self) -> "DigestsOfSources":
+        self._before = [_state(file) for file in self._files]
+        self._digests = [self._threads.submit(_read, file) for file in self._files]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def read(self) -> tuple[SourceRead, ...]:
+        """What was read. Called when Spark has read the files too."""
+        found = tuple(each.result() for each in self._digests)
+        for file, before in zip(self._files, self._before, strict=True):
+            if _state(file) != before:
+                hint = "run again when no other process writes to it"
+                raise unavailable(f"{file.shown} changed while it was being read", hint)
+        return found
+
+
+def _state(file: SourceFile) -> tuple[int, int] | None:
+    if not file.is_local:
+        return None
+    try:
+        found = Path(file.path).stat()
+    except OSError as error:
+        raise unavailable(f"{file.shown} cannot be read: {error.strerror}") from None
+    return found.st_size, found.st_mtime_ns
+
+
+def _read(file: SourceFile) -> SourceRead:
+    if not file.is_local:
+        return SourceRead(file.shown, file.size, None)
+    try:
+        digest = sha256_of_file(Path(file.path))
+    except OSError as error:
+        raise unavailable(f"{file.shown} cannot be read: {error.strerror}") from None
+    return SourceRead(file.shown, file.size, f"sha256:{digest}")
