@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +16,11 @@ _SMALL = {"SPARK_DAEMON_MEMORY": "600m", "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_N
 
 
 @contextmanager
-def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """The address of a master with so many workers of one core each."""
+def standalone_cluster(folder: Path, workers: int = 2, hidden: Sequence[Path] = ()) -> Iterator[str]:
+    """The address of a master with so many workers of one core each.
+
+    Workers see an empty file system, each one to itself, in the place of folders that are hidden from them.
+    """
     with ExitStack() as running:
         master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         address = running.enter_context(_started(master, folder / "master", r"Starting Spark master at (spark://\S+)"))
@@ -24,7 +28,8 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
             place = folder / f"worker{number}"
             options = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "600m"]
             worker = ["org.apache.spark.deploy.worker.Worker", *options, "--work-dir", str(place), address]
-            running.enter_context(_started(worker, place, r"(Successfully registered) with master"))
+            ready = r"(Successfully registered) with master"
+            running.enter_context(_started(worker, place, ready, hidden=hidden))
         yield address
 
 
@@ -47,10 +52,13 @@ def connect_server(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _started(command: Sequence[str], folder: Path, ready: str) -> Iterator[str]:
+def _started(command: Sequence[str], folder: Path, ready: str, hidden: Sequence[Path] = ()) -> Iterator[str]:
     """A process of Spark, once its log says that it is ready; what the pattern captures from that line."""
     folder.mkdir(parents=True, exist_ok=True)
     script = [str(_HOME / "bin" / "spark-class"), *command]
+    if hidden:
+        mounts = "".join(f"mount -t tmpfs hidden {shlex.quote(str(path))} && " for path in hidden)
+        script = ["unshare", "--mount", "sh", "-c", f"{mounts}exec {shlex.join(script)}"]
     environment = {**os.environ, **_SMALL, "SPARK_HOME": str(_HOME), "SPARK_LOG_DIR": str(folder)}
     with subprocess.Popen(
         script, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
