@@ -24,9 +24,9 @@ STEPS = {step.__name__: step for step in get_args(Step)}
 TYPES = {name.removesuffix("Step").lower(): name for name in STEPS}
 
 ABOUT_OUTPUTS = {
-    "src/clew/engine/conserving.py",
-    "src/clew/engine/output/places.py",
-    "src/clew/explain/run_lineage.py",
+    "src/clew/engine/conserving.py": "how many rows an output must have",
+    "src/clew/engine/output/places.py": "the place that an output is published to",
+    "src/clew/explain/run_lineage.py": "what an output has registered",
     "src/clew/bus/openlineage_events.py": "an output is a dataset of OpenLineage",
     "src/clew/engine/output/destinations.py": "where an output goes",
     "src/clew/engine/output/files.py": "an output as files",
