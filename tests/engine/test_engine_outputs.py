@@ -49,7 +49,8 @@ def output_step(format_: str, mode: str = "overwrite", **options: str) -> Output
 
 
 def place(path: Path, run_id: str, step: OutputStep, fence: int) -> LocalOutput:
-    return LocalOutput(path, path.name, OutputAttempt.of(run_id, step.seq, fence), lambda _run_id: True)
+    attempt, options = OutputAttempt.of(run_id, step.seq, fence), dict(step.destination.options)
+    return LocalOutput(path, path.name, attempt, lambda _run_id: True, options)
 
 
 @pytest.fixture
