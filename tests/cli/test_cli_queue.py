@@ -9,6 +9,8 @@ import pytest
 
 import clew as clew_package
 from clew.api.state import State, open_state
+from clew.diagnostics import TransientFailure
+from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
 from clew.events import RunQueued, RunStarted
 from clew.runs.leases import Lease, Wait, WaitReason
 from tests.cli.cli_fake_engine import FakeEngine
@@ -134,3 +136,81 @@ def test_a_run_that_a_worker_takes_while_it_waits_is_waited_for(sample: Path, en
         run.drive(on_wait=on_wait)
     assert reasons == [WaitReason.NO_PLACE, WaitReason.HELD]
     assert run.refreshed().status == "COMPLETED"
+
+
+def set_environment(sample: Path, *settings: str) -> None:
+    path = sample / "clew.yaml"
+    lines = "".join(f"    {line}\n" for line in settings)
+    path.write_text(path.read_text().replace("    mode: dev\n", f"    mode: dev\n{lines}", 1))
+
+
+def test_a_run_that_is_rejected_is_told_what_a_repetition_would_be(
+    clew: Clew, sample: Path, engine: FakeEngine
+) -> None:
+    set_queue(sample, "{policy: REJECT, max_running: 1}")
+    with only_place_taken(sample):
+        unnamed = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+        named = clew("run", "gl-close", "--period", "2026-01", "--request-id", "r", cwd=sample)
+    assert unnamed.code == named.code != 0
+    assert "that will be another run (--request-id ID makes it the same request)" in unnamed.err
+    assert "keeps its run id" not in unnamed.err
+    assert "retry the same request later; it keeps its run id" in named.err
+    assert len(clew("runs", "--project", "gl-close", "--json", cwd=sample).json["runs"]) == 2
+
+
+def test_the_length_of_the_queue_is_a_setting(clew: Clew, sample: Path, engine: FakeEngine) -> None:
+    set_queue(sample, "{max_running: 1, max_queued: 1}")
+    with only_place_taken(sample):
+        clew_package.open(sample).submit("gl-close", "2026-01")
+        answer = clew("run", "gl-close", "--period", "2026-02", "--request-id", "r", cwd=sample)
+    assert answer.code != 0
+    assert "error Overloaded:" in answer.err
+
+
+def test_logical_attempts_are_a_setting(clew: Clew, sample: Path, engine: FakeEngine) -> None:
+    set_environment(sample, "retry: {max_attempts: 2, logical_attempts: 2, base_delay_ms: 0}")
+    failures = iter([True, True, True, False])
+
+    def away(_context: object) -> None:
+        if next(failures):
+            raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="away"))
+
+    engine.during["20"] = away
+    answer = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample)
+    assert answer.code == 0
+    (step,) = [step for step in answer.json["steps"] if step["seq"] == 20]
+    assert (step["logical_attempt"], step["engine_attempt"]) == (2, 2)
+
+
+def test_the_attempts_of_a_delivery_are_a_setting(clew: Clew, sample: Path, engine: FakeEngine) -> None:
+    bus = "bus: [{id: audit, type: webhook, url: 'http://127.0.0.1:9/'}]"
+    set_environment(sample, bus, "delivery: {max_attempts: 1, finish_seconds: 60}")
+    run_id = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json["run_id"]
+    letters = clew("dlq", "--json", cwd=sample).json["dead_letters"]
+    assert letters[0]["run_id"] == run_id
+    assert {letter["attempts"] for letter in letters} == {1}
+
+
+def test_the_limits_of_signals_are_a_setting(clew: Clew, sample: Path, engine: FakeEngine) -> None:
+    set_environment(sample, "signals: {max_bytes: 300, max_per_minute: 2}")
+    run_id = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json["run_id"]
+    answers = [
+        clew("signal", run_id, "PAUSE", "--json", "--reason", reason, cwd=sample).json["refusal"]
+        for reason in ("x" * 300, "short", "once more")
+    ]
+    assert answers == ["TOO_LARGE", "RUN_TERMINAL", "RATE_LIMITED"]
+
+
+def test_the_time_of_a_lease_is_a_setting(sample: Path, engine: FakeEngine) -> None:
+    set_environment(sample, "lease: {ttl_seconds: 500}")
+    workspace = clew_package.open(sample)
+    left = list[float]()
+
+    def look(_context: object) -> None:
+        with open_state(workspace.run_environment) as state:
+            (lease,) = state.stores.activity.leases("dev")
+            left.append((lease.expires_at - state.stores.reader.now()).total_seconds())
+
+    engine.during["20"] = look
+    assert workspace.run("gl-close", "2026-01").status == "COMPLETED"
+    assert 30 < left[0] <= 500

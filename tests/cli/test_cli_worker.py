@@ -52,5 +52,10 @@ def test_a_stopping_worker_gives_its_run_back_after_the_present_step_and_another
     engine.on_close = lambda: signal.raise_signal(signal.SIGTERM)
     answer = clew("worker", cwd=sample)
     assert f"run {waiting[:8]}: taken over at step 30" in answer.out
+    lines = answer.out.splitlines()
+    assert f"run {waiting[:8]}: step load: 1,455 rows (done before)" in lines
+    assert f"run {waiting[:8]}: step 20: 34 changed (done before)" in lines
+    assert any(line.startswith(f"run {waiting[:8]}: step 30: ") for line in lines)
+    assert not any(": 0 " in line for line in lines)
     assert engine.executed.count("20") == 1
     assert clew("show", waiting, "--json", cwd=sample).json["status"] == "COMPLETED"

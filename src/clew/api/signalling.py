@@ -31,7 +31,12 @@ def send_signal(
 
     `step` is a seq; step 0 loads the input.
     """
-    service = SignalService(state.stores, queue_of(state, environment), limits=environment.store_limits())
+    service = SignalService(
+        state.stores,
+        queue_of(state, environment),
+        limits=environment.store_limits(),
+        lease=environment.lease_policy(),
+    )
     told = Signal(
         signal_id=signal_id or str(uuid.uuid4()),
         run_id=run_id,

@@ -40,6 +40,10 @@ from clew.runs.worker import Worker, WorkerSettings
 from clew.storage.plans import keep_plan
 from clew.store.table_transfer import PostgresqlTables
 
+_ANOTHER_REQUEST = (
+    "request it again later; without a request id, that will be another run (--request-id ID makes it the same request)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ReportingWriter:
@@ -127,7 +131,7 @@ class RunStarter:
             parameters=parameters,
         )
         submission = queue_of(self.state, self.environment).submit(request)
-        submission.raise_if_rejected()
+        submission.raise_if_rejected(hint=_ANOTHER_REQUEST if request_id is None else None)
         _require_same_request(request, submission.run)
         enlist(self.state.captures, self.environment, submission.run)
         self._projector().catch_up(submission.run.run_id)
@@ -195,10 +199,14 @@ class RunStarter:
             stores.outbox,
             stores.writer,
             buses_of(self.environment, self.state.secrets),
+            policy=self.environment.delivery_policy(),
             redactor=self.state.secrets.redactor,
         )
         settings = WorkerSettings(
-            environment_id=self.environment.name, capacity=1, queue=self.environment.queue_policy()
+            environment_id=self.environment.name,
+            capacity=1,
+            queue=self.environment.queue_policy(),
+            lease=self.environment.lease_policy(),
         )
         return Worker(stores, driver, self._projector(), dispatcher, settings=settings, beside=[trace_ids.run])
 

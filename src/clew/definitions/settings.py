@@ -9,6 +9,7 @@ from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
 from clew.definitions.option_maps import options_of
 from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment
 from clew.definitions.privacy import PrivacySettings, RoleName
+from clew.definitions.run_settings import DeliverySettings, FailOpenEvent, LeaseSettings, SignalSettings
 from clew.definitions.shapes import (
     FLAG,
     NAME,
@@ -108,6 +109,9 @@ class QueueSettings(Located):
         Choice(OverloadPolicy), "What happens to a run when all places are taken.", default=OverloadPolicy.QUEUE
     )
     max_running: int = key(Whole(1), "How many runs may execute at once.", default=4)
+    max_queued: int = key(
+        Whole(1), "How many runs may wait. With more, new ones are refused, whatever the policy.", default=1000
+    )
     retry_after_seconds: int = key(Whole(0), "After how many seconds a rejected caller should retry.", default=30)
     delay_seconds: int = key(Whole(0), "How long a delayed run waits.", default=60)
 
@@ -119,6 +123,11 @@ class RetrySettings(Located):
     max_attempts: int = key(Whole(1), "Attempts in all, the first one included.", default=3)
     base_delay_ms: int = key(Whole(0), "The wait before the second attempt; it doubles from there.", default=200)
     max_delay_ms: int = key(Whole(0), "The longest wait between two attempts.", default=10_000)
+    logical_attempts: int = key(
+        Whole(1),
+        "How often a step is attempted anew without a person, each time with max_attempts; 1 leaves it to RETRY_STEP.",
+        default=1,
+    )
 
 
 @record("the store limits")
@@ -129,6 +138,11 @@ class StoreLimitSettings(Located):
         Whole(1),
         "Timeout of a write. When it passes, a step waits to start, and a step whose outcome cannot be written fails.",
         default=3000,
+    )
+    fail_open_for: tuple[FailOpenEvent, ...] = key(
+        ListOf(Choice(FailOpenEvent), "events"),
+        "The events that do not hold up a run when they cannot be written in time; [] for none.",
+        default=(FailOpenEvent.STEP_STARTED,),
     )
     continue_steps: int = key(Whole(1), "Steps after which the history of a run starts a new segment.", default=50)
     history_bytes: int = key(
@@ -295,6 +309,15 @@ class Environment(Located):
         Record(QueueSettings), "How many runs may execute at once.", default_factory=QueueSettings
     )
     retry: RetrySettings = key(Record(RetrySettings), "How failed steps are retried.", default_factory=RetrySettings)
+    lease: LeaseSettings = key(
+        Record(LeaseSettings), "How long a run belongs to its worker.", default_factory=LeaseSettings
+    )
+    signals: SignalSettings = key(
+        Record(SignalSettings), "How large signals may be, and how many.", default_factory=SignalSettings
+    )
+    delivery: DeliverySettings = key(
+        Record(DeliverySettings), "How often events are sent to a bus.", default_factory=DeliverySettings
+    )
     store_limits: StoreLimitSettings = key(
         Record(StoreLimitSettings), "Bounds on the history of runs.", default_factory=StoreLimitSettings
     )

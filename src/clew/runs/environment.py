@@ -7,7 +7,7 @@ from urllib.parse import quote
 from clew.budgets import QuestionLimits
 from clew.definitions import Environment
 from clew.definitions.settings import Approval
-from clew.runs.limits import Overload, QueuePolicy, RetryPolicy, StoreLimits
+from clew.runs.limits import DeliveryPolicy, LeasePolicy, Overload, QueuePolicy, RetryPolicy, StoreLimits
 from clew.runs.secrets import (
     EnvironmentSecrets,
     FileSecrets,
@@ -91,6 +91,7 @@ class RunEnvironment:
         return QueuePolicy(
             overload=Overload(queue.policy.value),
             max_running=queue.max_running,
+            max_queued=queue.max_queued,
             delay_s=float(queue.delay_seconds),
             retry_after_s=queue.retry_after_seconds,
             approval_required=self.settings.approval is Approval.REQUIRED,
@@ -101,17 +102,35 @@ class RunEnvironment:
         retry = self.settings.retry
         return RetryPolicy(
             engine_attempts=retry.max_attempts,
+            logical_attempts=retry.logical_attempts,
             first_delay_s=retry.base_delay_ms / 1000,
             longest_delay_s=retry.max_delay_ms / 1000,
         )
 
     def store_limits(self) -> StoreLimits:
         """The bounds on histories and writes."""
-        limits = self.settings.store_limits
+        limits, signals = self.settings.store_limits, self.settings.signals
         return StoreLimits(
             write_latency_budget_ms=limits.write_latency_budget_ms,
+            fail_open_for=frozenset(event.value for event in limits.fail_open_for),
+            max_signal_bytes=signals.max_bytes,
+            max_signals_per_minute=signals.max_per_minute,
             continue_steps=limits.continue_steps,
             history_bytes=limits.history_bytes,
+        )
+
+    def lease_policy(self) -> LeasePolicy:
+        """How long a run belongs to a worker that no longer reports."""
+        return LeasePolicy(ttl_s=float(self.settings.lease.ttl_seconds))
+
+    def delivery_policy(self) -> DeliveryPolicy:
+        """How often events are sent to a bus."""
+        delivery = self.settings.delivery
+        return DeliveryPolicy(
+            attempts=delivery.max_attempts,
+            first_delay_s=delivery.base_delay_ms / 1000,
+            longest_delay_s=delivery.max_delay_ms / 1000,
+            finish_s=float(delivery.finish_seconds),
         )
 
     def question_limits(self) -> QuestionLimits:

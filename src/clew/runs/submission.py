@@ -28,12 +28,14 @@ class Submission:
     not_before: datetime | None = None
     rejection: Rejected | None = None
 
-    def raise_if_rejected(self) -> None:
-        """Raises `TransientFailure` Overloaded (429 over HTTP) if the run was refused."""
+    def raise_if_rejected(self, hint: str | None = None) -> None:
+        """Raises `TransientFailure` Overloaded (429 over HTTP) if the run was refused; `hint` replaces the usual."""
         if self.rejection is not None:
             raise TransientFailure(
                 OVERLOADED.anywhere(
-                    environment=self.run.request.environment_id, retry_after_s=self.rejection.retry_after_s
+                    environment=self.run.request.environment_id,
+                    retry_after_s=self.rejection.retry_after_s,
+                    hint=hint,
                 )
             )
 

@@ -24,7 +24,10 @@ def worker(context: click.Context, environment: str | None, workspace: Path | No
 
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened, stop_on_signals() as stop:
-        lines = WorkerLines(say=(lambda _line: None) if session.wants_json else say)
+        lines = WorkerLines(
+            say=(lambda _line: None) if session.wants_json else say,
+            steps_of=lambda run_id: opened.find_run(run_id).view.snapshot.steps,
+        )
         lines.say(f"worker {worker_name()} executes runs of environment {opened.environment_name}; Ctrl-C stops it")
         opened.work(stop, WorkerListener(lines.take, lines.done))
         if session.wants_json:

@@ -5,7 +5,7 @@ Also the output of a worker: runs taken over, steps done, runs ended.
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -32,6 +32,7 @@ from clew.events.bodies import (
     StepStarted,
 )
 from clew.events.envelope import StoredEvent
+from clew.events.snapshot import StepSnapshot, StepStatus
 from clew.events.values import LOAD_STEP, ArtifactRef
 
 
@@ -162,6 +163,8 @@ class WorkerLines:
     """Turns the events of a worker into lines. Called from the threads of its runs."""
 
     say: Callable[[str], None]
+    steps_of: Callable[[str], Sequence[StepSnapshot]] = lambda _run_id: ()
+    """The steps of a run so far, for a run that another worker began."""
     _seen: dict[str, int] = field(default_factory=dict)
     _types: dict[tuple[str, str], str] = field(default_factory=dict)
     _ended: dict[str, str] = field(default_factory=dict)
@@ -173,6 +176,8 @@ class WorkerLines:
             is_first = event.run_id not in self._seen
             is_new = event.run_seq > self._seen.get(event.run_id, 0)
             self._seen[event.run_id] = max(event.run_seq, self._seen.get(event.run_id, 0))
+            if is_first and not isinstance(event.body, RunStarted):
+                self._take_over(event.run_id)
             line = self._line(event, is_first=is_first)
             if line is not None and (is_new or is_first):
                 self.say(f"run {short(event.run_id)}: {line}")
@@ -186,6 +191,16 @@ class WorkerLines:
     def ended_as_json(self) -> list[dict[str, object]]:
         """The runs that the worker executed, with how they ended."""
         return [{"run_id": run_id, "ended": self._ended.get(run_id)} for run_id in self._seen]
+
+    def _take_over(self, run_id: str) -> None:
+        """Show what the steps did that other workers have done."""
+        for step in self.steps_of(run_id):
+            self._types[run_id, step.step_id] = step.type
+            if step.status is StepStatus.SUCCESS:
+                done = outcome(step.type, step.counts, step.artifacts).strip()
+                self.say(f"run {short(run_id)}: step {step.step_id}: {done} (done before)")
+            elif step.status is StepStatus.SKIPPED:
+                self.say(f"run {short(run_id)}: step {step.step_id}: skipped (done before)")
 
     def _line(self, event: StoredEvent, *, is_first: bool) -> str | None:
         match event.body:
