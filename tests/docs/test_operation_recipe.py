@@ -32,6 +32,7 @@ ABOUT_OUTPUTS = {
     "src/clew/engine/output/files.py": "an output as files",
     "src/clew/engine/output/publishing.py": "an output before it is published",
     "src/clew/engine/output/registering.py": "an output as a version of a dataset",
+    "src/clew/engine/output/stored_places.py": "the place of an output in an object store",
     "src/clew/engine/output/tables.py": "an output as a table",
     "src/clew/engine/step_groups.py": "an output ends a group of steps",
     "src/clew/explain/why_not.py": "the question is about an output",

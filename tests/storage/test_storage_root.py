@@ -168,6 +168,18 @@ def test_a_file_of_any_size_is_written_and_read(root: StorageRoot) -> None:
         assert opened.read() == b"x"
 
 
+def test_a_copy_takes_the_place_of_what_is_there_or_fails_without_a_trace(root: StorageRoot) -> None:
+    root.write_new("f/a", b"one")
+    root.copy("f/a", "g/b")
+    root.write_new("f/c", b"three")
+    root.copy("f/c", "g/b")
+    assert root.read_bytes("g/b") == b"three"
+    with pytest.raises(FileNotFoundError):
+        root.copy("f/gone", "g/b")
+    assert root.read_bytes("g/b") == b"three"
+    assert keys(root, "g") == ["g/b"]
+
+
 # Parts
 
 

@@ -91,6 +91,16 @@ class LocalStorage:
             path.unlink(missing_ok=True)
             raise
 
+    def copy(self, source: StorageKey, key: StorageKey) -> None:
+        """Copy a file: beside its place first, so that it appears as a whole."""
+        path = self._path(key)
+        staged = path.with_name(temporary_name(path.name))
+        try:
+            _in_folder(path.parent, lambda: shutil.copyfile(self._path(source), staged))
+            staged.replace(path)
+        finally:
+            staged.unlink(missing_ok=True)
+
     def open(self, key: StorageKey) -> BinaryIO:
         """Read a file of any size."""
         return self._path(key).open("rb")

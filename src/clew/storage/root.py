@@ -85,6 +85,13 @@ class StorageRoot(Protocol):
         """
         ...
 
+    def copy(self, source: StorageKey, key: StorageKey) -> None:
+        """Copy a file, inside the store where it can do that. Readers of `key` see the file before or the new one.
+
+        FileNotFoundError where there is no source, and then nothing has changed.
+        """
+        ...
+
     def open(self, key: StorageKey) -> AbstractContextManager[BinaryIO]:
         """Read a file of any size. It can seek."""
         ...

@@ -1,0 +1,161 @@
+"""Destinations of outputs in object stores, where nothing can be renamed and no folder replaced at once.
+
+Files are copied from the folder of the attempt to names that only this attempt uses, and a marker, `_SUCCESS`, is
+copied last. While an output is being replaced there is no marker; under one there is never a mixture of two outputs.
+Whoever publishes takes the folders of earlier attempts away first, so that a worker that was overtaken has nothing left
+to copy. All it could still do is to remove the marker, if it was frozen right before that.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
+from clew.engine.output.places import RunIsUnderWay, StagedPiece
+from clew.plan.operations import OutputStep
+from clew.storage.root import StorageKey, StorageRoot
+
+MARKER = "_SUCCESS"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOutput:
+    """A destination below the root of an object store."""
+
+    root: StorageRoot
+    key: StorageKey
+    shown: str
+    attempt: OutputAttempt
+    is_under_way: RunIsUnderWay
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def spark_uri(self) -> str:
+        """The destination as Spark reaches it."""
+        return self.root.spark_uri(self.key)
+
+    @property
+    def staging_uri(self) -> str:
+        """The folder of the attempt, beside the destination."""
+        return self.root.spark_uri(self._staging)
+
+    @property
+    def _name(self) -> str:
+        return PurePosixPath(self.key).name
+
+    @property
+    def _beside(self) -> StorageKey:
+        """The folder that the destination lies in, with a slash behind it."""
+        return self.key.removesuffix(self._name)
+
+    @property
+    def _staging(self) -> StorageKey:
+        return f"{self._beside}{self.attempt.folder_for(self._name)}"
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the name has a suffix."""
+        return bool(PurePosixPath(self.key).suffix)
+
+    def require_room(self, step: OutputStep, *, can_be_extended: bool) -> None:
+        """Report obvious obstacles before anything is computed."""
+        del can_be_extended
+        with self._told_as_conflict(step):
+            if not self.is_one_file and self.root.exists(self.key):
+                problem = f"cannot write {self.shown}: it is a file, and the output is a folder"
+                raise self._conflict(step, problem)
+            if self.is_one_file and step.mode == "append" and self.root.exists(self.key):
+                hint = "write to a folder, to which files can be added"
+                raise self._conflict(step, f"cannot append to {self.shown}: a stored file cannot be extended", hint)
+
+    def pieces(self) -> list[StagedPiece]:
+        """The files that were written, by name."""
+        found = [file for file in self.root.files(self._staging) if file.name.startswith("part-")]
+        return [StagedPiece(file.name, self.root.spark_uri(file.key), self._opener(file.key)) for file in found]
+
+    def _opener(self, key: StorageKey) -> Callable[[], AbstractContextManager[BinaryIO]]:
+        return lambda: self.root.open(key)
+
+    def create_piece(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Write a file beside those of Spark."""
+        return self.root.create(f"{self._staging}/{name}")
+
+    def has_others(self) -> bool:
+        """Files in object stores are replaced as a whole: there is nothing to add to."""
+        return False
+
+    def publish_folder(self, step: OutputStep, pieces: Sequence[StagedPiece]) -> None:
+        """Copy files to the destination, in place of what is there or added to it, and the marker last."""
+        with self._told_as_conflict(step):
+            self._take_away_others()
+            for piece in pieces:
+                self.root.stat(f"{self._staging}/{piece.name}")
+            replaced = self._replaced(step)
+            names = [self.attempt.piece(number, _suffix(piece.name)) for number, piece in enumerate(pieces)]
+            with self.root.create(f"{self._staging}/{MARKER}") as marker:
+                marker.write(self._described(names))
+            self.root.remove(f"{self.key}/{MARKER}")
+            for piece, name in zip(pieces, names, strict=True):
+                self.root.copy(f"{self._staging}/{piece.name}", f"{self.key}/{name}")
+            for key in replaced:
+                self.root.remove(key)
+            self.root.copy(f"{self._staging}/{MARKER}", f"{self.key}/{MARKER}")
+        self.abandon()
+
+    def publish_file(self, step: OutputStep, pieces: Sequence[StagedPiece], header: bytes) -> None:
+        """Put files together, and copy the result over what is there: readers see the one or the other."""
+        with self._told_as_conflict(step):
+            self._take_away_others()
+            complete = f"{self._staging}/complete{PurePosixPath(self.key).suffix}"
+            with self.root.create(complete) as file:
+                file.write(header)
+                for piece in pieces:
+                    with piece.open() as opened:
+                        shutil.copyfileobj(opened, file)
+            self.root.copy(complete, self.key)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Remove the folder of the attempt."""
+        self.root.remove(self._staging)
+
+    def _replaced(self, step: OutputStep) -> list[StorageKey]:
+        """What the output takes the place of: everything, or what earlier attempts have added."""
+        there = [file for file in self.root.files(self.key) if file.name != MARKER]
+        if step.mode == "overwrite":
+            return [file.key for file in there]
+        earlier = ((file.key, attempt_of_piece(file.name)) for file in there)
+        return [key for key, other in earlier if other is not None and self.attempt.supersedes(other)]
+
+    def _described(self, names: Sequence[str]) -> bytes:
+        return json.dumps({"run": self.attempt.run_id, "step": self.attempt.seq, "files": list(names)}).encode()
+
+    def _take_away_others(self) -> None:
+        """Remove the folders of earlier attempts and of runs that are over. Who has lost one can copy nothing."""
+        for name in self.root.folders(self._beside.rstrip("/")):
+            other = attempt_of_folder(name, self._name)
+            if other is None or other == self.attempt:
+                continue
+            is_over = other.run_id != self.attempt.run_id and not self.is_under_way(other.run_id)
+            if is_over or self.attempt.supersedes(other):
+                self.root.remove(f"{self._beside}{name}")
+
+    @contextmanager
+    def _told_as_conflict(self, step: OutputStep) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._conflict(step, f"cannot write {self.shown}: {error.strerror or error}") from error
+
+    def _conflict(self, step: OutputStep, problem: str, hint: str | None = None) -> UserError:
+        return UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
+
+
+def _suffix(name: str) -> str:
+    return "".join(PurePosixPath(name).suffixes[-2:])
