@@ -69,6 +69,7 @@ LATE_IMPORTS = {
     "clew.store.looking": "the drivers are loaded by those who have such a store",
     "clew.trace.trace_database": _READING,
     "clew.trace.results": _READING,
+    "clew.trace.trace_records": _READING,
     "clew.trace.row_sets": _READING,
     "clew.trace.json_values": _READING,
     "clew.tracelink.lineage_answer": "commands that print text need no tables",

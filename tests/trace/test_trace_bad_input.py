@@ -319,7 +319,14 @@ def test_json_has_the_names_that_tools_rely_on(trace: RunTrace) -> None:
     assert history[0]["source"]["line"] == 3
     step: Any = trace.step_rows(20).to_json()
     assert step["rows"] == [
-        {"row_id": row_id(trace, 1), "change_type": "deleted", "before": {"_deleted": False}, "after": None}
+        {
+            "run_id": trace.run_id,
+            "operation_seq": 20,
+            "row_id": row_id(trace, 1),
+            "change_type": "deleted",
+            "before": {"_deleted": False},
+            "after": None,
+        }
     ]
     rows: Any = trace.search("k = 1").to_json()["rows"]
     assert (rows[0]["row_id"], rows[0]["amount"]) == (row_id(trace, 0), "1.00")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clew.storage.parts import Part
     from clew.trace.records import RowState, StepSummary
     from clew.trace.results import FoundRows, RowHistory, StepRecords
+    from clew.trace.trace_records import TraceRecords
 
 
 class Run:
@@ -325,6 +326,21 @@ class Run:
             if step is not None:
                 return asked.step_rows(step, limit, after)
             return asked.search(where, at, limit, after) if where is not None or at is not None else asked.counts()
+
+    @budgeted
+    def records(
+        self, row: str | None = None, *, step: int | None = None, limit: int = 100, after: str | None = None
+    ) -> "TraceRecords":
+        """Its trace records: of a row, of a step, or of all steps, `limit` at a time.
+
+        `after` is the `next` of the page before. A loaded row begins with a record of step 0.
+        """
+        from clew.trace.trace_records import records_of_row, records_of_steps
+
+        traced = self.open_trace()
+        return (
+            records_of_row(traced, row) if row is not None else records_of_steps(traced, step, limit=limit, after=after)
+        )
 
     @budgeted
     def explain(self, row: str, column: str, *, at: int | None = None, top: int | None = 5) -> "ExplainedValue":

@@ -169,12 +169,13 @@ class RunTrace:
             columns=columns,
             rows=tuple(FoundRow(self.row_ids.row_id(ordinal), state) for ordinal, state in states),
             has_more=len(found) > limit,
+            table=self.plan.input.table,
         )
 
     def no_rows(self, at: int | None = None) -> FoundRows:
         """A page without rows, with the columns that there are after a step."""
         seq = self.run.checked_step(at)
-        return FoundRows(seq, self.run.columns(seq), (), has_more=False)
+        return FoundRows(seq, self.run.columns(seq), (), has_more=False, table=self.plan.input.table)
 
     @budgeted
     def ordered(
@@ -204,6 +205,7 @@ class RunTrace:
             columns=columns,
             rows=tuple(FoundRow(self.row_ids.row_id(ordinal), states[ordinal]) for ordinal in found[:limit]),
             has_more=len(found) > limit,
+            table=self.plan.input.table,
         )
 
     @budgeted
@@ -214,7 +216,7 @@ class RunTrace:
 
         With a condition only those of rows for which it is true after the step.
         """
-        step, page = self.run.step(seq), self._page(limit, after)
+        step, page = self.run.reached_step(seq), self._page(limit, after)
         if where is None:
             return read_records(self._reading, step, page)
         condition, rows = self.condition(where, seq), self.working(seq)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
-from clew.trace.json_values import json_state
+from clew.trace.json_values import JsonValue, json_state
 
 ChangeType = Literal["created", "updated", "deleted"]
 RowValues = Mapping[str, Value]
@@ -69,8 +69,12 @@ class RowState:
 
     def to_json(self) -> dict[str, object]:
         """The form that `clew trace --at --json` gives."""
-        found: dict[str, object] = {"row_id": self.row_id, "at": self.at, "row_at_step": json_state(self.state)}
+        found: dict[str, object] = {"row_id": self.row_id, "at": self.at, "row_at_step": self._json_state()}
         return found if self.diagnostic is None else {**found, "diagnostic": self.diagnostic.to_json()}
+
+    def _json_state(self) -> dict[str, JsonValue] | None:
+        state = json_state(self.state)
+        return None if state is None else {**state, "_row_id": self.row_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class RowHistory:
                 "operation_seq": entry.operation_seq,
                 "step": entry.step_name,
                 "change_type": entry.change_type,
-                "full_state": json_state(entry.full_state),
+                "full_state": {**(json_state(entry.full_state) or {}), "_row_id": self.row_id},
                 "diff": _json_diff(entry.diff),
                 **({"source": _json_source(entry)} if entry.source else {}),
             }
@@ -162,10 +162,21 @@ class FoundRows:
     rows: tuple[FoundRow, ...]
     has_more: bool
     """Whether there are rows after the last one; request those after its row id."""
+    table: str = ""
+    """The table of the rows."""
+
+    def _name(self, column: str) -> str:
+        """What a column is called beside `row_id`: a data column of that name has the table in front."""
+        return f"{self.table}.{column}" if column == "row_id" else column
 
     def to_json(self) -> dict[str, object]:
         """The form that `clew trace --where --json` gives."""
-        rows = [{"row_id": row.row_id} | (json_state(row.state) or {}) | {"row_id": row.row_id} for row in self.rows]
+        rows = [
+            {"row_id": row.row_id}
+            | {self._name(name): value for name, value in (json_state(row.state) or {}).items()}
+            | {"_row_id": row.row_id}
+            for row in self.rows
+        ]
         return {"at": self.at, "rows": rows, "has_more": self.has_more}
 
     def to_arrow(self) -> "pa.Table":
@@ -177,7 +188,10 @@ class FoundRows:
         return table_of(
             [
                 ("row_id", pa.string(), [row.row_id for row in self.rows]),
-                *((name, arrow_type(type_), [row.state[name] for row in self.rows]) for name, type_ in self.columns),
+                *(
+                    (self._name(name), arrow_type(type_), [row.state[name] for row in self.rows])
+                    for name, type_ in self.columns
+                ),
             ]
         )
 
@@ -201,11 +215,14 @@ class StepRecords:
     """Those that the step may change or fill."""
     records: tuple[StepRecord, ...]
     has_more: bool
+    run_id: str = ""
 
     def to_json(self) -> dict[str, object]:
         """The form that `clew trace --step --json` gives."""
         rows = [
             {
+                "run_id": self.run_id,
+                "operation_seq": record.operation_seq,
                 "row_id": record.row_id,
                 "change_type": record.change_type,
                 "before": json_state(record.before),
@@ -213,7 +230,7 @@ class StepRecords:
             }
             for record in self.records
         ]
-        return {"operation_seq": self.operation_seq, "rows": rows, "has_more": self.has_more}
+        return {"run_id": self.run_id, "operation_seq": self.operation_seq, "rows": rows, "has_more": self.has_more}
 
     def to_arrow(self) -> "pa.Table":
         """Row ids, and for each column its value before and after; `changed` distinguishes NULL from unchanged."""

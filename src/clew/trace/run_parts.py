@@ -85,17 +85,24 @@ class RunParts:
             if step.seq == seq:
                 return step
         steps = ", ".join(str(step.seq) for step in self.plan.steps)
-        raise UserError(STEP_OUT_OF_RANGE.anywhere(seq=seq, steps=steps or "none"))
+        problem = f"the run has no step {seq}; its steps are"
+        raise UserError(STEP_OUT_OF_RANGE.anywhere(problem=problem, steps=steps or "none"))
+
+    def reached_step(self, seq: int) -> Step:
+        """A step of the plan that the run has come to. UserError StepOutOfRange where there is none."""
+        step = self.step(seq)
+        if self.not_done.get(seq) == "not reached":
+            steps = ", ".join(str(step.seq) for step in self.reached) or "none"
+            problem = f"step {seq} was not reached; the run reached the steps"
+            hint = f"the run ended before step {seq} was done"
+            raise UserError(STEP_OUT_OF_RANGE.anywhere(problem=problem, steps=steps, hint=hint))
+        return step
 
     def checked_step(self, at: int | None) -> int:
         """A step that rows have a state after: one of the plan, 0 for loading, None for the last."""
         if at is None or at == 0:
             return self.last if at is None else 0
-        if self.not_done.get(at) == "not reached":
-            steps = ", ".join(str(step.seq) for step in self.reached) or "none"
-            hint = f"the run ended before step {at} was done"
-            raise UserError(STEP_OUT_OF_RANGE.anywhere(seq=at, steps=steps, hint=hint))
-        return self.step(at).seq
+        return self.reached_step(at).seq
 
     @cached_property
     def reached(self) -> tuple[Step, ...]:

@@ -33,7 +33,7 @@ def read_records(reading: Reading, step: Step, page: Page) -> StepRecords:
     """The records of a step."""
     match step:
         case OutputStep():
-            return StepRecords(step.seq, (), (), has_more=False)
+            return StepRecords(step.seq, (), (), has_more=False, run_id=reading.row_ids.run_id)
         case CreatingStepBase():
             return _created(reading, step, page)
         case ChangingStepBase():
@@ -51,7 +51,9 @@ def read_matching(reading: Reading, step: Step, page: Page, matching: Callable[[
         found += [record for ordinal, record in rows if ordinal in matches]
         if len(found) > page.limit or not batch.has_more:
             has_more = len(found) > page.limit
-            return StepRecords(step.seq, batch.columns, tuple(found[: page.limit]), has_more=has_more)
+            return StepRecords(
+                step.seq, batch.columns, tuple(found[: page.limit]), has_more=has_more, run_id=reading.row_ids.run_id
+            )
         after = ordinals[-1]
 
 
@@ -66,7 +68,9 @@ def _created(reading: Reading, step: Step, page: Page) -> StepRecords:
         ordinals = rows.ordinals(page.after, page.limit + 1)
         for ordinal, cells in rows.values(ordinals, names):
             found.append(StepRecord(row_ids.row_id(ordinal), step.seq, "created", None, cells))
-    return StepRecords(step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit)
+    return StepRecords(
+        step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit, run_id=reading.row_ids.run_id
+    )
 
 
 def _changed(reading: Reading, step: ChangingStep, page: Page) -> StepRecords:
@@ -76,7 +80,7 @@ def _changed(reading: Reading, step: ChangingStep, page: Page) -> StepRecords:
     changed = () if traced is None else traced.columns or ("_deleted",)
     columns = tuple((name, types[name]) for name in changed)
     if part is None or traced is None or not part.files:
-        return StepRecords(step.seq, columns, (), has_more=False)
+        return StepRecords(step.seq, columns, (), has_more=False, run_id=reading.row_ids.run_id)
     after = _values_after(reading, part, traced, types, page)
     known = [name for name in changed if name in dict(run.columns(run.before(step.seq)))]
     old = dict(working_rows(reading, run.before(step.seq)).values(list(after), known))
@@ -84,7 +88,9 @@ def _changed(reading: Reading, step: ChangingStep, page: Page) -> StepRecords:
         _record(reading.row_ids.row_id(ordinal), traced, {name: old[ordinal].get(name) for name in new}, new)
         for ordinal, new in after.items()
     ]
-    return StepRecords(step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit)
+    return StepRecords(
+        step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit, run_id=reading.row_ids.run_id
+    )
 
 
 def _record(row_id: str, step: TracedStep, old: RowValues, new: RowValues) -> StepRecord:

@@ -1,5 +1,6 @@
 """`clew trace`."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from clew.privacy.seen_trace import SeenTrace
     from clew.trace.records import RowState
     from clew.trace.results import RowHistory
+    from clew.trace.trace_records import TraceRecords
 
 
 @command
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 @option("--at", metavar="SEQ", type=WholeNumber(), help="Show the state after this step.")
 @option("--step", metavar="SEQ", type=WholeNumber(), help="Show all rows that this step changed.")
 @option("--where", metavar="EXPR", help="Find rows by their values after --at, --step or the last step.")
+@option("--records", is_flag=True, help="Show trace records, one JSON object per line: of ROW, --step or all steps.")
 @option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="Maximum number of rows.")
 @option("--after", metavar="ROW", help="Start after this row.")
 @environment_option
@@ -36,6 +39,7 @@ def trace(
     at: int | None,
     step: int | None,
     where: str | None,
+    records: bool,
     limit: int,
     after: str | None,
     environment: str | None,
@@ -45,14 +49,19 @@ def trace(
 
     With ROW, shows the history of one row. With --where, shows the matching rows, or the history if only one row
     matches. With --step, shows what one step did (to the rows of --where). With --at, shows the state after a step.
-    Without any of these, shows the counts of each step.
+    With --records, shows trace records with the values before and after. Without any of these, shows the counts of
+    each step.
     """
     session = context.ensure_object(Session)
-    _check(row=row, step=step, at=at, where=where, after=after)
+    _check(row=row, step=step, at=at, where=where, after=after, records=records or None)
     if where is not None:
         session.typed("<where>", where)
     with session.open(workspace, environment) as opened:
-        traced = opened.find_run(run).open_trace()
+        found = opened.find_run(run)
+        if records:
+            _records(found.records(row, step=step, limit=limit, after=after), session)
+            return
+        traced = found.open_trace()
     if row is not None:
         _one_row(traced, row, at, session)
     elif step is not None:
@@ -74,8 +83,9 @@ class TraceQuestion:
 
 def _check(**given: object) -> None:
     """Refuse options that do not go together: ignoring one would answer a different question."""
-    names = {"row": "ROW"} | {name: f"--{name}" for name in ("step", "at", "where", "after")}
-    for first, others in {"row": ("step", "where", "after"), "step": ("at",)}.items():
+    names = {"row": "ROW"} | {name: f"--{name}" for name in ("step", "at", "where", "after", "records")}
+    refused = {"row": ("step", "where", "after"), "step": ("at",), "records": ("at", "where")}
+    for first, others in refused.items():
         for other in others:
             if given[first] is not None and given[other] is not None:
                 problem = f"{names[first]} and {names[other]} cannot be combined"
@@ -139,6 +149,16 @@ def _many_rows(traced: "SeenTrace", at: int | None, wanted: TraceQuestion, sessi
         show(found_page(found, traced.plan, asked))
     else:
         say("no matching rows")
+
+
+def _records(found: "TraceRecords", session: Session) -> None:
+    if session.wants_json:
+        write_json(found.to_json())
+        return
+    for record in found.json_records():
+        say(json.dumps(record, ensure_ascii=False))
+    if found.next is not None:
+        click.echo(f"more records: --after {found.next}", err=True)
 
 
 def _counts(traced: "SeenTrace", session: Session) -> None:

@@ -12,8 +12,8 @@ ROW_NOT_FOUND = Code(
 )
 STEP_OUT_OF_RANGE = Code(
     "StepOutOfRange",
-    "the run has no step {seq}; its steps are {steps}",
-    "The plan of the run has no such step. Step 0 means the rows as loaded.",
+    "{problem} {steps}",
+    "The plan of the run has no such step, or the run ended before it. Step 0 means the rows as loaded.",
     "use one of the steps listed in the message",
     Nature.NOT_FOUND,
 )

@@ -178,9 +178,19 @@ class RowsDocument(ApiDocument):
     has_more: bool
 
 
+class TraceRecordsDocument(ApiDocument):
+    """Trace records. For the next page, pass `next` as `after`."""
+
+    run_id: str
+    records: list[Json]
+    has_more: bool
+    next: str | None
+
+
 class StepRowsDocument(ApiDocument):
     """What a step did to each row. For the next page, pass the last row id as `after`."""
 
+    run_id: str
     operation_seq: int
     rows: list[Json]
     has_more: bool

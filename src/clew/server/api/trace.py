@@ -16,6 +16,7 @@ from clew.server.api.documents import (
     StateDocument,
     StepRowsDocument,
     TraceDocument,
+    TraceRecordsDocument,
     WhyNotDocument,
 )
 from clew.server.api.etags import unchanging
@@ -142,6 +143,34 @@ def step(
         found.id,
         found.record.last_seq,
         traced.policy.fingerprint,
+    )
+
+
+@router.get(
+    "/runs/{run}/trace/records",
+    summary="List trace records",
+    responses={200: {"model": TraceRecordsDocument}},
+)
+def records(
+    run: str,
+    request: Request,
+    visit: RowVisit,
+    row: Annotated[str | None, Query(max_length=100, description="Only the records of this row.")] = None,
+    step: Annotated[int | None, Query(ge=0, le=_LARGEST, description="Only the records of this step.")] = None,
+    limit: Limit = 100,
+    after: Annotated[str | None, Query(max_length=120, description="The `next` of the previous page.")] = None,
+) -> Response:
+    """What each step did to each row: the values before and after of the columns that changed."""
+    if row is not None and (step is not None or after is not None):
+        raise UserError(INVALID_REQUEST.anywhere(problem="`row` does not work with `step` and `after`"))
+    found = visit.workspace.find_run(run)
+    found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
+    visit.has_read(Subject.TRACE, found.id, _detail(records_of=row, step=step, after=after))
+    return unchanging(
+        request,
+        lambda: found.records(row, step=step, limit=limit, after=after).to_json(),
+        found.id,
+        found.record.last_seq,
     )
 
 
