@@ -14,7 +14,7 @@ from clew.api.run_view import RunReader
 from clew.api.state import State, open_state
 from clew.api.workspace_files import FilesSource, WorkspaceFiles
 from clew.auth.access_log import GatheredLog
-from clew.auth.roles import AccessRole
+from clew.auth.roles import AccessRole, Permission
 from clew.captures.manifests import Places
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import FORBIDDEN
@@ -42,6 +42,16 @@ class Principal:
     """The tenant whose runs they see; None for the user of this process, who sees all tenants."""
     token_id: str | None = None
     """The token that identified them."""
+
+    def require(self, permission: Permission) -> None:
+        """Raise UserError Forbidden if the role does not allow something."""
+        if permission not in self.role.permissions:
+            raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not {permission}"))
+
+    def require_no_less_than(self, role: AccessRole) -> None:
+        """Raise UserError Forbidden if a role may do more than their own: nobody hands out rights they do not have."""
+        if not role.permissions <= self.role.permissions:
+            raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not give others the role {role}"))
 
     def actor(self, tenant: str) -> Actor:
         """The sender of signals, by default in the tenant of the environment."""

@@ -7,6 +7,7 @@ from typing import Literal
 from clew.api.opened_environment import EnvironmentAccess
 from clew.api.state import State
 from clew.api.workspace_files import WorkspaceFiles
+from clew.auth.roles import Permission
 from clew.definitions import Project, Status
 from clew.diagnostics import UserError, raise_if_any
 from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
@@ -189,6 +190,7 @@ class Projects:
         With a digest, raises UserError ProjectChanged if the plan of the file now has a different one.
         """
         with self._access.opened() as at:
+            at.principal.require(Permission.ACTIVATE_PROJECTS)
             files = at.files_now
             if digest is not None and files.plan(files.project(name).id).digest != digest:
                 raise UserError(PROJECT_CHANGED.anywhere(project=files.project(name).id))
@@ -197,4 +199,5 @@ class Projects:
     def deactivate(self, name: str) -> ProjectVersion:
         """Make the active version of a project inactive, so that it no longer runs."""
         with self._access.opened() as at:
+            at.principal.require(Permission.ACTIVATE_PROJECTS)
             return deactivate(at.files, at.state, name, at.principal.name)

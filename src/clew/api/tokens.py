@@ -59,6 +59,7 @@ class Tokens:
     def create(self, name: str, *, role: AccessRole, tenant: str | None = None, days: int = 90) -> MintedToken:
         """Create a token for a tenant (by default that of the environment). Its text cannot be read again."""
         with self._access.opened() as at:
+            at.principal.require_no_less_than(role)
             return create_token(at.state, at.environment, name=name, role=role, tenant=tenant, days=days)
 
     def revoke(self, token_id: str) -> ApiToken:

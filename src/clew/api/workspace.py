@@ -210,9 +210,11 @@ class Workspace:
         """
         from clew.api.run import Run
         from clew.api.starting import starter_of
+        from clew.auth.roles import Permission
 
         wishes = capture_wishes(captures)
         with self._access.opened() as at:
+            at.principal.require(Permission.START_RUNS)
             starter = starter_of(at)
             if isinstance(project, str):
                 record = starter.submit(project, period, request_id, wishes)
