@@ -22,7 +22,7 @@ from clew.definitions import CaptureWish
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN
 from clew.engine.opening import DRAFT, SparkExecutors, period_of
-from clew.engine.session import session_of
+from clew.engine.session import leaving_active_session, session_of
 from clew.engine.types import SparkSession
 from clew.events.envelope import NewEvent, StoredEvent
 from clew.events.snapshot import RunSnapshot, RunStatus
@@ -144,8 +144,9 @@ class RunStarter:
 
         A run that may not start yet waits, and `on_wait` is told why.
         """
-        self.prepare()
-        return self.worker().run_one(run_id, stop, on_wait)
+        with leaving_active_session():
+            self.prepare()
+            return self.worker().run_one(run_id, stop, on_wait)
 
     def prepare(self) -> None:
         """Start Spark before taking a run, because that can take longer than a lease.

@@ -20,6 +20,7 @@ from clew.captures.writing import CaptureWriter, EndedRun
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.captures import CAPTURE_ABANDONED
 from clew.engine.blame import SPARK_ERRORS, translated
+from clew.engine.session import leaving_active_session
 from clew.engine.types import SparkSession
 from clew.events.artifacts import parts_among
 from clew.events.snapshot import RunStatus
@@ -165,7 +166,7 @@ class CaptureWorker:
     def _perform(self, lease: CaptureLease) -> None:
         """Do one, and keep how it went. Whatever goes wrong stays with it."""
         store = self.state.captures
-        with self._kept(lease):
+        with self._kept(lease), leaving_active_session():
             status, outcome = self._tried(lease)
         if status is CaptureStatus.QUEUED:
             delay = self.environment.retry_policy().first_delay_s * 2 ** (lease.record.attempts - 1)

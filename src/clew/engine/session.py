@@ -27,6 +27,7 @@ from clew.definitions import DatabaseDatasource, Datasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import CONNECT_MISSING, JAVA_MISSING, SPARK_NOT_STARTED
 from clew.engine.spark_internals import (
+    active_anywhere,
     has_context,
     launched,
     restore_active,
@@ -161,11 +162,11 @@ def spark_session(settings: SessionSettings) -> SparkSession:
 @contextmanager
 def leaving_active_session() -> Iterator[None]:
     """Leave the session that is active as it is, where it belongs to someone else."""
-    before = SparkSession.getActiveSession()
+    before = active_anywhere()
     try:
         yield
     finally:
-        if before is not None and SparkSession.getActiveSession() is not before:
+        if before is not None and active_anywhere() is not before:
             restore_active(before)
 
 

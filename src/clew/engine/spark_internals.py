@@ -62,13 +62,16 @@ def submitted_configuration() -> dict[str, str]:
     return dict(SparkConf(loadDefaults=True, _jvm=gateway.jvm).getAll())
 
 
+def active_anywhere() -> SparkSession | None:
+    """The session that was made active last, by whichever thread; `getActiveSession` needs one in the same thread."""
+    return SparkSession._activeSession  # noqa: SLF001 - see above
+
+
 def restore_active(session: SparkSession) -> None:
     """Make a session the active one again.
 
     `createDataFrame` of another session makes that one active, and no public function takes it back.
     """
-    if is_connected(session):
-        return
     SparkSession._activeSession = session  # noqa: SLF001 - see above
     sessions = session._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr] # noqa: SLF001
     sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001

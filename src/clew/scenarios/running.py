@@ -129,8 +129,7 @@ class SharedSession:
         """The session."""
         with self._lock:
             if self._started is None:
-                with leaving_active_session():
-                    session = self._spark()
+                session = self._spark()
                 self._tuned.enter_context(tuned_for_few_rows(session))
                 self._started = session
             return self._started
@@ -154,6 +153,7 @@ class ScenarioRunner:
     def run(self, scenarios: Sequence[Scenario]) -> Iterator[ScenarioResult]:
         """Results in the order of the scenarios, a few of which run at a time: most of each is waiting for Spark."""
         with tempfile.TemporaryDirectory(prefix="clew-scenarios-") as folder, ExitStack() as stack:
+            stack.enter_context(leaving_active_session())
             stack.callback(self._session.close)
             threads = stack.enter_context(ThreadPoolExecutor(_AT_A_TIME, "scenario"))
             running = [threads.submit(self._one, scenario, storage_at(Path(folder))) for scenario in scenarios]
