@@ -55,7 +55,7 @@ def test_a_run_survives_that_the_database_stops_and_starts_during_a_step() -> No
     with postgres_server() as server, open_run_stores(server.url) as real:
         writer = Noticing(real.writer)
         threads: list[threading.Thread] = []
-        limits = StoreLimits(write_latency_budget_ms=50, outage_patience_s=60)
+        limits = StoreLimits(write_latency_budget_ms=1000, outage_patience_s=60)
         site = Site(
             replace(real, writer=writer),
             FakeExecutors(3, stopping_at(server, writer, "20", threads)),
@@ -79,7 +79,7 @@ def test_a_worker_survives_the_loss_of_the_database() -> None:
         site = Site(
             replace(real, writer=writer),
             FakeExecutors(3, stopping_at(server, writer, "10", threads)),
-            limits=StoreLimits(write_latency_budget_ms=50, outage_patience_s=60),
+            limits=StoreLimits(write_latency_budget_ms=1000, outage_patience_s=60),
             retry=replace(QUICK_RETRY, engine_attempts=5),
         )
         site.submit("a")

@@ -63,21 +63,46 @@ def links_in(url: str) -> set[Link]:
     return {(row[0], row[1]) for row in rows}
 
 
-KEYS_AND_INDEXES = {
-    "frames": (["stream_id", "epoch", "seq"], ["trace_id"]),
-    "trace_links": (["trace_id", "parent_trace_id"], ["parent_trace_id"]),
-    "trace_windows": (["trace_id", "in_stream_id"], ["in_stream_id", "epoch"]),
+SPECIFIED = {
+    "frames": (
+        ["stream_id", "epoch", "seq", "stage_id", "t_ns", "trace_id", "status"],
+        ["stream_id", "epoch", "seq"],
+        ("frames_trace_idx", ["trace_id"]),
+    ),
+    "trace_links": (
+        ["trace_id", "parent_trace_id"],
+        ["trace_id", "parent_trace_id"],
+        ("trace_links_parent_idx", ["parent_trace_id"]),
+    ),
+    "trace_windows": (
+        ["trace_id", "in_stream_id", "epoch", "seq_start", "seq_end", "t_start_ns", "t_end_ns"],
+        ["trace_id", "in_stream_id"],
+        ("trace_windows_stream_idx", ["in_stream_id", "epoch"]),
+    ),
 }
+"""Columns, key and index of each table, as the specification has them."""
+MAY_BE_MISSING = {"seq_start", "seq_end", "t_start_ns", "t_end_ns"}
 
 
-@pytest.mark.parametrize("table", KEYS_AND_INDEXES)
+@pytest.mark.parametrize("table", SPECIFIED)
 @pytest.mark.usefixtures("tracing")
-def test_tables_have_the_keys_and_indexes_of_the_specification(url: str, table: str) -> None:
-    key, index = KEYS_AND_INDEXES[table]
+def test_tables_have_the_columns_keys_and_indexes_of_the_specification(url: str, table: str) -> None:
+    columns, key, index = SPECIFIED[table]
     with database_of(url) as connection:
         inspector = sa.inspect(connection)
+        found = inspector.get_columns(table)
+        assert [column["name"] for column in found] == columns
+        assert all(isinstance(column["type"], sa.Integer) for column in found)
+        assert {column["name"] for column in found if column["nullable"]} == set(columns) & MAY_BE_MISSING
         assert inspector.get_pk_constraint(table)["constrained_columns"] == key
-        assert index in [found["column_names"] for found in inspector.get_indexes(table)]
+        assert index in [(each["name"], each["column_names"]) for each in inspector.get_indexes(table)]
+
+
+@pytest.mark.parametrize("table", SPECIFIED)
+def test_in_sqlite_the_tables_are_stored_in_the_order_of_their_keys(sqlite_url: str, table: str) -> None:
+    with open_trace_link_stores(sqlite_url), database_of(sqlite_url) as connection:
+        kinds = {row[1]: row[4] for row in connection.exec_driver_sql("PRAGMA table_list").all()}
+        assert kinds[table] == 1, "it has rowids"
 
 
 def test_sqlite_writes_ahead(sqlite_url: str) -> None:
