@@ -9,8 +9,9 @@ import clew as clew_package
 from clew.api.capture import CaptureReader
 from clew.api.state import open_state
 from clew.auth.roles import AccessRole
+from clew.captures.freezing import Fitting, Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.queue import CaptureRecord
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus, Emission, JobReport
 from clew.captures.removal import collect_expired
 from clew.captures.worker import CaptureWorker
 from clew.definitions import CaptureMode
@@ -106,3 +107,70 @@ def test_reading_takes_a_role_that_may(sample: Path) -> None:
         with pytest.raises(UserError) as error:
             CaptureReader(state, environment, AccessRole.VIEWER).find("cap_x")
     assert error.value.code == "CaptureAccessDenied"
+
+
+def emitting(sample: Path, status: CaptureStatus) -> list[Path]:
+    """A job that sent two files, of which the first has expired; where they are."""
+    environment = clew_package.open(sample).run_environment
+    folder = sample / "out" / "log"
+    folder.mkdir(parents=True)
+    paths = [folder / "first.parquet", folder / "second.parquet"]
+    for path in paths:
+        path.write_bytes(b"x" * 100)
+        path.with_suffix(".json").write_text("{}")
+    sent = tuple(
+        Emission(
+            "log", "training_log", path.relative_to(sample).as_posix(), 1, 100, 1, utc_now() + timedelta(days=days)
+        )
+        for path, days in zip(paths, (-1, 1), strict=True)
+    )
+    job = CaptureRecord(
+        capture_id="cap_job",
+        kind="job",
+        slot="job_1",
+        tenant_id="default",
+        run_id="run",
+        request_id="r",
+        breakpoint="gl-close::main::cleaned",
+        seq=30,
+    )
+    ticket = Ticket(
+        run_id="run",
+        breakpoint=job.breakpoint,
+        seq=30,
+        plan_digest="d",
+        parts=(),
+        skipped=(),
+        rows=1,
+        estimated_bytes=1,
+        frozen_at=None,
+    )
+    with open_state(environment) as state:
+        store = state.captures
+        store.enlist([job])
+        week = timedelta(days=7)
+        store.freeze("cap_job", ticket, 1, lambda _in_flight: Fitting(None, 0, 0, ()), waits_for=week)
+        lease = store.claim(owner="w", ttl_s=30)
+        assert lease is not None
+        assert store.finish(lease, status, CaptureOutcome(job=JobReport("job_1", None, emissions=sent)))
+    return paths
+
+
+@pytest.mark.parametrize("status", [CaptureStatus.READY, CaptureStatus.FAILED])
+def test_each_emission_of_a_job_expires_on_its_own_date_also_if_the_job_failed_later(
+    clew: Clew, sample: Path, status: CaptureStatus
+) -> None:
+    first, second = emitting(sample, status)
+    garbage = clew("gc", "--json", cwd=sample).json
+    assert [each["name"] for each in garbage["removed"]] == ["cap_job"]
+    assert garbage["freed_bytes"] == 102
+    assert [path.exists() for path in (first, first.with_suffix(".json"))] == [False, False]
+    assert [path.exists() for path in (second, second.with_suffix(".json"))] == [True, True]
+    assert clew("gc", "--json", cwd=sample).json["removed"] == []
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        record = state.captures.find("cap_job")
+        assert record is not None
+        assert record.outcome.job is not None
+        assert [each.status.value for each in record.outcome.job.emissions] == ["expired", "sent"]
+        assert (record.status, record.expires_at) == (status, record.outcome.job.emissions[1].expires_at)

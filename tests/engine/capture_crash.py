@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -39,16 +38,10 @@ def main(root: str) -> None:
             both_are_there.wait()
         return describe(writer, kept, folder, write_ms)
 
-    def finishing(
-        store: SqlCaptureStore,
-        lease: CaptureLease,
-        status: CaptureStatus,
-        outcome: CaptureOutcome,
-        expires: datetime | None,
-    ) -> bool:
+    def finishing(store: SqlCaptureStore, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome) -> bool:
         if lease.record.request is not None and lease.record.request.mode is CaptureMode.SAMPLE_RAW:
             both_are_there.wait()
-        return finish(store, lease, status, outcome, expires)
+        return finish(store, lease, status, outcome)
 
     patch.object(CaptureWriter, "_manifest", describing).start()
     patch.object(SqlCaptureStore, "finish", finishing).start()

@@ -12,6 +12,7 @@ environments:
     sinks: &sinks
       shelf: {type: capture_store, path: out/shelf, max_ttl_days: 30}
       log: {type: training_log, path: out/log, max_ttl_days: 3}
+      blocked: {type: training_log, path: out/blocked, max_ttl_days: 3}
   prod:
     mode: prod
     state_store: sqlite:///.clew/prod/state.db

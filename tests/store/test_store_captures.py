@@ -10,7 +10,7 @@ import pytest
 from clew.captures.freezing import Degradation, Fitting, InFlight, Reason, Ticket
 from clew.captures.manifests import Manifest
 from clew.captures.policy import Limits
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus, Emission, JobReport
 from clew.captures.requests import CaptureRequest, KeptColumn
 from clew.definitions import CaptureMode
 from clew.events import NewEvent, RunCompleted, RunStarted
@@ -65,6 +65,9 @@ MANIFEST = Manifest(
 )
 
 
+WEEK = timedelta(days=7)
+
+
 class Clock:
     """A clock that a test moves."""
 
@@ -107,7 +110,7 @@ def fits(size: int = 500) -> Fitting:
 
 def frozen(store: SqlCaptureStore, slot: str = "capture:1") -> str:
     [record] = store.enlist([new(slot)])
-    store.freeze(record.capture_id, TICKET, 12, lambda _in_flight: fits())
+    store.freeze(record.capture_id, TICKET, 12, lambda _in_flight: fits(), waits_for=WEEK)
     return record.capture_id
 
 
@@ -152,7 +155,7 @@ def test_what_is_not_frozen_is_not_claimed(store: SqlCaptureStore) -> None:
 
 def test_freezing_keeps_the_ticket_and_happens_once(store: SqlCaptureStore) -> None:
     capture_id = frozen(store)
-    again = store.freeze(capture_id, replace(TICKET, seq=9), 1, lambda _in_flight: fits(1))
+    again = store.freeze(capture_id, replace(TICKET, seq=9), 1, lambda _in_flight: fits(1), waits_for=WEEK)
     assert again.frozen is not None
     assert (again.frozen.ticket, again.frozen.freeze_us) == (TICKET, 12)
 
@@ -168,14 +171,14 @@ def test_freezing_sees_what_is_under_way(store: SqlCaptureStore) -> None:
         seen.append(in_flight)
         return Fitting(None, 0, 0, (Degradation(CaptureMode.STATS, Reason.INFLIGHT_JOBS, 2, in_flight.jobs),))
 
-    dropped = store.freeze(record.capture_id, TICKET, 1, decide)
+    dropped = store.freeze(record.capture_id, TICKET, 1, decide, waits_for=WEEK)
     assert seen == [InFlight(bytes=1000, jobs=2)]
     assert (dropped.status, dropped.outcome.drop_reason) == (CaptureStatus.DROPPED, "INFLIGHT_JOBS")
 
 
 def test_what_is_done_is_not_under_way_any_more(store: SqlCaptureStore) -> None:
     frozen(store)
-    store.finish(claimed(store), CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST), MANIFEST.expires_at)
+    store.finish(claimed(store), CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST))
     [record] = store.enlist([new("capture:2")])
     seen = list[InFlight]()
 
@@ -183,7 +186,7 @@ def test_what_is_done_is_not_under_way_any_more(store: SqlCaptureStore) -> None:
         seen.append(in_flight)
         return fits()
 
-    store.freeze(record.capture_id, TICKET, 1, decide)
+    store.freeze(record.capture_id, TICKET, 1, decide, waits_for=WEEK)
     assert seen == [InFlight()]
 
 
@@ -196,7 +199,7 @@ def test_a_capture_is_claimed_by_one_worker_and_finished_by_it(store: SqlCapture
         1,
     )
     assert store.claim(owner="other", ttl_s=30) is None
-    assert store.finish(lease, CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST), MANIFEST.expires_at)
+    assert store.finish(lease, CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST))
     done = store.find(capture_id)
     assert done is not None
     assert (done.status, done.outcome.manifest, done.expires_at) == (
@@ -215,7 +218,7 @@ def test_a_capture_whose_worker_is_gone_is_taken_over_and_a_late_end_is_refused(
     clock.forward(31)
     taken = claimed(store, "second")
     assert (taken.record.attempts, taken.token > lost.token) == (2, True)
-    assert not store.finish(lost, CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST), MANIFEST.expires_at)
+    assert not store.finish(lost, CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST))
     assert not store.keep(lost, ttl_s=30)
     assert not store.postpone(lost, CaptureOutcome(), delay_s=1)
     found = store.find(taken.record.capture_id)
@@ -321,3 +324,61 @@ def test_ready_captures_expire_and_can_be_forgotten(store: SqlCaptureStore, cloc
     assert store.expired() == ()
     store.delete(record.capture_id)
     assert store.find(record.capture_id) is None
+
+
+def test_what_waits_too_long_expires_and_is_claimed_no_more(store: SqlCaptureStore, clock: Clock) -> None:
+    capture_id = frozen(store)
+    assert store.expired() == ()
+    clock.forward(WEEK.total_seconds() + 1)
+    assert store.claim(owner="w", ttl_s=30) is None
+    assert [each.capture_id for each in store.expired()] == [capture_id]
+    store.mark_expired(capture_id)
+    gone = store.find(capture_id)
+    assert gone is not None
+    assert (gone.status, gone.completed_at) == (CaptureStatus.EXPIRED, clock.now)
+    assert store.expired() == ()
+
+
+def test_what_a_worker_is_doing_does_not_expire_until_the_worker_is_gone(store: SqlCaptureStore, clock: Clock) -> None:
+    capture_id = frozen(store)
+    clock.forward(WEEK.total_seconds() - 10)
+    lease = claimed(store)
+    clock.forward(20)
+    store.mark_expired(capture_id)
+    assert (store.expired(), store.keep(lease, ttl_s=30)) == ((), True)
+    clock.forward(31)
+    assert store.claim(owner="other", ttl_s=30) is None
+    assert [each.capture_id for each in store.expired()] == [capture_id]
+    store.mark_expired(capture_id)
+    assert not store.finish(lease, CaptureStatus.READY, CaptureOutcome(manifest=MANIFEST))
+
+
+def test_a_ticket_is_kept_while_the_run_goes_on_and_is_claimed_only_after_it(store: SqlCaptureStore) -> None:
+    [record] = store.enlist([new()])
+    store.keep_ticket(record.capture_id, TICKET, 5)
+    store.keep_ticket(record.capture_id, replace(TICKET, seq=9), 6)
+    assert store.claim(owner="w", ttl_s=30) is None
+    settled = store.freeze(record.capture_id, replace(TICKET, seq=9), 7, lambda _in_flight: fits(), waits_for=WEEK)
+    assert settled.frozen is not None
+    assert (settled.frozen.ticket, settled.frozen.freeze_us, settled.frozen.mode) == (TICKET, 5, CaptureMode.FULL_RAW)
+    assert claimed(store).record.capture_id == record.capture_id
+
+
+def test_what_a_job_has_sent_stays_on_record_whatever_becomes_of_it(store: SqlCaptureStore, clock: Clock) -> None:
+    first, second = (
+        Emission("log", "training_log", f"out/{days}", 1, 1, 1, clock.now + timedelta(days=days)) for days in (2, 1)
+    )
+    report = JobReport("job", None, emissions=(first, second))
+    [record] = store.enlist([new("job", kind="job")])
+    store.freeze(record.capture_id, TICKET, 1, lambda _in_flight: fits(), waits_for=WEEK)
+    lost = claimed(store)
+    assert store.note(lost, CaptureOutcome(job=report))
+    clock.forward(31)
+    lease = claimed(store)
+    assert lease.record.outcome.job == report
+    assert not store.note(lost, CaptureOutcome())
+    store.postpone(lease, CaptureOutcome(job=report), delay_s=1)
+    dropped = store.drop(record.capture_id, CaptureOutcome(drop_reason="RUN_REMOVED"))
+    assert (dropped.outcome.job, dropped.expires_at) == (report, second.expires_at)
+    clock.forward(86400)
+    assert [each.capture_id for each in store.expired()] == [record.capture_id]

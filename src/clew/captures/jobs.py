@@ -2,20 +2,22 @@
 write them to files, send these to sinks, all within a budget.
 """
 
-import shutil
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from pathlib import Path
+from typing import BinaryIO
 
+from clew import budgets
+from clew.budgets import Allowance, QuestionLimits
 from clew.captures.freezing import Reason
 from clew.captures.job_rows import JobRows, Payload, as_parquet
 from clew.captures.manifests import Manifest, Places
 from clew.captures.policy import CapturePolicy
-from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, JobReport
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, EmissionStatus, JobReport
 from clew.captures.requests import OmittedColumn
 from clew.captures.writing import EndedRun, digest_of_files, in_view, interrupting
 from clew.definitions import CaptureMode, Mask
@@ -47,7 +49,6 @@ from clew.runs.view import RunFacts
 from clew.storage.drafts import Draft, attempt_name, draft
 from clew.storage.layout import MANIFEST_FILE, worked_on_folder
 from clew.storage.local import storage_at
-from clew.storage.root import StorageRoot
 
 RUN = "run"
 
@@ -66,6 +67,10 @@ def is_due(job: PostludeJob, facts: dict[str, Value], count_rows: Callable[[], i
     return evaluator(job.when.tree)(Row({RUN: facts}, today)) is True
 
 
+class Overtaken(Exception):
+    """Another worker has taken the job, so this one may send nothing more."""
+
+
 @dataclass(slots=True)
 class JobRunner:
     """Does one job."""
@@ -78,6 +83,8 @@ class JobRunner:
     record: CaptureRecord
     job: PostludeJob
     wait_ms: int
+    note: Callable[[CaptureOutcome], bool]
+    """Records how far the job is; False if another worker has taken it."""
     _started: float = field(default_factory=time.perf_counter)
     _results: list[dict[str, object]] = field(default_factory=list)
     _emissions: list[Emission] = field(default_factory=list)
@@ -85,9 +92,11 @@ class JobRunner:
     _hidden: dict[str, Mask | None] = field(default_factory=dict)
 
     def run(self) -> CaptureOutcome:
-        """Do the job, or say why not."""
+        """Do the job, or say why not. What earlier attempts have sent stays on record."""
+        if self.record.outcome.job is not None:
+            self._emissions = list(self.record.outcome.job.emissions)
         base = self.ended.rows_at(self.record.seq)
-        with self._within_time() as check_time:
+        with self._within_time():
             if not is_due(self.job, self._facts(), in_view(base).count, self.ended.today):
                 return CaptureOutcome(job=self._report(), drop_reason=Reason.WHEN_NOT_TRUE.value)
             self._hidden = self._what_to_hide()
@@ -104,9 +113,9 @@ class JobRunner:
             )
             try:
                 for task in self.job.tasks:
-                    check_time()
+                    budgets.check()
                     self._do(task, rows)
-                check_time()
+                budgets.check()
             finally:
                 rows.discard()
         return CaptureOutcome(job=self._report())
@@ -142,40 +151,42 @@ class JobRunner:
         if payload is None:
             problem = f"{task.task} of {self.job.id} has nothing to send"
             raise EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
-        started = time.perf_counter()
+        sending = self._training_log if isinstance(task, EmitTrainingLogTask) else self._capture_store
         days = task.ttl_days or self.places.environment.settings.sinks[task.sink].max_ttl_days
-        version = self.view.record.request.project_version
-        if isinstance(task, EmitTrainingLogTask):
-            path = self.places.shown(self._to_training_log(payload, self.places.sink(task.sink, version), days))
-            capture_id = None
-        else:
-            store = self.places.captures(task.sink, project_version=version)
-            path, capture_id = self._to_capture_store(as_parquet(payload), task.sink, store, days)
-        self._emissions.append(
-            Emission(
-                sink=task.sink,
-                type=task.task.removeprefix("emit_"),
-                path=path,
-                rows=payload.file.rows,
-                size=payload.file.size,
-                emit_ms=int((time.perf_counter() - started) * 1000),
-                expires_at=utc_now() + timedelta(days=days),
-                capture_id=capture_id,
-            )
-        )
+        emission, send = sending(payload, task.sink, days)
+        self._emissions.append(emission)
+        self._note()
+        started = time.perf_counter()
+        send()
+        took = int((time.perf_counter() - started) * 1000)
+        self._emissions[-1] = replace(emission, emit_ms=took, status=EmissionStatus.SENT)
+        self._note()
 
-    def _to_training_log(self, payload: Payload, folder: Path, days: int) -> Path:
+    def _note(self) -> None:
+        """Before anything is written, and again when it is there: a worker that dies leaves nothing unknown."""
+        budgets.check()
+        if not self.note(replace(self.record.outcome, job=self._report())):
+            raise Overtaken
+
+    def _training_log(self, payload: Payload, sink: str, days: int) -> tuple[Emission, Callable[[], None]]:
         """A file for each emission, under a name that no other attempt has, and beside it what it is."""
-        sink = storage_at(folder)
+        folder = self.places.sink(sink, self.view.record.request.project_version)
+        root = storage_at(folder)
         name = f"{self.record.run_id}/{self.job.id}-{len(self._emissions)}-{attempt_name()}"
-        with sink.create(f"{name}{payload.path.suffix}") as target, payload.path.open("rb") as source:
-            shutil.copyfileobj(source, target)
-        place = self.places.shown(sink.below(self.record.run_id))
+        file = f"{name}{payload.path.suffix}"
+        place = self.places.shown(root.below(self.record.run_id))
         manifest = self._manifest(payload, self.record.capture_id, place, days, None)
-        sink.write_new(f"{name}.json", manifest.to_bytes())
-        return folder / f"{name}{payload.path.suffix}"
 
-    def _to_capture_store(self, payload: Payload, sink: str, store: StorageRoot, days: int) -> tuple[str, str]:
+        def send() -> None:
+            with root.create(file) as target, payload.path.open("rb") as source:
+                copy_within_budget(source, target)
+            root.write_new(f"{name}.json", manifest.to_bytes())
+
+        return self._emission(payload, sink, "training_log", self.places.shown(folder / file), manifest), send
+
+    def _capture_store(self, payload: Payload, sink: str, days: int) -> tuple[Emission, Callable[[], None]]:
+        """A capture, which expires by itself."""
+        kept = as_parquet(payload)
         new = CaptureRecord(
             kind="capture",
             slot=f"{self.job.id}:{len(self._emissions)}",
@@ -185,13 +196,32 @@ class JobRunner:
             breakpoint=self.record.breakpoint,
             seq=self.record.seq,
         )
-        kept = Draft(store, f"{new.capture_id}/{self.record.attempts}-{attempt_name()}")
-        shown = self.places.shown(store.below(kept.folder))
-        manifest = self._manifest(payload, new.capture_id, shown, days, sink)
-        with kept.create(payload.path.name) as target, payload.path.open("rb") as source:
-            shutil.copyfileobj(source, target)
-        kept.publish(MANIFEST_FILE, manifest.to_bytes())
-        return shown, self.store.publish(new, manifest).capture_id
+        store = self.places.captures(sink, project_version=self.view.record.request.project_version)
+        started = Draft(store, f"{new.capture_id}/{self.record.attempts}-{attempt_name()}")
+        shown = self.places.shown(store.below(started.folder))
+        manifest = self._manifest(kept, new.capture_id, shown, days, sink)
+
+        def send() -> None:
+            with started.create(kept.path.name) as target, kept.path.open("rb") as source:
+                copy_within_budget(source, target)
+            started.publish(MANIFEST_FILE, manifest.to_bytes())
+            self.store.publish(new, manifest)
+
+        emission = self._emission(kept, sink, "capture_store", shown, manifest)
+        return replace(emission, capture_id=new.capture_id), send
+
+    def _emission(self, payload: Payload, sink: str, type_: str, path: str, manifest: Manifest) -> Emission:
+        return Emission(
+            sink=sink,
+            type=type_,
+            path=path,
+            rows=payload.file.rows,
+            size=payload.file.size,
+            emit_ms=0,
+            expires_at=manifest.expires_at,
+            attempt=self.record.attempts,
+            status=EmissionStatus.STARTED,
+        )
 
     def _manifest(self, payload: Payload, capture_id: str, folder: str, days: int, sink: str | None) -> Manifest:
         now, request, frozen = utc_now(), self.view.record.request, self.record.frozen
@@ -261,11 +291,12 @@ class JobRunner:
         return sorted(name for name, mask in self._hidden.items() if mask is None)
 
     def _report(self) -> JobReport:
+        sent = [emission for emission in self._emissions if emission.status is not EmissionStatus.STARTED]
         return JobReport(
             job_id=self.job.id,
             name=self.job.name,
-            rows=sum(emission.rows for emission in self._emissions),
-            size=sum(emission.size for emission in self._emissions),
+            rows=sum(emission.rows for emission in sent),
+            size=sum(emission.size for emission in sent),
             wait_ms=self.wait_ms,
             run_ms=int((time.perf_counter() - self._started) * 1000),
             results=tuple(self._results),
@@ -274,30 +305,35 @@ class JobRunner:
         )
 
     @contextmanager
-    def _within_time(self) -> Iterator[Callable[[], None]]:
-        """Interrupt Spark when the time of the job is over. The yielded function checks between two tasks."""
-        over = threading.Event()
+    def _within_time(self) -> Iterator[None]:
+        """Stop whatever the job does when its time is over: Spark, the database, and Python between two blocks."""
         seconds = self.job.budget.timeout_seconds
         error = UserError(BUDGET_EXCEEDED.anywhere(problem=f"it takes longer than {seconds} seconds"))
-
-        def check() -> None:
-            if over.is_set():
-                raise error
-
-        with interrupting(self.ended.spark, f"job-{self.record.capture_id}") as interrupt:
+        allowance = Allowance(QuestionLimits(deadline_s=math.inf))
+        with budgets.under(allowance), interrupting(self.ended.spark, f"job-{self.record.capture_id}") as interrupt:
 
             def stop() -> None:
-                over.set()
+                allowance.stop(error)
                 interrupt()
 
             timer = threading.Timer(seconds, stop)
             timer.daemon = True
             timer.start()
             try:
-                yield check
+                yield
             except SPARK_ERRORS as failure:
-                if over.is_set():
+                if allowance.is_over:
                     raise error from failure
                 raise
             finally:
                 timer.cancel()
+
+
+_BLOCK = 1024 * 1024
+
+
+def copy_within_budget(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy a file block by block, as long as the budget at hand allows."""
+    while block := source.read(_BLOCK):
+        budgets.check()
+        target.write(block)

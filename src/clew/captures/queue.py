@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol
 
@@ -24,9 +24,18 @@ from clew.runs.stores import RunState
 from clew.storage.plans import kept_plan
 
 
+class EmissionStatus(StrEnum):
+    """How far an emission is. It is on record before its first byte is written."""
+
+    STARTED = "started"
+    """Its attempt ended before all of it was written, or is still writing."""
+    SENT = "sent"
+    EXPIRED = "expired"
+
+
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Something that a job sent to a sink."""
+    """Something that an attempt at a job sent to a sink."""
 
     sink: str
     type: str
@@ -38,6 +47,8 @@ class Emission:
     expires_at: datetime
     capture_id: str | None = None
     """Where it became a capture."""
+    attempt: int = 1
+    status: EmissionStatus = EmissionStatus.SENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +65,16 @@ class JobReport:
     results: tuple[Mapping[str, object], ...] = ()
     """What describe, histogram and topk found."""
     emissions: tuple[Emission, ...] = ()
+    """Of all attempts, also of those that failed afterwards."""
     left_out: tuple[str, ...] = ()
     """Restricted columns, which were not sent."""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the next of its emissions expires."""
+        return min(
+            (each.expires_at for each in self.emissions if each.status is not EmissionStatus.EXPIRED), default=None
+        )
 
 
 RecordKind = Literal["capture", "job"]
@@ -92,6 +111,13 @@ class CaptureOutcome:
     steps: tuple[Degradation, ...] = ()
     error: Failure | None = None
 
+    @property
+    def expires_at(self) -> datetime | None:
+        """When some of what was written expires; None if there is nothing."""
+        if self.manifest is not None:
+            return self.manifest.expires_at
+        return self.job.expires_at if self.job is not None else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRecord:
@@ -117,6 +143,7 @@ class CaptureRecord:
     started_at: datetime | None = None
     completed_at: datetime | None = None
     expires_at: datetime | None = None
+    """Until when it may wait; once it is done, when it or the next of its emissions expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +185,21 @@ class CaptureStore(Protocol):
         """Runs that have ended, and whose points are not frozen yet."""
         ...
 
+    def keep_ticket(self, capture_id: str, ticket: Ticket, freeze_us: int) -> None:
+        """Store the ticket of a waiting record that has none, while its run goes on. Nobody claims it yet."""
+        ...
+
     def freeze(
-        self, capture_id: str, ticket: Ticket, freeze_us: int, decide: Callable[[InFlight], Fitting]
+        self,
+        capture_id: str,
+        ticket: Ticket,
+        freeze_us: int,
+        decide: Callable[[InFlight], Fitting],
+        *,
+        waits_for: timedelta,
     ) -> CaptureRecord:
-        """Store the ticket of a waiting record, and what it will keep. `decide` sees all others in progress."""
+        """Let a waiting record be claimed, for so long; `decide` says what it will keep, and sees all others in
+        progress. A ticket that it has already stays."""
         ...
 
     def drop(self, capture_id: str, outcome: CaptureOutcome) -> CaptureRecord:
@@ -183,9 +221,7 @@ class CaptureStore(Protocol):
         """Renew a lease; False if another worker has taken it."""
         ...
 
-    def finish(
-        self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome, expires_at: datetime | None = None
-    ) -> bool:
+    def finish(self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome) -> bool:
         """End it, unless another worker has taken it: then nothing is written and the result is False."""
         ...
 
@@ -193,16 +229,20 @@ class CaptureStore(Protocol):
         """Return it to the queue, to be retried after a while."""
         ...
 
+    def note(self, lease: CaptureLease, outcome: CaptureOutcome) -> bool:
+        """Record how far it is; False if another worker has taken it. Whoever does it next finds that."""
+        ...
+
     def publish(self, new: CaptureRecord, manifest: Manifest) -> CaptureRecord:
         """Add a finished capture. The same slot returns the capture that has it, with this manifest."""
         ...
 
     def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:
-        """Ready records that have expired."""
+        """Records that have waited too long or have something that expired, as far as no worker is at them."""
         ...
 
-    def mark_expired(self, capture_id: str) -> None:
-        """Record that the rows of a ready capture were deleted."""
+    def mark_expired(self, capture_id: str, outcome: CaptureOutcome | None = None) -> None:
+        """Record that what had expired was deleted. What is left of a job, with its later dates, is in `outcome`."""
         ...
 
     def delete(self, capture_id: str) -> None:

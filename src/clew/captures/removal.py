@@ -1,14 +1,22 @@
 """Captures and emissions that have expired, or that a user deletes."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from clew.captures.freezing import Reason
 from clew.captures.manifests import DRAFT, Places
-from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus, CaptureStore
-from clew.runs.clock import utc_now
+from clew.captures.queue import (
+    CaptureOutcome,
+    CaptureRecord,
+    CaptureState,
+    CaptureStatus,
+    CaptureStore,
+    Emission,
+    EmissionStatus,
+)
+from clew.runs.clock import Clock, utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
 from clew.storage.local import remove_path, size_of_path
@@ -55,6 +63,7 @@ class ExpiredCaptures:
     environment: RunEnvironment
     state: CaptureState
     kind: str = "capture"
+    clock: Clock = utc_now
 
     def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
         """What may be deleted. A capture does not depend on its run, which may be deleted already."""
@@ -65,17 +74,34 @@ class ExpiredCaptures:
                 self.kind,
                 record.capture_id,
                 f"{record.breakpoint}: expired on {record.expires_at.date() if record.expires_at else now.date()}",
-                sum(size_of_path(path) for path in _paths(places, record)),
+                sum(size_of_path(path) for path in self._due(places, record, now)),
             )
             for record in self.state.captures.expired()
         ]
 
     def remove(self, thing: Removable) -> None:
-        """Delete the files of an item."""
+        """Delete the files of an item. Of a job, those emissions that have expired: each has its own date."""
         record = self.state.captures.find(thing.name)
-        if record is not None:
-            _remove_files(Places(self.environment), record)
-            self.state.captures.mark_expired(thing.name)
+        if record is None:
+            return
+        places, now = Places(self.environment), self.clock()
+        if not record.status.is_over:
+            clear_attempts(places, record, lambda _name: True)
+        for path in self._due(places, record, now):
+            remove_path(path)
+        self.state.captures.mark_expired(thing.name, _without_expired(record.outcome, now))
+
+    def _due(self, places: Places, record: CaptureRecord, now: datetime) -> list[Path]:
+        """What has expired of a record. What became a capture expires as one, unless its worker died before."""
+        job = record.outcome.job
+        if job is None:
+            return _paths(places, record)
+        return [
+            path
+            for each in job.emissions
+            if _is_due(each, now) and (each.capture_id is None or self.state.captures.find(each.capture_id) is None)
+            for path in _paths_of(places, each)
+        ]
 
 
 def collect_expired(environment: RunEnvironment, state: CaptureState) -> tuple[Removable, ...]:
@@ -95,9 +121,28 @@ def _paths(places: Places, record: CaptureRecord) -> list[Path]:
     if outcome.manifest is not None:
         found.append(places.path(outcome.manifest.folder).parent)
     if outcome.job is not None:
-        sent = [places.path(each.path) for each in outcome.job.emissions if each.capture_id is None]
-        found += [path for file in sent for path in (file, file.with_suffix(".json"))]
+        found += [path for each in outcome.job.emissions if not each.capture_id for path in _paths_of(places, each)]
     return found
+
+
+def _paths_of(places: Places, emission: Emission) -> list[Path]:
+    """The file and its description, or the folder of a capture."""
+    path = places.path(emission.path)
+    return [path.parent] if emission.capture_id is not None else [path, path.with_suffix(".json")]
+
+
+def _is_due(emission: Emission, now: datetime) -> bool:
+    return emission.status is not EmissionStatus.EXPIRED and emission.expires_at <= now
+
+
+def _without_expired(outcome: CaptureOutcome, now: datetime) -> CaptureOutcome | None:
+    """What is left of a job; None for a capture, of which nothing is."""
+    if outcome.job is None:
+        return None
+    emissions = tuple(
+        replace(each, status=EmissionStatus.EXPIRED) if _is_due(each, now) else each for each in outcome.job.emissions
+    )
+    return replace(outcome, job=replace(outcome.job, emissions=emissions))
 
 
 def _remove_files(places: Places, record: CaptureRecord) -> int:

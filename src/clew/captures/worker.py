@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
 from clew.captures.freezing import Fitting, InFlight, Reason, Ticket, fit, fit_job, freeze, is_reached
-from clew.captures.jobs import JobRunner, wants_failed_runs
+from clew.captures.jobs import JobRunner, Overtaken, wants_failed_runs
 from clew.captures.manifests import Places
 from clew.captures.policy import CapturePolicy
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus, JobReport
 from clew.captures.removal import clear_attempts, collect_expired, drop_waiting
 from clew.captures.writing import CaptureWriter, EndedRun
 from clew.diagnostics import ClewError, TransientFailure, UserError
@@ -122,7 +122,7 @@ class CaptureWorker:
         return [
             record
             for record in self.state.captures.of_run(run_id)
-            if record.status is CaptureStatus.QUEUED and record.frozen is None
+            if record.status is CaptureStatus.QUEUED and record.expires_at is None
         ]
 
     def _settle(self, record: CaptureRecord, view: RunFacts, tickets: dict[int, tuple[Ticket, int]]) -> None:
@@ -132,6 +132,8 @@ class CaptureWorker:
         if reason is not None:
             self.on_done(self.state.captures.drop(record.capture_id, CaptureOutcome(drop_reason=reason.value)))
             return
+        if record.frozen is not None:
+            tickets.setdefault(record.seq, (record.frozen.ticket, record.frozen.freeze_us))
         if record.seq not in tickets:
             parts = committed_parts(self.environment.storage_root, view.snapshot)
             started = time.perf_counter_ns()
@@ -144,6 +146,7 @@ class CaptureWorker:
             ticket,
             freeze_us,
             lambda in_flight: self._fitting(record, ticket, all_columns, in_flight),
+            waits_for=timedelta(days=record.request.ttl_days if record.request is not None else self.policy.ttl_days),
         )
         if frozen.status.is_over:
             self.on_done(frozen)
@@ -166,15 +169,18 @@ class CaptureWorker:
     def _perform(self, lease: CaptureLease) -> None:
         """Do one, and keep how it went. Whatever goes wrong stays with it."""
         store = self.state.captures
-        with self._kept(lease), leaving_active_session():
-            status, outcome = self._tried(lease)
+        try:
+            with self._kept(lease), leaving_active_session():
+                status, outcome = self._tried(lease)
+        except Overtaken:
+            _log.warning("%s was taken over by another worker", lease.record.capture_id)
+            return
         if status is CaptureStatus.QUEUED:
             delay = self.environment.retry_policy().first_delay_s * 2 ** (lease.record.attempts - 1)
             store.postpone(lease, outcome, delay_s=delay)
             return
-        expires = outcome.manifest.expires_at if outcome.manifest is not None else _latest_expiry(outcome)
         written = Path(outcome.manifest.folder).name if outcome.manifest is not None else None
-        if store.finish(lease, status, outcome, expires):
+        if store.finish(lease, status, outcome):
             clear_attempts(Places(self.environment), lease.record, lambda name: name != written)
             done = store.find(lease.record.capture_id)
             if done is not None:
@@ -190,7 +196,7 @@ class CaptureWorker:
         if record.attempts > most:
             because = f": {last.message}" if last is not None else ""
             error = UserError(CAPTURE_ABANDONED.anywhere(attempts=most, because=because))
-            return CaptureStatus.FAILED, CaptureOutcome(error=self._safe(failure_of(error)))
+            return CaptureStatus.FAILED, CaptureOutcome(error=self._safe(failure_of(error)), job=record.outcome.job)
         try:
             outcome = self._done(lease)
         except SPARK_ERRORS as error:
@@ -200,21 +206,28 @@ class CaptureWorker:
         except OSError as error:
             unavailable = failure_of_unknown(error)
             failure = Failure(unavailable.code, unavailable.message, unavailable.category, retryable=True)
+        except Overtaken:
+            raise
         except Exception as error:  # noqa: BLE001 - a capture that fails must not take the run with it
             failure = failure_of_unknown(error)
         else:
             return (CaptureStatus.DROPPED if outcome.drop_reason else CaptureStatus.READY), outcome
         safe = self._safe(failure)
         _log.warning("%s failed: %s: %s", record.capture_id, safe.code, safe.message)
-        outcome = CaptureOutcome(error=safe)
+        outcome = CaptureOutcome(error=safe, job=self._noted(record))
         return (CaptureStatus.QUEUED if failure.retryable else CaptureStatus.FAILED), outcome
+
+    def _noted(self, record: CaptureRecord) -> JobReport | None:
+        """What a job has sent so far."""
+        noted = self.state.captures.find(record.capture_id)
+        return noted.outcome.job if noted is not None else record.outcome.job
 
     def _done(self, lease: CaptureLease) -> CaptureOutcome:
         record = lease.record
         try:
             view = self._view(record.run_id)
         except UserError:
-            return CaptureOutcome(drop_reason=Reason.RUN_REMOVED.value)
+            return CaptureOutcome(drop_reason=Reason.RUN_REMOVED.value, job=record.outcome.job)
         assert view.plan is not None  # noqa: S101 - the run has run
         assert record.frozen is not None  # noqa: S101 - only frozen ones are claimed
         ended = self._ended(view, view.plan, record.frozen.ticket)
@@ -243,6 +256,7 @@ class CaptureWorker:
             record=record,
             job=job,
             wait_ms=wait_ms,
+            note=lambda outcome: self.state.captures.note(lease, outcome),
         ).run()
 
     def _ended(self, view: RunFacts, plan: Plan, ticket: Ticket) -> EndedRun:
@@ -297,12 +311,6 @@ class CaptureWorker:
 def job_of(plan: Plan, record: CaptureRecord) -> PostludeJob | None:
     """The job of a plan that a record stands for."""
     return next((job for job in plan.extensions.postlude_jobs if job.id == record.slot), None)
-
-
-def _latest_expiry(outcome: CaptureOutcome) -> datetime | None:
-    if outcome.job is None:
-        return None
-    return max((emission.expires_at for emission in outcome.job.emissions), default=None)
 
 
 @contextmanager

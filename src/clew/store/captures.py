@@ -90,17 +90,40 @@ class SqlCaptureStore:
             return self._one(connection, known.capture_id)
 
     def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:
-        """Ready records that have expired."""
+        """Records that have waited too long or have something that expired, as far as no worker is at them."""
+        now = self._database.now()
+        has_files = captures.c.kind == sa.literal("job")
         statement = self._all().where(
-            captures.c.status == sa.literal(_READY), captures.c.expires_at <= self._database.now()
+            captures.c.expires_at <= now,
+            _is_free(now),
+            (captures.c.status != CaptureStatus.EXPIRED.value) | has_files,
         )
         with self._database.read() as connection:
             return tuple(map(_record, connection.execute(statement.order_by(captures.c.expires_at).limit(limit))))
 
-    def mark_expired(self, capture_id: str) -> None:
-        """Record that the rows of a ready capture were deleted."""
-        with self._database.write() as connection:
-            self._set(connection, capture_id, {"status": CaptureStatus.EXPIRED.value}, captures.c.status == _READY)
+    def mark_expired(self, capture_id: str, outcome: CaptureOutcome | None = None) -> None:
+        """Record that what had expired was deleted."""
+        with self._database.write(lock=self._lock) as connection:
+            now = self._now(connection)
+            is_due = _is_free(self._database.now()) & (captures.c.expires_at <= now)
+            row = connection.execute(self._all().where(captures.c.capture_id == capture_id, is_due)).one_or_none()
+            if row is None:
+                return
+            record = _record(row)
+            left = outcome.expires_at if outcome is not None else None
+            values: dict[str, object] = {} if outcome is None else {"result": encode(outcome)}
+            if record.kind == "job" or record.status in {CaptureStatus.FAILED, CaptureStatus.DROPPED}:
+                values["expires_at"] = left
+            if not record.status.is_over or (record.status is CaptureStatus.READY and left is None):
+                values |= {
+                    "status": CaptureStatus.EXPIRED.value,
+                    "completed_at": record.completed_at or now,
+                    "reserved_bytes": 0,
+                    "lease_owner": None,
+                    "lease_expires_at": None,
+                }
+            if values:
+                self._set(connection, capture_id, values, captures.c.token == row.token)
 
     def delete(self, capture_id: str) -> None:
         """Delete a record."""
@@ -122,7 +145,7 @@ class SqlCaptureStore:
                 captures.c.environment_id == self._environment,
                 captures.c.completed_at.is_(None),
                 captures.c.status == _QUEUED,
-                captures.c.ticket.is_(None),
+                captures.c.expires_at.is_(None),
                 runs.c.status.in_(_ENDED) | runs.c.run_id.is_(None),
             )
             .distinct()
@@ -131,17 +154,34 @@ class SqlCaptureStore:
         with self._database.read() as connection:
             return tuple(connection.scalars(statement).all())
 
+    def keep_ticket(self, capture_id: str, ticket: Ticket, freeze_us: int) -> None:
+        """Store the ticket of a waiting record that has none, while its run goes on."""
+        with self._database.write() as connection:
+            waits = (captures.c.status == _QUEUED) & captures.c.ticket.is_(None)
+            self._set(connection, capture_id, {"ticket": encode(Frozen(ticket, freeze_us))}, waits)
+
     def freeze(
-        self, capture_id: str, ticket: Ticket, freeze_us: int, decide: Callable[[InFlight], Fitting]
+        self,
+        capture_id: str,
+        ticket: Ticket,
+        freeze_us: int,
+        decide: Callable[[InFlight], Fitting],
+        *,
+        waits_for: timedelta,
     ) -> CaptureRecord:
-        """Store the ticket of a waiting record, and what it will keep."""
+        """Let a waiting record be claimed, for so long. A ticket that it has already stays."""
         with self._database.write(lock=self._lock) as connection:
             record = self._one(connection, capture_id)
-            if record.frozen is not None or record.status is not CaptureStatus.QUEUED:
+            if record.expires_at is not None or record.status is not CaptureStatus.QUEUED:
                 return record
+            known = record.frozen or Frozen(ticket, freeze_us)
             fitting = decide(self._in_flight(connection, capture_id))
-            frozen = Frozen(ticket, freeze_us, fitting.mode, fitting.sample_rows, fitting.steps)
-            values: dict[str, object] = {"ticket": encode(frozen), "reserved_bytes": fitting.reserved_bytes}
+            frozen = replace(known, mode=fitting.mode, sample_rows=fitting.sample_rows, steps=fitting.steps)
+            values: dict[str, object] = {
+                "ticket": encode(frozen),
+                "reserved_bytes": fitting.reserved_bytes,
+                "expires_at": self._now(connection) + waits_for,
+            }
             if fitting.drop_reason is not None:
                 outcome = CaptureOutcome(drop_reason=fitting.drop_reason.value, steps=fitting.steps)
                 values |= self._ended(connection, CaptureStatus.DROPPED, outcome)
@@ -149,10 +189,11 @@ class SqlCaptureStore:
             return self._one(connection, capture_id)
 
     def drop(self, capture_id: str, outcome: CaptureOutcome) -> CaptureRecord:
-        """End a waiting record without doing it."""
-        with self._database.write() as connection:
-            values = self._ended(connection, CaptureStatus.DROPPED, outcome)
-            self._set(connection, capture_id, values, captures.c.status == _QUEUED)
+        """End a waiting record without doing it. What an attempt at a job has sent stays on record."""
+        with self._database.write(lock=self._lock) as connection:
+            sent = self._one(connection, capture_id).outcome.job
+            ended = self._ended(connection, CaptureStatus.DROPPED, replace(outcome, job=outcome.job or sent))
+            self._set(connection, capture_id, ended, captures.c.status == _QUEUED)
             return self._one(connection, capture_id)
 
     def reopen(self, run_id: str, reasons: Sequence[str]) -> int:
@@ -169,6 +210,7 @@ class SqlCaptureStore:
                     "ticket": None,
                     "result": None,
                     "completed_at": None,
+                    "expires_at": None,
                     "reserved_bytes": 0,
                 }
                 self._set(connection, record.capture_id, waiting, captures.c.status == CaptureStatus.DROPPED.value)
@@ -184,8 +226,12 @@ class SqlCaptureStore:
                 captures.c.completed_at.is_(None),
                 captures.c.ticket.is_not(None),
                 captures.c.due_at <= now,
-                (captures.c.status == _QUEUED)
-                | ((captures.c.status == _RUNNING) & (captures.c.lease_expires_at <= now)),
+                ((captures.c.status == _QUEUED) & (captures.c.expires_at > now))
+                | (
+                    (captures.c.status == _RUNNING)
+                    & (captures.c.lease_expires_at <= now)
+                    & (captures.c.expires_at.is_(None) | (captures.c.expires_at > now))
+                ),
             )
             .order_by(captures.c.due_at, captures.c.created_at, captures.c.seq, captures.c.slot)
             .limit(1)
@@ -214,13 +260,10 @@ class SqlCaptureStore:
             until = self._now(connection) + timedelta(seconds=ttl_s)
             return self._held(connection, lease, {"lease_expires_at": until})
 
-    def finish(
-        self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome, expires_at: datetime | None = None
-    ) -> bool:
+    def finish(self, lease: CaptureLease, status: CaptureStatus, outcome: CaptureOutcome) -> bool:
         """End it, unless another worker has taken it by now."""
         with self._database.write() as connection:
-            values = self._ended(connection, status, outcome) | {"expires_at": expires_at}
-            return self._held(connection, lease, values)
+            return self._held(connection, lease, self._ended(connection, status, outcome))
 
     def postpone(self, lease: CaptureLease, outcome: CaptureOutcome, *, delay_s: float) -> bool:
         """Return it to the queue, to be retried after a while."""
@@ -233,6 +276,11 @@ class SqlCaptureStore:
                 "lease_expires_at": None,
             }
             return self._held(connection, lease, values)
+
+    def note(self, lease: CaptureLease, outcome: CaptureOutcome) -> bool:
+        """Record how far it is; False if another worker has taken it."""
+        with self._database.write() as connection:
+            return self._held(connection, lease, {"result": encode(outcome)})
 
     # Inside a transaction
 
@@ -287,7 +335,7 @@ class SqlCaptureStore:
         statement = sa.select(sa.func.coalesce(sa.func.sum(captures.c.reserved_bytes), 0), sa.func.count()).where(
             captures.c.environment_id == self._environment,
             captures.c.completed_at.is_(None),
-            captures.c.ticket.is_not(None),
+            captures.c.expires_at.is_not(None) | (captures.c.status == _RUNNING),
             captures.c.capture_id != but,
         )
         size, count = connection.execute(statement).one()
@@ -298,6 +346,7 @@ class SqlCaptureStore:
             "status": status.value,
             "result": encode(outcome),
             "completed_at": self._now(connection),
+            "expires_at": outcome.expires_at,
             "reserved_bytes": 0,
             "lease_owner": None,
             "lease_expires_at": None,
@@ -318,6 +367,11 @@ class SqlCaptureStore:
         condition = (captures.c.environment_id == self._environment) & (captures.c.capture_id == capture_id)
         statement = sa.update(captures).where(condition if only_if is None else condition & only_if)
         return connection.execute(statement.values(values)).rowcount > 0
+
+
+def _is_free(now: sa.ColumnElement[object]) -> sa.ColumnElement[bool]:
+    """Whether no worker is at a record."""
+    return (captures.c.status != _RUNNING) | (captures.c.lease_expires_at <= now)
 
 
 def _record(row: sa.Row[Any]) -> CaptureRecord:
