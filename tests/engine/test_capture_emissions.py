@@ -48,7 +48,7 @@ def sent(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
             if not worker.work_once():
                 threading.Event().wait(0.05)
         records = state.captures.of_run(run.id)
-    names = {job["job_id"]: job["name"] for job in run.postlude_jobs}
+    names = {str(job["job_id"]): str(job["name"]) for job in run.postlude_jobs}
     return root, {names[record.slot]: record for record in records if record.kind == "job"}
 
 
