@@ -18,6 +18,7 @@ from clew.api.workspace_files import WorkspaceFiles
 from clew.bus.buses import buses_of
 from clew.bus.dispatcher import OutboxDispatcher
 from clew.captures.queue import EnlistingExecutors, capture_parameters, enlist
+from clew.captures.tickets import TicketOffice
 from clew.definitions import CaptureWish
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN
@@ -195,6 +196,7 @@ class RunStarter:
             queue_of(self.state, self.environment),
             self.state.secrets,
             settings=DriverSettings(limits=limits, retry=self.environment.retry_policy()),
+            on_commit=TicketOffice(self.environment, self.state.captures).freeze_reached,
         )
         dispatcher = OutboxDispatcher(
             stores.outbox,

@@ -4,8 +4,9 @@ The walk of a capture, module by module:
 
     requests        what a user asks for, looked up in the plan and held to the `policy`: a `CaptureRequest`
     queue           the run's captures and jobs in the state store: a `CaptureRecord` each
-    worker          takes them from the queue when the run is over
     freezing        names the rows at the breakpoint without reading them, and finds the mode that fits the limits
+    tickets         freezes the points that a run passes, as it passes them
+    worker          takes records from the queue when the run is over
     writing         writes the rows with Spark, stepping down until they fit, and a manifest
     manifests       where captures lie, and the manifest beside their rows
     captured_rows   reads the rows with DuckDB

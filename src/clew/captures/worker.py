@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,12 +9,13 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
-from clew.captures.freezing import Fitting, InFlight, Reason, Ticket, fit, fit_job, freeze, is_reached
+from clew.captures.freezing import Fitting, InFlight, Reason, Ticket, fit, fit_job, is_reached
 from clew.captures.jobs import JobRunner, Overtaken, wants_failed_runs
 from clew.captures.manifests import Places
 from clew.captures.policy import CapturePolicy
 from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus, JobReport
 from clew.captures.removal import clear_attempts, collect_expired, drop_waiting
+from clew.captures.tickets import timed_ticket
 from clew.captures.writing import CaptureWriter, EndedRun
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.captures import CAPTURE_ABANDONED
@@ -136,9 +136,7 @@ class CaptureWorker:
             tickets.setdefault(record.seq, (record.frozen.ticket, record.frozen.freeze_us))
         if record.seq not in tickets:
             parts = committed_parts(self.environment.storage_root, view.snapshot)
-            started = time.perf_counter_ns()
-            ticket = freeze(view.plan, record.breakpoint, record.seq, view.snapshot, parts)
-            tickets[record.seq] = ticket, (time.perf_counter_ns() - started) // 1000
+            tickets[record.seq] = timed_ticket(view.plan, record, view.snapshot, parts)
         ticket, freeze_us = tickets[record.seq]
         all_columns = len(view.plan.columns_after(record.seq)) + 2
         frozen = self.state.captures.freeze(

@@ -22,7 +22,7 @@ from clew.runs.projector import Projector
 from clew.runs.rotation import can_rotate, closing, remaining_steps
 from clew.runs.secrets import SecretScope, SecretsResolver, StepSecrets
 from clew.runs.signal_service import SignalEffects
-from clew.runs.step_group import StepGroups
+from clew.runs.step_group import CommitListener, StepGroups
 from clew.runs.stores import RunStores
 from clew.runs.submission import RunQueue
 
@@ -66,6 +66,7 @@ class RunDriver:
         secrets: SecretsResolver,
         *,
         settings: DriverSettings | None = None,
+        on_commit: CommitListener = lambda _run, _snapshot: None,
         clock: Clock = utc_now,
     ) -> None:
         self._stores = stores
@@ -74,7 +75,7 @@ class RunDriver:
         self._settings = settings or DriverSettings()
         self._clock = clock
         self._signals = SignalEffects(queue, clock=clock)
-        self._groups = StepGroups(stores.attempts, retry=self._settings.retry, clock=clock)
+        self._groups = StepGroups(stores.attempts, retry=self._settings.retry, on_commit=on_commit, clock=clock)
         self._projector = Projector(
             stores.reader, stores.writer, stores.snapshots, limits=self._settings.limits, clock=clock
         )

@@ -2,23 +2,28 @@
 
 import logging
 import random as random_numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from clew.diagnostics import ClewError
 from clew.events.bodies import EventBody, RunFailed, StepCompleted, StepFailed, StepSkipped, StepStarted
 from clew.events.envelope import NewEvent
-from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
+from clew.events.snapshot import RunSnapshot, RunStatus, StepSnapshot, StepStatus
 from clew.events.values import Failure, FailureCategory, PlannedStep, failure_of, failure_of_unknown
 from clew.runs.active_run import ActiveRun
 from clew.runs.clock import Clock, utc_now
 from clew.runs.executor import Interruption, StepAttempt, StepInterrupted, StepOutput
 from clew.runs.leases import WriteBudgetExceeded
 from clew.runs.limits import Random, RetryPolicy, delay_before
+from clew.runs.request import RunRecord
 from clew.runs.rotation import remaining_steps
 from clew.runs.stores import AttemptStore
 
 _log = logging.getLogger(__name__)
+
+
+CommitListener = Callable[[RunRecord, RunSnapshot], None]
+"""Called after steps have committed, before the next ones begin. It must not raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +43,13 @@ class StepGroups:
         attempts: AttemptStore,
         *,
         retry: RetryPolicy,
+        on_commit: CommitListener = lambda _run, _snapshot: None,
         clock: Clock = utc_now,
         random: Random = random_numbers.random,
     ) -> None:
         self._attempts = attempts
         self._retry = retry
+        self._on_commit = on_commit
         self._clock = clock
         self._random = random
 
@@ -116,6 +123,7 @@ class StepGroups:
         try:
             if finished:
                 active.live.record(*finished)
+                self._on_commit(active.live.run, active.live.snapshot)
         except WriteBudgetExceeded as late:
             # Whether the store has it after all, only the store can say.
             active.live.patiently(active.live.refresh)
