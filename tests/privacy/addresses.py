@@ -105,6 +105,9 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
             yield {"row": row, "column": column, "all": "true", "top": "50"}
         yield {"where": "cost > 100", "column": "cost"}
         yield {"where": 'name = "x"', "column": "cost"}
+    elif pattern.endswith("/records"):
+        yield {"limit": 1000}
+        yield {"step": 40, "limit": 1000}
     elif "why-not" in pattern:
         for where in CONDITIONS:
             yield {"where": where}

@@ -12,7 +12,7 @@ from clew.api.run import Run
 from clew.api.workspace import Workspace
 from clew.explain import tree, why_not
 from clew.privacy.seen_trace import SeenTrace
-from clew.trace import records, results
+from clew.trace import records, results, trace_records
 from clew.trace.reader import RunTrace
 from tests.privacy.clinic import Clinic
 
@@ -43,6 +43,7 @@ JUDGED = {
     "StepRecord": {"before", "after"},
     "StepRecords": {"columns", "records"},
     "TraceEntry": {"full_state", "diff"},
+    "TraceRecords": {"records"},
 }
 """The fields of answers that hold values of rows, or records that do: `privacy` looks at each of them."""
 
@@ -69,20 +70,21 @@ WITHOUT_VALUES = {
     "Whereabouts": {"row_id", "source", "created_by"},
     "WhyNot": {"run_id", "where", "dataset", "period", "output", "has_more"},
     "FoundRow": {"row_id"},
-    "FoundRows": {"at", "has_more"},
+    "FoundRows": {"at", "has_more", "table"},
     "RowHistory": {"row_id", "diagnostic", "trace_id"},
     "RowState": {"row_id", "at", "diagnostic"},
     "Source": {"dataset", "version", "file", "line", "description"},
     "StepRecord": {"row_id", "operation_seq", "change_type"},
-    "StepRecords": {"operation_seq", "has_more"},
+    "StepRecords": {"run_id", "operation_seq", "has_more"},
     "StepSummary": {"operation_seq", "step_name", "step_type", "updated", "created", "deleted", "columns", "outcome"},
     "TraceEntry": {"operation_seq", "step_name", "change_type", "source"},
+    "TraceRecords": {"run_id", "next"},
 }
 """The fields that hold none: ids, names, counts, places, and texts of the plan."""
 
 
 def answer_types() -> Iterator[type]:
-    for module in (tree, why_not, records, results):
+    for module in (tree, why_not, records, results, trace_records):
         for found in vars(module).values():
             if isinstance(found, type) and dataclasses.is_dataclass(found) and found.__module__ == module.__name__:
                 yield found

@@ -95,8 +95,9 @@ def test_questions_by_columns_that_one_may_not_see_are_refused(
         assert (error["file"], error["line"]) == ("<where>", 1)
 
 
-def test_an_answer_that_a_browser_keeps_is_not_kept_for_another_role(clinic: Clinic) -> None:
-    path = f"/api/v1/runs/{clinic.care}/trace/rows"
+@pytest.mark.parametrize("question", ["rows", "records", "steps/40", "rows/{row}", "rows/{row}/at/40"])
+def test_an_answer_that_a_browser_keeps_is_not_kept_for_another_role(clinic: Clinic, question: str) -> None:
+    path = f"/api/v1/runs/{clinic.care}/trace/{question.format(row=clinic.care_rows[0])}"
     tag = clinic.served.client("admin").get(path).headers["etag"]
     operator = clinic.served.client("operator").get(path, headers={"If-None-Match": tag})
     assert operator.status_code == 200

@@ -164,13 +164,14 @@ def records(
     if row is not None and (step is not None or after is not None):
         raise UserError(INVALID_REQUEST.anywhere(problem="`row` does not work with `step` and `after`"))
     found = visit.workspace.find_run(run)
-    found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
+    traced = found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
     visit.has_read(Subject.TRACE, found.id, _detail(records_of=row, step=step, after=after))
     return unchanging(
         request,
         lambda: found.records(row, step=step, limit=limit, after=after).to_json(),
         found.id,
         found.record.last_seq,
+        traced.policy.fingerprint,
     )
 
 
