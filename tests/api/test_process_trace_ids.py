@@ -3,17 +3,20 @@
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 
 from clew.api.trace_ids import ProcessTraceIds
-from clew.diagnostics import TransientFailure
+from clew.diagnostics import TransientFailure, UserError
+from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
 from clew.diagnostics.codes.tracelink import NODE_LEASE_LOST
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import NodeLeasePolicy, PublishedBlock, TraceIdBlock
-from clew.tracelink.node_leases import LeaseEnd
+from clew.tracelink.node_leases import LeaseEnd, this_process
 from clew.tracelink.stores import TraceLinkStores
 
 
@@ -55,6 +58,48 @@ def test_after_a_lost_lease_another_node_id_is_leased(stores: TraceLinkStores) -
     stores.node_leases.revoke(first.node_id)
     second = reserved(ids, 10)
     assert second.node_id != first.node_id
+
+
+def test_a_busy_store_does_not_make_a_process_change_its_node_id(stores: TraceLinkStores) -> None:
+    ids = ProcessTraceIds(stores)
+    first = reserved(ids, 10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(stores.node_leases), "keepalive", _busy)
+        assert ids.reserve(10) is None
+    again = reserved(ids, 10)
+    assert (again.node_id, len(stores.node_leases.record())) == (first.node_id, 1)
+    assert again.first_tick >= first.end_tick
+
+
+def test_a_store_that_was_away_for_longer_than_the_lease_gives_the_same_node_id_again(tmp_path: Path) -> None:
+    with open_trace_link_stores(
+        f"sqlite:///{tmp_path / 'state.db'}", policy=NodeLeasePolicy(duration_ms=1, cooldown_ms=3_600_000)
+    ) as stores:
+        ids, found = ProcessTraceIds(stores), list[TraceIdBlock | None]()
+        while len(stores.node_leases.record()) < 3:
+            found.append(ids.reserve(10))
+        assert len({lease.node_id for lease in stores.node_leases.record()}) == 1
+        blocks = [block for block in found if block is not None]
+        assert all(one.end_tick <= other.first_tick for one, other in pairwise(blocks))
+
+
+def test_another_process_does_not_get_a_node_id_that_has_expired_before_its_cooldown(tmp_path: Path) -> None:
+    with open_trace_link_stores(
+        f"sqlite:///{tmp_path / 'state.db'}", policy=NodeLeasePolicy(duration_ms=1, cooldown_ms=3_600_000)
+    ) as stores:
+        mine = stores.node_leases.acquire(this_process(), reserve_until_ms=0)
+        other = replace(this_process(), start_time_ms=this_process().start_time_ms + 1)
+        with pytest.raises(UserError, match="NodeIdTaken"):
+            stores.node_leases.acquire(other, reserve_until_ms=0, node_id=mine.node_id)
+
+
+def test_the_start_time_of_a_holder_is_that_of_its_process() -> None:
+    assert this_process() == this_process()
+    assert abs(this_process().start_time_ms - psutil.Process().create_time() * 1000) < 2_000
+
+
+def _busy(*_: object, **__: object) -> None:
+    raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="the database is locked"))
 
 
 def test_a_configured_node_id_is_used_by_one_process_after_the_other_without_a_rest(stores: TraceLinkStores) -> None:

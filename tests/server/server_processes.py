@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clew.api.workspace import Workspace
 from clew.server.serving import listening, web_server
 from clew.server.settings import ServerSettings
 from tests.server.server_fixtures import Served
@@ -28,6 +29,19 @@ def listening_in_a_thread(served: Served, settings: ServerSettings | None = None
             served.app.state.streams.close()
             server.exit()
             thread.join()
+
+
+@contextmanager
+def working_in_a_thread(workspace: Workspace) -> Iterator[None]:
+    """A worker in this process, so that its engine can be one of the test's own."""
+    stop = threading.Event()
+    thread = threading.Thread(target=workspace.work, args=(stop,), name="worker")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @dataclass
@@ -55,6 +69,7 @@ def served_by_a_process(folder: Path, *options: str) -> Iterator[ServerProcess]:
         address, link = re.search(r" on (https?://\S+);", first), re.search(r"key=(\S+)", second)
         assert address is not None, first + (process.stderr.read() if process.stderr else "")
         assert link is not None, second
+        assert f"kill -USR1 {process.pid}" in process.stdout.readline()
         yield ServerProcess(process, address[1], link[1])
     finally:
         process.kill()

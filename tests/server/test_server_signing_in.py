@@ -53,8 +53,6 @@ def test_another_link_is_printed_on_request_and_only_then(ledger: Path) -> None:
         assert httpx.get(f"{started.url}/login/link", params={"key": started.key}).status_code == 303
         started.process.send_signal(signal.SIGUSR1)
         assert started.process.stdout is not None
-        said = started.process.stdout.readline()
-        assert str(started.process.pid) in said, "how to ask for another link comes right after the first one"
         link = started.process.stdout.readline().removeprefix("open: ").strip()
         assert link.startswith(f"{started.url}/login/link?key=")
         assert httpx.get(link).status_code == 303

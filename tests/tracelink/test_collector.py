@@ -21,6 +21,7 @@ from clew.tracelink import (
     bind_address,
     stages_of,
 )
+from clew.tracelink.frames import UnsignedWrite
 
 PATIENCE = 30
 """Seconds that a test waits before it fails; nothing takes that long."""
@@ -51,6 +52,9 @@ class MemoryWriter:
         self.sizes.append(len(batch))
         self.wrote.set()
         return len(self.frames) + len(self.links) - before
+
+    def write_unsigned(self, batch: TraceBatch) -> UnsignedWrite:
+        return UnsignedWrite(self.write(batch), 0)
 
 
 AWAY = TransientFailure(STORE_UNAVAILABLE.anywhere(reason="gone for lunch"))

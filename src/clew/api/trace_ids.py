@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from clew.api.opened_environment import EnvironmentAccess
-from clew.diagnostics import ClewError
+from clew.diagnostics import ClewError, UserError
+from clew.diagnostics.codes.tracelink import NODE_ID_TAKEN, NODE_LEASE_LOST
 from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock, TraceIdBlock, TraceWriter
 from clew.tracelink.stores import TraceLinkStores
 
@@ -23,6 +24,10 @@ class ProcessTraceIds:
     Uses the configured node id, or any free one if none is configured. A configured id is leased too, so that a second
     process with the same configuration is refused instead of minting the same ids. It does not fall back to another id
     then, because the other ids may be assigned to programs that the store does not know.
+
+    A process keeps its node id while it lives. If the store is busy or away, rows are untraced until it is back; if the
+    lease has expired meanwhile, the same node id is leased again. Only if another process was given the id, or somebody
+    revoked it, does it lease another one.
 
     Nothing here makes a run fail: without ids, its rows are untraced, and the log says so.
     """
@@ -43,13 +48,27 @@ class ProcessTraceIds:
                 return None
 
     def _reserved(self, count: int) -> TraceIdBlock:
-        if self._minting is not None:
-            try:
-                return self._minting.reserve_block(count)
-            except ClewError as error:
-                _log.warning("leasing a new node id: %s", error)
-        self._minting = LeasedTraceIds(self._stores.node_leases, policy=self._stores.lease_policy, node_id=self._node)
+        if self._minting is None:
+            self._minting = self._leased(self._node)
+        try:
+            return self._minting.reserve_block(count)
+        except ClewError as error:
+            if error.code != NODE_LEASE_LOST.name:
+                raise
+            _log.warning("leasing a node id again: %s", error)
+        self._minting = self._leased_again(self._minting.node_id)
         return self._minting.reserve_block(count)
+
+    def _leased_again(self, held: int) -> LeasedTraceIds:
+        try:
+            return self._leased(self._node or held)
+        except UserError as error:
+            if error.code != NODE_ID_TAKEN.name or self._node is not None:
+                raise
+            return self._leased(None)
+
+    def _leased(self, node_id: int | ConfiguredNode | None) -> LeasedTraceIds:
+        return LeasedTraceIds(self._stores.node_leases, policy=self._stores.lease_policy, node_id=node_id)
 
     def publish(self, blocks: Sequence[PublishedBlock]) -> None:
         """Record which rows have which ids."""

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.api.opened_environment import OpenedEnvironment
 from clew.captures.queue import CaptureRecord
@@ -64,6 +64,7 @@ def run_collector(
     at: OpenedEnvironment, where: Listening, stop: threading.Event, on_listening: Callable[[tuple[str, int]], None]
 ) -> CollectorCounts:
     """Write what programs send to the state store until `stop` is set. Calls `on_listening` with the actual address."""
-    with Collector(where.address, at.state.tracelink.writer, where.settings) as collector:
+    settings = replace(where.settings, key=at.environment.collector_key())
+    with Collector(where.address, at.state.tracelink.writer, settings) as collector:
         on_listening(collector.address)
         return collector.run(stop)

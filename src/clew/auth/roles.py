@@ -21,6 +21,10 @@ class Permission(StrEnum):
     REPLAY_EVENTS = "replay events"
     ACTIVATE_PROJECTS = "activate projects"
     """Decide which definition of a project runs, or that none does."""
+    LEASE_NODES = "lease node ids"
+    """Mint trace ids under a node id that nobody else holds."""
+    REVOKE_NODES = "revoke node ids"
+    """Take a node id from the process that holds it."""
 
 
 class AccessRole(StrEnum):
@@ -55,6 +59,7 @@ _PERMISSIONS: Mapping[AccessRole, frozenset[Permission]] = {
             Permission.START_RUNS,
             Permission.SEND_SIGNALS,
             Permission.REPLAY_EVENTS,
+            Permission.LEASE_NODES,
         }
     ),
     AccessRole.ENGINEER: frozenset(Permission) - {Permission.READ_ACCESS_LOG},

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "datasets": "datasets:datasets",
     "worker": "worker:worker",
     "collect": "collect:collect",
+    "nodes": "nodes:nodes",
     "serve": "serve:serve",
     "token": "token:token",
     "dlq": "dlq:dlq",

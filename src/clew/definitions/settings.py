@@ -196,6 +196,11 @@ class TraceLinkSettings(Located):
         "Up to this many rows, a step writes the links of its summary rows; beyond, links are derived on demand.",
         default=100_000,
     )
+    key_ref: str | None = key(
+        SECRET,
+        "The secret that programs share with `clew collect`; without it, what they send cannot concern rows of runs.",
+        default=None,
+    )
     node_id: int | None = key(
         Whole(0, LARGEST_NODE_ID),
         "The node id under which a process mints the trace ids of runs, one process at a time; by default any "

@@ -133,6 +133,13 @@ class RunEnvironment:
             finish_s=float(delivery.finish_seconds),
         )
 
+    def collector_key(self) -> bytes | None:
+        """The key that programs share with the collector; None if there is none."""
+        reference = self.settings.tracelink.key_ref
+        if reference is None:
+            return None
+        return self.secrets().resolve([SecretRef.parse(reference)], self.scope)[reference].encode()
+
     def question_limits(self) -> QuestionLimits:
         """What one question about rows may cost."""
         questions = self.settings.questions

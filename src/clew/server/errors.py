@@ -41,6 +41,7 @@ from clew.diagnostics.codes.server import (
     UNKNOWN_HOST,
 )
 from clew.diagnostics.codes.trace import COLUMN_NOT_VISIBLE, RUN_NOT_FINISHED
+from clew.diagnostics.codes.tracelink import NODE_ID_TAKEN, NODE_LEASE_LOST
 from clew.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ _STATUS_OF_CODE: Mapping[str, int] = {
         (RUN_NOT_DELETABLE, 409),
         (RUN_NOT_FINISHED, 409),
         (CAPTURE_NOT_READY, 409),
+        (NODE_ID_TAKEN, 409),
+        (NODE_LEASE_LOST, 409),
         (RUN_DELETED, 410),
         (CAPTURE_EXPIRED, 410),
         (TOO_LARGE, 413),

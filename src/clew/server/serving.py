@@ -4,12 +4,11 @@ The certificate is checked before the server reports that it is ready.
 """
 
 import asyncio
-import logging
 import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,19 +17,18 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from clew.api.working import WorkerListener, stop_on_signals
+from clew.api.working import stop_on_signals
 from clew.api.workspace import Workspace, open_workspace
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import ADDRESS_TAKEN, CERTIFICATE_UNUSABLE, TOKENS_NEEDED
 from clew.server.access.doorman import Doorman
 from clew.server.access.signing_in import LINK
 from clew.server.application import create_app
+from clew.server.hosted_worker import HostedWorker
 from clew.server.protection.question_pool import QuestionPool
 from clew.server.protection.slow_connections import Punctual
 from clew.server.settings import ServerSettings
 from clew.server.streams import EventStreams
-
-_log = logging.getLogger(__name__)
 
 __all__ = ["Started", "Told", "listening", "require_tokens", "serve", "web_server"]
 
@@ -64,8 +62,10 @@ class Told:
     started: Callable[["Started"], None]
     link: Callable[[str], None] = lambda _link: None
     """Another link, since somebody asked for one."""
-    worker: Callable[[], WorkerListener] = WorkerListener
-    """Created when the hosted worker starts, after the first page was served."""
+    worker: Sequence[str] = ()
+    """The command that starts a worker, after the first page was served; it ends when its standard input does."""
+    is_quiet: bool = False
+    """Whether the lines that the worker prints are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +92,20 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
         _open(root, environment, settings) as workspace,
         listening(settings) as listener,
         stop_on_signals() as stop,
-        _worker(workspace, settings, told) as start_worker,
+        _worker(settings, told) as start_worker,
     ):
         settings = replace(settings, port=listener.getsockname()[1])
         app = create_app(workspace, settings)
-        told.started(
-            Started(
-                workspace=workspace.name,
-                environment=workspace.environment_name,
-                url=settings.address,
-                link=_link(app) if settings.is_loopback else None,
-                is_readable=not settings.is_loopback and not settings.is_secure,
-            )
-        )
         with _links_on_request(app, settings, told):
+            told.started(
+                Started(
+                    workspace=workspace.name,
+                    environment=workspace.environment_name,
+                    url=settings.address,
+                    link=_link(app) if settings.is_loopback else None,
+                    is_readable=not settings.is_loopback and not settings.is_secure,
+                )
+            )
             web_server(app, settings, stop, beside=start_worker).run(sockets=[listener])
 
 
@@ -135,35 +135,6 @@ def _links_on_request(app: FastAPI, settings: ServerSettings, told: Told) -> Ite
         signal.signal(signal.SIGUSR1, before)
 
 
-class HostedWorker:
-    """A worker inside the server: it executes runs from the queue in threads of this process and keeps Spark warm.
-
-    Its modules are imported when it starts, not before; so is its listener.
-    """
-
-    def __init__(self, workspace: Workspace, listener: Callable[[], WorkerListener] = WorkerListener) -> None:
-        self._workspace = workspace
-        self._listener = listener
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hosted worker")
-
-    def start(self) -> None:
-        """Start working in a thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop cleanly: finish the current step and return the run to the queue."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._workspace.work(self._stop, self._listener())
-        except Exception:  # noqa: BLE001 - the server continues without its worker and logs it
-            _log.exception("the hosted worker has stopped; runs wait for another worker")
-
-
 @contextmanager
 def _open(root: Path, environment: str | None, settings: ServerSettings) -> Iterator[Workspace]:
     with open_workspace(root, environment).following_files() as workspace:
@@ -172,12 +143,12 @@ def _open(root: Path, environment: str | None, settings: ServerSettings) -> Iter
 
 
 @contextmanager
-def _worker(workspace: Workspace, settings: ServerSettings, told: Told) -> Iterator[Callable[[], None]]:
+def _worker(settings: ServerSettings, told: Told) -> Iterator[Callable[[], None]]:
     """A function that starts the worker, if the settings say so. The worker is stopped at the end."""
-    if not settings.has_worker:
+    if not settings.has_worker or not told.worker:
         yield lambda: None
         return
-    worker = HostedWorker(workspace, told.worker)
+    worker = HostedWorker(told.worker, is_quiet=told.is_quiet)
     try:
         yield worker.start
     finally:

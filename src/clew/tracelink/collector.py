@@ -21,8 +21,9 @@ from typing import Final, Self
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE, INVALID_STAGE, REMOTE_NOT_ALLOWED
 from clew.tracelink.emitter import Address
+from clew.tracelink.envelope import Seal, read_envelope
 from clew.tracelink.frame_descriptor import FrameFields
-from clew.tracelink.frames import TraceBatch, TraceWriter
+from clew.tracelink.frames import CollectorWriter, TraceBatch, UnsignedWrite
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.link_set import LinkSetFields
 from clew.tracelink.stream import SkipCounts, read_batch
@@ -72,7 +73,7 @@ class DatagramBuffer:
 class CollectorCounts:
     """Counts of one thread of a collector; their sum is that of the collector.
 
-    Of the messages received every one is untraced, dropped, or made of records that were written or known.
+    Of the messages received every one is untraced, dropped, or made of records that were written, known or refused.
     """
 
     datagrams: int = 0
@@ -97,6 +98,10 @@ class CollectorCounts:
     """Records that the store already had."""
     transactions: int = 0
     """Transactions that succeeded."""
+    forged: int = 0
+    """Datagrams with an envelope that the key of the collector does not fit."""
+    refused: int = 0
+    """Records that name rows of runs, from senders without the key."""
     failures: int = 0
     """Transactions that failed. Their content was tried again."""
 
@@ -126,6 +131,8 @@ class CollectorSettings:
     """How much is buffered while the store is slow or unavailable."""
     flush_s: float = 10.0
     """How long stopping waits for a store that is unavailable."""
+    key: bytes | None = field(default=None, repr=False)
+    """What senders must hold to say something about rows of runs; without it, nobody can."""
     stages: Mapping[int, int] = field(default_factory=dict)
     """The stage that publishes a stream, by stream. By default it is the stage with the same number."""
 
@@ -204,7 +211,7 @@ def count_messages(datagram: bytes, counts: CollectorCounts) -> int:
     frames: list[FrameFields] = []
     link_sets: list[LinkSetFields] = []
     skips = SkipCounts()
-    read_batch(datagram, frames, link_sets, skips)
+    read_batch(read_envelope(datagram, None, 0)[0], frames, link_sets, skips)
     counts.frames += len(frames)
     counts.link_sets += len(link_sets)
     _count_skips(skips, counts)
@@ -226,7 +233,7 @@ _LONGEST_PAUSE_S = 2.0
 class BatchWriting:
     """Takes datagrams out of the buffer and writes their content until it is told to finish."""
 
-    def __init__(self, buffer: DatagramBuffer, writer: TraceWriter, settings: CollectorSettings) -> None:
+    def __init__(self, buffer: DatagramBuffer, writer: CollectorWriter, settings: CollectorSettings) -> None:
         self.counts = CollectorCounts()
         self._buffer = buffer
         self._writer = writer
@@ -257,18 +264,30 @@ class BatchWriting:
         received = self._buffer.take(_BYTES_PER_TRANSACTION)
         if not received:
             return False
-        before = self.counts.received - self.counts.untraced
-        batch = read_datagrams(received, self.counts, self._settings.stages)
-        if not self._write(batch):
-            self.counts.dropped += self.counts.received - self.counts.untraced - before
+        for seal, datagrams in self._by_seal(received).items():
+            before = self.counts.received - self.counts.untraced
+            batch = read_datagrams(datagrams, self.counts, self._settings.stages)
+            if not self._write(batch, seal):
+                self.counts.dropped += self.counts.received - self.counts.untraced - before
         return True
 
-    def _write(self, batch: TraceBatch) -> bool:
+    def _by_seal(self, received: Iterable[Received]) -> dict[Seal, list[Received]]:
+        """The datagrams without their envelopes, by what is known about the sender; forged ones are left out."""
+        found: dict[Seal, list[Received]] = {Seal.VALID: [], Seal.NONE: []}
+        for datagram, received_ns in received:
+            messages, seal = read_envelope(datagram, self._settings.key, received_ns)
+            if seal is Seal.FORGED:
+                self.counts.forged += 1
+            else:
+                found[seal].append((messages, received_ns))
+        return found
+
+    def _write(self, batch: TraceBatch, seal: Seal) -> bool:
         """Write a batch, waiting for a store that is unavailable; False if it had to be dropped."""
         pause = _FIRST_PAUSE_S
         while len(batch):
             try:
-                written = self._writer.write(batch)
+                done = self._written(batch, seal)
             except TransientFailure as away:
                 self.counts.failures += 1
                 _log.warning("the state store does not take what was collected: %s", away)
@@ -281,10 +300,16 @@ class BatchWriting:
                 return False
             else:
                 self.counts.transactions += 1
-                self.counts.written += written
-                self.counts.known += len(batch) - written
+                self.counts.written += done.written
+                self.counts.refused += done.refused
+                self.counts.known += len(batch) - done.written - done.refused
                 return True
         return True
+
+    def _written(self, batch: TraceBatch, seal: Seal) -> UnsignedWrite:
+        if seal is Seal.VALID:
+            return UnsignedWrite(self._writer.write(batch), 0)
+        return self._writer.write_unsigned(batch)
 
     def _wait(self, seconds: float) -> bool:
         """Wait before another attempt; False if there is none, because stopping has waited long enough."""
@@ -311,7 +336,7 @@ _OVERRUN: Final = struct.Struct("=I")
 class Collector:
     """Listens as soon as it is created; `run` collects. Use it in a `with` statement."""
 
-    def __init__(self, address: Address, writer: TraceWriter, settings: CollectorSettings | None = None) -> None:
+    def __init__(self, address: Address, writer: CollectorWriter, settings: CollectorSettings | None = None) -> None:
         settings = settings or CollectorSettings()
         self._socket = _listen(address)
         self._buffer = DatagramBuffer(settings.buffer_bytes)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
+from clew.tracelink.envelope import ENVELOPE_LENGTH, write_envelope
 from clew.tracelink.frame_descriptor import FRAME_LENGTH, write_frame
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.link_set import link_set_length, write_link_set
@@ -36,13 +37,18 @@ class DatagramSender:
     after a datagram with much room left it lets the interval pass, so that the next one fills.
     """
 
-    def __init__(self, ring: RecordRing, address: Address, *, datagram_bytes: int, poll_seconds: float) -> None:
+    def __init__(
+        self, ring: RecordRing, address: Address, *, datagram_bytes: int, poll_seconds: float, key: bytes | None = None
+    ) -> None:
         self._ring = ring
         self._address = address
-        self._limit = min(datagram_bytes, LARGEST_DATAGRAM)
+        self._key = key
+        self._start = ENVELOPE_LENGTH if key is not None else 0
+        self._limit = min(datagram_bytes, LARGEST_DATAGRAM - self._start)
         self._nearly_full = self._limit // 2
         self._poll_seconds = poll_seconds
         self._datagram = bytearray(LARGEST_DATAGRAM)
+        self._messages = memoryview(self._datagram)[self._start :]
         self._socket: socket.socket | None = None
         self._reopen_at = 0.0
         self._stopping = threading.Event()
@@ -79,10 +85,13 @@ class DatagramSender:
 
     def _send_one(self) -> int:
         """Send one datagram and return its length, which is 0 if there was nothing to send."""
-        length, count = self._ring.take(self._datagram, self._limit)
+        length, count = self._ring.take(self._messages, self._limit)
         if not count:
             return 0
-        if self._deliver(memoryview(self._datagram)[:length]):
+        end = self._start + length
+        if self._key is not None:
+            write_envelope(self._datagram, end, self._key, time.time_ns())
+        if self._deliver(memoryview(self._datagram)[:end]):
             self.sent += count
             self.datagrams += 1
         else:
@@ -183,15 +192,21 @@ class Emitter:
         ring_bytes: int = 1 << 20,
         datagram_bytes: int = 8192,
         poll_seconds: float = 0.005,
+        key: str | bytes | None = None,
     ) -> None:
+        """`key` is the key that the collector shares with its senders; without it, datagrams are not signed."""
+        secret = key.encode() if isinstance(key, str) else key
         self._ring = RecordRing(ring_bytes)
         self._buffer = self._ring.buffer
-        self._longest = min(self._ring.largest_record, LARGEST_DATAGRAM)
+        room = LARGEST_DATAGRAM if secret is None else LARGEST_DATAGRAM - ENVELOPE_LENGTH
+        self._longest = min(self._ring.largest_record, room)
         self._accepted = 0
         self._dropped = 0
         self._refused = 0
         self._closed = False
-        self._sender = DatagramSender(self._ring, address, datagram_bytes=datagram_bytes, poll_seconds=poll_seconds)
+        self._sender = DatagramSender(
+            self._ring, address, datagram_bytes=datagram_bytes, poll_seconds=poll_seconds, key=secret
+        )
         self._sender.start()
         weakref.finalize(self, self._sender.stop, _LAST_SECONDS)
 

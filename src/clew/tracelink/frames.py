@@ -102,6 +102,24 @@ class TraceWriter(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class UnsignedWrite:
+    """What became of a batch from senders without a key."""
+
+    written: int
+    """Records that are new."""
+    refused: int
+    """Records that name rows of runs, and were not written."""
+
+
+class CollectorWriter(TraceWriter, Protocol):
+    """Stores what a collector receives."""
+
+    def write_unsigned(self, batch: TraceBatch) -> UnsignedWrite:
+        """Write frames and links from senders without a key, except those that name rows of runs."""
+        ...
+
+
 def _invalid(problem: str) -> UserError:
     return UserError(INVALID_BOUNDS.anywhere(problem=problem))
 

@@ -8,7 +8,8 @@ that was thought dead continues to mint, or clocks of machines disagree or are s
 
 A node id is free for another process once its lease has ended, everything reserved ahead has passed, and a cooldown
 after that is over. A node id that is configured for a process has no cooldown: the next process configured with it gets
-it as soon as it is free, and is refused before. Transitions are pure functions from lease to lease; a store runs them
+it as soon as it is free, and is refused before. Nor does a process wait whose own lease has expired because the store
+was away: it gets its node id again. Transitions are pure functions from lease to lease; a store runs them
 inside a transaction and keeps every lease ever granted, as the record of (node_id, process_id, start_time).
 """
 
@@ -91,7 +92,10 @@ class NodeLease:
         return max(self.over_at_ms(), self.reserved_until_ms) + policy.cooldown_ms
 
     def free_as_configured_from_ms(self, policy: NodeLeasePolicy) -> int:
-        """When a process that is configured with the node id may get it. Revoking it makes it rest all the same."""
+        """When a process that is configured with the node id, or that held it last, may get it.
+
+        Revoking it makes it rest all the same.
+        """
         return self.free_from_ms(policy) if self.end is LeaseEnd.REVOKED else self.over_at_ms()
 
 
@@ -109,8 +113,8 @@ def grant(
     if not 0 <= number <= MAX_NODE_ID:
         raise UserError(INVALID_NODE_ID.anywhere(node_id=number, largest=MAX_NODE_ID))
     if previous is not None:
-        is_configured = isinstance(node_id, ConfiguredNode)
-        free = previous.free_as_configured_from_ms(policy) if is_configured else previous.free_from_ms(policy)
+        is_its_own = isinstance(node_id, ConfiguredNode) or previous.holder == holder
+        free = previous.free_as_configured_from_ms(policy) if is_its_own else previous.free_from_ms(policy)
         if now_ms < free:
             raise _taken(previous, now_ms, free)
     first_ms = 0 if previous is None else previous.reserved_until_ms
@@ -225,9 +229,24 @@ _WINDOWS_AHEAD = 2
 whose lease is still valid."""
 
 
+_LOADED_MS = time.time_ns() // 1_000_000
+
+
 def this_process() -> NodeHolder:
-    """The running process as a holder of a node id."""
-    return NodeHolder(process_id=os.getpid(), start_time_ms=time.time_ns() // 1_000_000, host=socket.gethostname())
+    """The running process as a holder of a node id, the same for as long as it lives."""
+    return NodeHolder(process_id=os.getpid(), start_time_ms=process_start_ms(), host=socket.gethostname())
+
+
+def process_start_ms() -> int:
+    """When this process started, in milliseconds since 1970; where the system does not say, when it loaded this."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as stat:  # noqa: PTH123 - not a file
+            ticks = int(stat.read().rpartition(")")[2].split()[19])
+        with open("/proc/stat", encoding="ascii") as stat:  # noqa: PTH123 - not a file
+            booted_s = next(int(line.split()[1]) for line in stat if line.startswith("btime "))
+        return booted_s * 1000 + ticks * 1000 // os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, StopIteration):
+        return _LOADED_MS
 
 
 class LeasedTraceIds:

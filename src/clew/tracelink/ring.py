@@ -65,7 +65,7 @@ class RecordRing:
         _LENGTH.pack_into(self.buffer, position & self._mask, length)
         self._written = position + ((length + _LENGTH_SIZE + _ALIGNMENT - 1) & -_ALIGNMENT)
 
-    def take(self, into: bytearray, limit: int) -> tuple[int, int]:
+    def take(self, into: bytearray | memoryview, limit: int) -> tuple[int, int]:
         """Move records into a buffer, one after the other, while they fit the limit; at least one if there is one.
 
         Returns the bytes and the number of records.

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from clew.storage.trace_id_bits import first_id_of
-from clew.tracelink.frames import BlockRegister, TraceWriter
+from clew.tracelink.frames import BlockRegister, CollectorWriter
 from clew.tracelink.lineage_walk import LineageReader
 from clew.tracelink.node_leases import NodeLeasePolicy, NodeLeases
 
@@ -95,7 +95,7 @@ class TraceLinkStores:
     node_leases: NodeLeases
     lease_policy: NodeLeasePolicy
     blocks: BlockRegister
-    writer: TraceWriter
+    writer: CollectorWriter
     reader: LineageReader
     expander: WindowExpander
     pruner: TracePruner

@@ -47,7 +47,8 @@ def collect(
 
     Receives FrameDescriptor and TraceLinkSet messages in UDP datagrams and writes them to the state store in batches.
     Delivery is best effort: while the store is unavailable, messages are buffered, then dropped. SIGTERM and Ctrl-C
-    write the buffered messages and print the counts: received, bad, of unknown schemas, dropped, written.
+    write the buffered messages and print the counts: received, bad, of unknown schemas, refused, dropped, written.
+    Only senders with the key of the environment (tracelink.key_ref) can say something about rows of runs.
     """
     from clew.api.working import listening, stop_on_signals
 
@@ -76,4 +77,5 @@ def _print(counts: "CollectorCounts", session: Session) -> None:
     say(f"received {counts.received:,} messages in {counts.datagrams:,} datagrams, {counts.untraced:,} not traced")
     say(f"written  {counts.written:,} records in {counts.transactions:,} transactions, {counts.known:,} already known")
     say(f"skipped  {counts.bad:,} bad, {counts.unknown_schema:,} of unknown schemas")
+    say(f"refused  {counts.refused:,} about rows of runs without the key, {counts.forged:,} datagrams with a wrong key")
     say(f"dropped  {counts.dropped:,} messages, {counts.overrun:,} datagrams before they were received")

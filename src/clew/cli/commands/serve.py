@@ -1,6 +1,7 @@
 """`clew serve`."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.api.working import WorkerListener
+    from clew.api.workspace import Workspace
     from clew.server.serving import Started, Told
 
 
@@ -43,7 +44,8 @@ def serve(
 
     On the local machine, it prints a link that signs you in once, within 15 minutes; the signal USR1 makes it print
     another. Any other address needs tokens, which `clew token create` creates. A worker with a warm Spark session
-    executes the runs that people and programs request.
+    executes the runs that people and programs request; it is a process that starts after the first page, ends with the
+    server, and is started again if it dies.
     With --json, the address and the link are printed when the server starts to listen.
     """
     from clew.server.serving import serve as serve_workspace
@@ -60,24 +62,23 @@ def serve(
         certificate=str(certificate) if certificate is not None else None,
         certificate_key=str(certificate_key) if certificate_key is not None else None,
     )
-    root = session.open(workspace, environment).root
-    serve_workspace(root, environment, settings, _told(session))
+    opened = session.open(workspace, environment)
+    serve_workspace(opened.root, environment, settings, _told(session, opened))
 
 
-def _told(session: Session) -> "Told":
+def _told(session: Session, workspace: "Workspace") -> "Told":
     from clew.server.serving import Told
 
+    worker = [sys.executable, "-m", "clew.cli", "worker", "--until-eof", "--env", workspace.environment_name]
+    worker += ["--workspace", str(workspace.root)]
     if session.wants_json:
-        return Told(lambda started: write_json(started.to_json()), lambda link: write_json({"link": link}))
-    return Told(_say_started, lambda link: say(f"open: {link}"), _worker_lines)
-
-
-def _worker_lines() -> "WorkerListener":
-    from clew.api.working import WorkerListener
-    from clew.cli.views.progress import WorkerLines
-
-    lines = WorkerLines(say=say)
-    return WorkerListener(lines.take, lines.done)
+        return Told(
+            started=lambda started: write_json(started.to_json()),
+            link=lambda link: write_json({"link": link}),
+            worker=worker,
+            is_quiet=True,
+        )
+    return Told(started=_say_started, link=lambda link: say(f"open: {link}"), worker=worker)
 
 
 def _say_started(started: "Started") -> None:

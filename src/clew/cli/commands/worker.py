@@ -1,18 +1,23 @@
 """`clew worker`."""
 
+import os
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from clew.cli.options import command, environment_option, workspace_option
+from clew.cli.options import command, environment_option, option, workspace_option
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
 
 
 @command
+@option("--until-eof", is_flag=True, help="Also stop when standard input ends, for the process that started it.")
 @environment_option
 @workspace_option
-def worker(context: click.Context, environment: str | None, workspace: Path | None) -> None:
+def worker(context: click.Context, until_eof: bool, environment: str | None, workspace: Path | None) -> None:
     """Execute runs from the queue until stopped.
 
     Also takes over runs whose worker has died, does the captures and postlude jobs of ended runs, and delivers events
@@ -23,9 +28,11 @@ def worker(context: click.Context, environment: str | None, workspace: Path | No
     from clew.cli.views.progress import WorkerLines
 
     session = context.ensure_object(Session)
-    with session.open(workspace, environment) as opened, stop_on_signals() as stop:
+    with session.open(workspace, environment).following_files() as opened, stop_on_signals() as stop:
+        if until_eof:
+            threading.Thread(target=_stop_at_the_end, args=(stop,), daemon=True).start()
         lines = WorkerLines(
-            say=(lambda _line: None) if session.wants_json else say,
+            say=(lambda _line: None) if session.wants_json else _say_if_possible,
             steps_of=lambda run_id: opened.find_run(run_id).view.snapshot.steps,
         )
         lines.say(f"worker {worker_name()} executes runs of environment {opened.environment_name}; Ctrl-C stops it")
@@ -33,4 +40,17 @@ def worker(context: click.Context, environment: str | None, workspace: Path | No
         if session.wants_json:
             write_json({"worker": worker_name(), "runs": lines.ended_as_json()})
         else:
-            say("stopped")
+            _say_if_possible("stopped")
+
+
+def _stop_at_the_end(stop: threading.Event) -> None:
+    """Whoever started the worker holds the other end of its standard input, which ends with them, even if killed."""
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
+    stop.set()
+
+
+def _say_if_possible(line: str) -> None:
+    """A worker finishes its step even if nobody is left to read its lines."""
+    with suppress(OSError):
+        say(line)

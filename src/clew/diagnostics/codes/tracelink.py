@@ -41,6 +41,13 @@ NODE_LEASE_LOST = Code(
     "The process no longer holds its node id: the lease expired or was revoked.",
     "restart the process; it will lease a node id again",
 )
+NO_SUCH_NODE = Code(
+    "NoSuchNode",
+    "node id {node_id} has no such lease",
+    "The state store knows no lease of this node id, or none with this term.",
+    "`clew nodes` lists the node ids and their last leases",
+    Nature.NOT_FOUND,
+)
 FORKED_GENERATOR = Code(
     "ForkedGenerator",
     "a trace id generator created in process {made_in} was used in process {used_in}",
@@ -93,6 +100,7 @@ TRACELINK_CODES = (
     TRACE_IDS_EXHAUSTED,
     NODE_ID_TAKEN,
     NODE_LEASE_LOST,
+    NO_SUCH_NODE,
     FORKED_GENERATOR,
     INVALID_BOUNDS,
     ADDRESS_UNUSABLE,

@@ -340,3 +340,25 @@ class StatusDocument(ApiDocument):
     """The status, as one word."""
 
     status: str
+
+
+class NodeDocument(ApiDocument):
+    """The last lease of a node id. Timestamps in its trace ids lie in [first_ms, reserved_until_ms)."""
+
+    node_id: int
+    term: int
+    status: str
+    host: str
+    process_id: int
+    start_time_ms: int
+    granted_at_ms: int
+    expires_at_ms: int
+    first_ms: int
+    reserved_until_ms: int
+    ended_at_ms: int | None
+
+
+class NodesDocument(ApiDocument):
+    """Node ids."""
+
+    nodes: list[NodeDocument]

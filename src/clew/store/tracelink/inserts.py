@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clew.storage.trace_id_bits import node_id_of, tick_of
+from clew.storage.trace_id_bits import MAX_NODE_ID, node_id_of, tick_of, trace_id_of
 from clew.store.database import Database
 from clew.store.schema import trace_blocks
 from clew.store.tracelink.trace_tables import (
@@ -18,7 +18,7 @@ from clew.store.tracelink.trace_tables import (
     trace_windows,
     unsigned,
 )
-from clew.tracelink.frames import ArtifactRange, PublishedBlock, TraceBatch, TraceWindow
+from clew.tracelink.frames import ArtifactRange, PublishedBlock, TraceBatch, TraceWindow, UnsignedWrite
 from clew.tracelink.ids import TraceIdBlock
 
 
@@ -40,6 +40,8 @@ def _array_type(column: sa.Column[object]) -> str:
     return "bigint" if isinstance(column.type, sa.Integer) else "text"
 
 
+_LOCK = "trace-blocks"
+"""Held while a block is registered, and while records of unknown senders are compared with the blocks there are."""
 _END_OF_IDS = 1 << 63
 """Larger numbers are ids with another layout."""
 
@@ -59,15 +61,14 @@ class SqlBlockRegister:
             *(block.node_id, block.first_tick, block.count, published.run_id, published.operation_seq),
             *(published.stream_id, signed(published.epoch), signed(published.first_seq), signed(published.t_ns)),
         )
-        with self._database.write() as connection:
-            insert_new(connection, trace_blocks, [row])
+        with self._database.write(lock=_LOCK) as connection:
+            if insert_new(connection, trace_blocks, [row]):
+                _forget_what_was_foretold(connection, block)
 
     def blocks_of(self, trace_ids: Collection[int]) -> Iterable[PublishedBlock]:
         """The blocks of these ids, each once: a statement per block, however many ids it has."""
-        places = sorted((node_id_of(i), tick_of(i)) for i in trace_ids if i < _END_OF_IDS)
         with self._database.read() as connection:
-            for node_id, ticks in groupby(places, key=lambda place: place[0]):
-                yield from _blocks_of_node(connection, node_id, [tick for _, tick in ticks])
+            yield from _blocks_of(connection, trace_ids)
 
     def blocks_of_run(self, run_id: str) -> Iterable[PublishedBlock]:
         """The blocks of a run in the order of its steps."""
@@ -75,6 +76,12 @@ class SqlBlockRegister:
         statement = sa.select(trace_blocks).where(trace_blocks.c.run_id == run_id).order_by(*order)
         with self._database.read() as connection:
             return tuple(map(_published, connection.execute(statement)))
+
+
+def _blocks_of(connection: sa.Connection, trace_ids: Collection[int]) -> Iterator[PublishedBlock]:
+    places = sorted((node_id_of(i), tick_of(i)) for i in trace_ids if i < _END_OF_IDS)
+    for node_id, ticks in groupby(places, key=lambda place: place[0]):
+        yield from _blocks_of_node(connection, node_id, [tick for _, tick in ticks])
 
 
 def _blocks_of_node(connection: sa.Connection, node_id: int, ticks: list[int]) -> Iterator[PublishedBlock]:
@@ -106,6 +113,39 @@ def _published(row: sa.Row[Any]) -> PublishedBlock:
     )
 
 
+def _forget_what_was_foretold(connection: sa.Connection, block: TraceIdBlock) -> None:
+    """Delete what senders have said about ids before these were given out: ids can be guessed, as they count up."""
+    first, last = trace_id_of(block.first_tick, 0), trace_id_of(block.first_tick + block.count, MAX_NODE_ID)
+    for column in (trace_links.c.trace_id, trace_links.c.parent_trace_id, frames.c.trace_id):
+        found = connection.execute(sa.select(column).where(column.between(first, last)).distinct()).scalars()
+        ours = [each for each in found if block.ordinal_of(each) is not None]
+        for start in range(0, len(ours), _AT_ONCE):
+            connection.execute(sa.delete(column.table).where(column.in_(ours[start : start + _AT_ONCE])))
+
+
+_AT_ONCE = 500
+
+
+def _without_rows_of_runs(connection: sa.Connection, batch: TraceBatch) -> TraceBatch:
+    """The frames and links of a batch that name no row of a run."""
+    named = {frame[_TRACE_ID] for frame in batch.frames} | {each for link in batch.links for each in link}
+    blocks = [published.block for published in _blocks_of(connection, named)]
+
+    def is_free(trace_id: int) -> bool:
+        return all(block.ordinal_of(trace_id) is None for block in blocks)
+
+    if not blocks:
+        return batch
+    return TraceBatch(
+        frames=[frame for frame in batch.frames if is_free(frame[_TRACE_ID])],
+        links=[link for link in batch.links if is_free(link[0]) and is_free(link[1])],
+    )
+
+
+_TRACE_ID = 5
+"""Where a frame has its trace id."""
+
+
 class SqlTraceWriter:
     """Stores what tracing reports. A record that arrives twice, as datagrams may, is stored once."""
 
@@ -118,6 +158,14 @@ class SqlTraceWriter:
             return 0
         with self._database.write() as connection:
             return _write(connection, batch)
+
+    def write_unsigned(self, batch: TraceBatch) -> UnsignedWrite:
+        """Write frames and links from senders without a key, except those that name rows of runs."""
+        if not len(batch):
+            return UnsignedWrite(0, 0)
+        with self._database.write(lock=_LOCK) as connection:
+            kept = _without_rows_of_runs(connection, batch)
+            return UnsignedWrite(_write(connection, kept), len(batch) - len(kept))
 
 
 def _write(connection: sa.Connection, batch: TraceBatch) -> int:
