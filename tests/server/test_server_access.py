@@ -98,6 +98,7 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
         "step": "10",
         "project": "gl-close",
         "version": "1",
+        "node": "7",
         "digest": "0" * 64,
         "dataset": "accounts",
         "trace_id": "1",

@@ -18,7 +18,7 @@ from clew.api.working import listening
 from clew.api.workspace import open_workspace
 from clew.sample import write_sample
 from clew.tracelink import CollectorCounts, Emitter, FrameDescriptor, PublishedBlock, TraceIdBlock, TraceLinkSet
-from clew.tracelink.envelope import ENVELOPE_LENGTH, Seal, read_envelope, write_envelope
+from clew.tracelink.sealing import ENVELOPE_LENGTH, Seal, read_envelope, write_envelope
 
 KEY = "correct horse battery staple"
 BLOCK = TraceIdBlock(node_id=3, first_tick=7_000_000_000_000, count=10_000)

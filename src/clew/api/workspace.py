@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clew.api.datasets import Datasets
     from clew.api.dry_run import DryRun
     from clew.api.fluent import ProjectBuilder
-    from clew.api.nodes import Nodes
+    from clew.api.node_ids import Nodes
     from clew.api.opened_environment import EnvironmentAccess, Principal
     from clew.api.operations import Garbage, Operations, RemovalRecord
     from clew.api.projects import Projects
@@ -424,7 +424,7 @@ class Workspace:
     @property
     def nodes(self) -> "Nodes":
         """The node ids under which processes mint trace ids."""
-        from clew.api.nodes import Nodes
+        from clew.api.node_ids import Nodes
 
         return Nodes(self._access)
 

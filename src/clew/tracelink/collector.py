@@ -21,11 +21,11 @@ from typing import Final, Self
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE, INVALID_STAGE, REMOTE_NOT_ALLOWED
 from clew.tracelink.emitter import Address
-from clew.tracelink.envelope import Seal, read_envelope
 from clew.tracelink.frame_descriptor import FrameFields
 from clew.tracelink.frames import CollectorWriter, TraceBatch, UnsignedWrite
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.link_set import LinkSetFields
+from clew.tracelink.sealing import Seal, read_envelope
 from clew.tracelink.stream import SkipCounts, read_batch
 
 Received = tuple[bytes, int]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from clew.tracelink.envelope import ENVELOPE_LENGTH, write_envelope
 from clew.tracelink.frame_descriptor import FRAME_LENGTH, write_frame
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.link_set import link_set_length, write_link_set
 from clew.tracelink.ring import FULL, RecordRing
+from clew.tracelink.sealing import ENVELOPE_LENGTH, write_envelope
 
 Address = tuple[str, int]
 """Host and port."""

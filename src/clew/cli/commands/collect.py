@@ -77,5 +77,6 @@ def _print(counts: "CollectorCounts", session: Session) -> None:
     say(f"received {counts.received:,} messages in {counts.datagrams:,} datagrams, {counts.untraced:,} not traced")
     say(f"written  {counts.written:,} records in {counts.transactions:,} transactions, {counts.known:,} already known")
     say(f"skipped  {counts.bad:,} bad, {counts.unknown_schema:,} of unknown schemas")
-    say(f"refused  {counts.refused:,} about rows of runs without the key, {counts.forged:,} datagrams with a wrong key")
+    if counts.refused or counts.forged:
+        say(f"refused  {counts.refused:,} about rows of runs, {counts.forged:,} datagrams with a wrong key")
     say(f"dropped  {counts.dropped:,} messages, {counts.overrun:,} datagrams before they were received")

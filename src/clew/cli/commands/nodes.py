@@ -14,7 +14,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.api.nodes import LeasedNode, Nodes
+    from clew.api.node_ids import LeasedNode, Nodes
     from clew.api.workspace import Workspace
 
 _ACTIONS = ("list", "lease", "revoke")
