@@ -31,6 +31,9 @@ SECRETS = ("gl-close", "JE-0", "journal_lines", "Convert to USD")
 QUERIES = {"where": "amount_usd > 0", "key": "x"}
 EXPLAINED = {"row": "no-row", "column": "amount_usd"}
 BODIES = {
+    "/api/v1/nodes": {"host": "h", "process_id": 1, "start_time_ms": 1},
+    "/api/v1/nodes/{node}/keepalive": {"term": 1},
+    "/api/v1/nodes/{node}/release": {"term": 1, "used_until_ms": 1},
     "/api/v1/runs": {"project": "gl-close", "period": "2026-01", "request_id": "access"},
     "/api/v1/runs/{run}/signals": {"signal": "PAUSE"},
 }
