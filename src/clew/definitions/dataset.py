@@ -25,6 +25,7 @@ from clew.definitions.shapes import (
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
+from clew.lang.column_names import reserved_because
 from clew.lang.types import DATE, STRING, Type
 
 RESERVED_COLUMNS = ("_row_id", "_deleted", "_trace_id", "_labels")
@@ -124,7 +125,10 @@ class TableDefinition(Located):
     def _reserved(self, column: ColumnDefinition, name: str) -> Iterator[Diagnostic]:
         allowed_here = {system.name for system in _SYSTEM_COLUMNS[self.temporal_mode]}
         types = _TYPES_OF_SYSTEM_COLUMNS.get(name, ())
-        if name in RESERVED_COLUMNS or (types and name not in allowed_here):
+        reason = reserved_because(name)
+        if reason is not None:
+            yield INVALID_VALUE.at(column.place("name"), problem=f'no column can be called "{column.name}": {reason}')
+        elif name in RESERVED_COLUMNS or (types and name not in allowed_here):
             action = f"declared in a table whose temporal_mode is {self.temporal_mode}" if types else "declared"
             yield RESERVED_COLUMN.at(column.place("name"), column=column.name, action=action)
         elif types and column.type not in types:

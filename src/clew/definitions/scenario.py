@@ -109,6 +109,11 @@ class ExpectedTrace(Located):
     expected_diff: Mapping[str, ExpectedDiff] = key(
         MapOf(Record(ExpectedDiff), "changes by column"), "The changes of its values.", default_factory=dict
     )
+    match: Match | None = key(
+        Choice(Match),
+        "exact: nothing else of the row changed; subset: other columns may have. By default subset for created rows.",
+        default=None,
+    )
 
 
 @record("an expected error")

@@ -79,6 +79,14 @@ def guarded(condition: Expression, alias: str, guard: ColumnValue) -> Expression
     return parts[0] if len(parts) == 1 else Apply("AND", tuple(parts), BOOLEAN)
 
 
+def conditions_on(condition: Expression, table: str) -> Expression | None:
+    """Those conditions joined by AND that look at one table only; None where there are none."""
+    own = [conjunct for conjunct in _conjuncts(condition) if _tables(conjunct) <= {table}]
+    if not own:
+        return None
+    return own[0] if len(own) == 1 else Apply("AND", tuple(own), BOOLEAN)
+
+
 def _where(guard: ColumnValue, value: Expression) -> Expression:
     return Apply("IF", (guard, value, Constant(None, value.type)), value.type)
 

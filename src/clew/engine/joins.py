@@ -159,6 +159,8 @@ def _require_single_matches(
     )
     told = "1 row" if affected == 1 else f"{affected} rows"
     hint = f"{told} would be duplicated; make the join condition or the data of {join.dataset.name} unique"
+    if step.selector is not None and any(table != expressing.table for table, _ in columns_of(step.selector.tree)):
+        hint = f"{hint}; conditions of the selector on joined columns apply after the join, so they do not prevent this"
     raise UserError(JOIN_NOT_UNIQUE.at(step.place, problem=problem, hint=hint, seq=step.seq, row_id=row_id))
 
 

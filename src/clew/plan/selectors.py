@@ -1,18 +1,23 @@
 """`{{NAME}}` replaced by the named selector's expression, as a whole, so that precedence is never an accident."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import Problems, UserError, did_you_mean
-from clew.diagnostics.codes.language import SYNTAX_ERROR
+from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED, SYNTAX_ERROR
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
+from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import parse
+from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference, walk
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import ExpressionText
 
 _MOST_NODES = 20_000
+_NAME = re.compile(r"[^\W\d][\w.-]*")
+"""What `{{NAME}}` can refer to."""
 
 
 class Selectors:
@@ -42,8 +47,20 @@ class Selectors:
 
     def check_all(self) -> None:
         """Expand every selector, used or not, so that a broken one is found before it is used."""
-        for name in self.texts:
+        for name, text in self.texts.items():
+            if not _NAME.fullmatch(name):
+                problem = f'a selector cannot be called "{name}": {{{{{name}}}}} is not a reference'
+                hint = "begin with a letter or underscore; then letters, digits, '.', '_' and '-'"
+                self._problems.report(INVALID_VALUE.at(text.node.span, problem=problem, hint=hint))
             self._expand(name)
+            self._refuse_aggregates(self._parsed.get(name))
+
+    def _refuse_aggregates(self, node: Node | None) -> None:
+        for each in walk(node) if node is not None else ():
+            if isinstance(each, Call) and isinstance(FUNCTIONS.get(each.name.upper()), AggregateFunction):
+                function = each.name.upper()
+                place = "in a selector"
+                self._problems.report(AGGREGATE_NOT_ALLOWED.at(each.head.span, function=function, place=place))
 
     def parse(self, text: "ExpressionText") -> Node | None:
         """The tree of a text with all selectors in place; None if it cannot be read, which has been reported.

@@ -72,7 +72,7 @@ def _in_order(where: str, expected: ExpectedOutput, actual: Sequence[ScenarioRow
         if index >= len(actual):
             found.append(Mismatch("missing row", where, expected=row))
         else:
-            different = _differing(row, actual[index])
+            different = _differing(row, actual[index], expected.match)
             if different:
                 found.append(Mismatch("value mismatch", f"{where}, row {index + 1}", row, actual[index], different))
     if expected.match is Match.EXACT:
@@ -85,17 +85,17 @@ def _in_any_order(where: str, expected: ExpectedOutput, actual: Sequence[Scenari
     left: list[ScenarioRow] = list(actual)
     unmatched = list[ScenarioRow]()
     for row in expected.rows:
-        match = next((index for index, other in enumerate(left) if not _differing(row, other)), None)
+        match = next((index for index, other in enumerate(left) if not _differing(row, other, expected.match)), None)
         if match is None:
             unmatched.append(row)
         else:
             left.pop(match)
     found = list[Mismatch]()
     for missing in unmatched:
-        near = min(range(len(left)), key=lambda index: len(_differing(missing, left[index])), default=None)
-        if near is not None and 2 * len(_differing(missing, left[near])) <= len(missing):
-            other = left.pop(near)
-            found.append(Mismatch("value mismatch", where, missing, other, _differing(missing, other)))
+        differing = [_differing(missing, other, expected.match) for other in left]
+        near = min(range(len(left)), key=lambda index: len(differing[index]), default=None)
+        if near is not None and 2 * len(differing[near]) <= len(missing):
+            found.append(Mismatch("value mismatch", where, missing, left.pop(near), differing[near]))
         else:
             found.append(Mismatch("missing row", where, expected=missing))
     if expected.match is Match.EXACT:
@@ -103,8 +103,12 @@ def _in_any_order(where: str, expected: ExpectedOutput, actual: Sequence[Scenari
     return found
 
 
-def _differing(expected: ScenarioRow, actual: ScenarioRow) -> tuple[str, ...]:
-    return tuple(name for name, value in expected.items() if not same_value(value, actual.get(name)))
+def _differing(expected: ScenarioRow, actual: ScenarioRow, match: Match) -> tuple[str, ...]:
+    """The columns whose values differ. A column that an exact row leaves out is expected to be NULL."""
+    names = dict.fromkeys(expected)
+    if match is Match.EXACT:
+        names |= dict.fromkeys(name for name in actual if name not in _SYSTEM)
+    return tuple(name for name in names if not same_value(expected.get(name), actual.get(name)))
 
 
 def same_value(expected: object, actual: object) -> bool:
@@ -233,7 +237,8 @@ def _compare(expected: ExpectedTrace, changes: list[_Change]) -> list[Mismatch]:
             "trace",
             where,
             expected={
-                name: _arrow(expected.expected_diff[name].old, expected.expected_diff[name].new) for name in columns
+                name: _arrow(diff.old, diff.new) if (diff := expected.expected_diff.get(name)) else "unchanged"
+                for name in columns
             },
             actual={
                 name: _arrow(diffs[name].old, diffs[name].new) if name in diffs else "unchanged" for name in columns
@@ -244,6 +249,14 @@ def _compare(expected: ExpectedTrace, changes: list[_Change]) -> list[Mismatch]:
 
 
 def _wrong_columns(expected: ExpectedTrace, change: _Change) -> tuple[str, ...]:
+    """The columns whose changes differ; in an exact diff also those that changed and are not in it."""
+    by_default = Match.SUBSET if change.change_type == "created" else Match.EXACT
+    is_exact = bool(expected.expected_diff) and (expected.match or by_default) is Match.EXACT
+    unexpected = (name for name in change.diff if is_exact and name not in expected.expected_diff)
+    return (*unexpected, *_different(expected, change))
+
+
+def _different(expected: ExpectedTrace, change: _Change) -> tuple[str, ...]:
     return tuple(
         name
         for name, diff in expected.expected_diff.items()

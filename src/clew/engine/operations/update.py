@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from clew.engine.conditions import guarded
+from clew.engine.conditions import conditions_on, guarded
 from clew.engine.expressing import Expressing
 from clew.engine.names import joined_column, named, new_column, selected_column, with_sql
 from clew.engine.sql import quoted, spark_type
 from clew.engine.suspects import Suspect, parts_of, selector_suspects, tables_of
 from clew.lang.typed import ColumnValue, columns_of
-from clew.lang.types import BOOLEAN
+from clew.lang.types import BOOLEAN, Kind
 from clew.plan.operations import ChangingStep, UpdateStep
-from clew.plan.steps import Join
+from clew.plan.steps import Join, PlannedExpression
 from clew.storage.parts import MASK_BITS, after_column, mask_column, mask_words
 
 
@@ -58,8 +58,14 @@ def rows_with_joins(
 
 
 def guarded_rows(rows: DataFrame, step: ChangingStep, expressing: Expressing) -> DataFrame:
-    """Rows with `selected_column`, as far as it can be told before anything is joined."""
-    selector = None if _looks_at_joins(step, expressing) else step.selector
+    """Rows with `selected_column`, as far as it can be told before anything is joined.
+
+    Of a selector that looks at joined datasets too, the conditions on the row itself count already.
+    """
+    selector = step.selector
+    if selector is not None and _looks_at_joins(step, expressing):
+        own = conditions_on(selector.tree, expressing.table)
+        selector = None if own is None else PlannedExpression(selector.text, own)
     return with_sql(rows, {selected_column(step.seq): expressing.selected(selector)})
 
 
@@ -88,7 +94,10 @@ def _changes(step: UpdateStep) -> dict[str, str]:
     for position, assignment in enumerate(step.assignments):
         new = quoted(new_column(step.seq, position))
         columns[after_column(step.seq, position)] = f"CASE WHEN {_is_changed(step, position)} THEN {new} END"
-        columns[assignment.column] = new
+        is_double = assignment.value.tree.type.kind is Kind.DOUBLE
+        columns[assignment.column] = (
+            f"IF({_old(step, position)} <=> {new}, {_old(step, position)}, {new})" if is_double else new
+        )
     return columns
 
 

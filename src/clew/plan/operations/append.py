@@ -11,7 +11,7 @@ from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RE
 from clew.lang import Scope, Table
 from clew.lang.conversion import assignable, keeps_apart
 from clew.lang.typed import ColumnValue, Convert, Expression
-from clew.lang.types import NULL, Type
+from clew.lang.types import NULL, Kind, Type
 from clew.plan import words
 from clew.plan.columns import KEPT_COLUMNS, UNDERIVED_COLUMNS
 from clew.plan.datasets import DatasetUse
@@ -133,6 +133,9 @@ class AppendStep(CreatingStepBase):
         )
 
 
+_EXACT = frozenset({Kind.INTEGER, Kind.DECIMAL})
+
+
 def _column_of(tree: Expression) -> str | None:
     """The column that an appended value is taken from as it is."""
     inner = tree.operand if isinstance(tree, Convert) else tree
@@ -201,7 +204,7 @@ def _raw(context: Context, operation: "Append", table: Table) -> dict[str, Plann
         target = context.state.schema.types.get(name)
         if target is None and name in KEPT_COLUMNS:
             continue
-        problem = _mismatch(context, name, type_, target)
+        problem = _mismatch(context, name, type_, target) or _loss(name, type_, target)
         if problem is not None:
             context.problems.report(APPEND_COLUMN_MISMATCH.at(span, problem=problem[0], hint=problem[1]))
             values[name] = None
@@ -247,6 +250,16 @@ def _mismatch(context: Context, name: str, type_: Type, target: Type | None) -> 
     if not assignable(type_, target):
         return f'the column "{name}" comes in as {type_}, the working dataset has it as {target}', None
     return None
+
+
+def _loss(name: str, type_: Type, target: Type | None) -> tuple[str, str] | None:
+    """That the values of a column would be rounded, which no one has asked for."""
+    if target is None or target.kind not in _EXACT or type_.kind not in {*_EXACT, Kind.DOUBLE}:
+        return None
+    if type_.kind is not Kind.DOUBLE and keeps_apart(type_, target):
+        return None
+    problem = f'the column "{name}" comes in as {type_} and would be rounded to {target}'
+    return problem, f"give the column of the working dataset a type that holds {type_}, or append a rounded column"
 
 
 def _unknown_column(context: Context, name: str) -> tuple[str, str | None]:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypedDict, TypeVar
 
 from clew.diagnostics import Diagnostic, Problems, Span, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
-from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, RESERVED_COLUMN
+from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
 from clew.lang import Scope, Table, parse
+from clew.lang.column_names import reserved_because
 from clew.lang.syntax import Reference
 from clew.lang.typed import ColumnValue, columns_of
 from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS, Column, Schema
@@ -119,6 +120,11 @@ class Context:
         if column in KEPT_COLUMNS:
             hint = "an operation of type delete marks rows as deleted" if column == "_deleted" else None
             self.problems.report(RESERVED_COLUMN.at(span, column=column, action="set", hint=hint))
+            return False
+        reason = None if column in self.state.schema.types else reserved_because(column)
+        if reason is not None:
+            problem = f'no column can be called "{column}": {reason}'
+            self.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
             return False
         if column in before:
             self.problems.report(DUPLICATE_COLUMN.at(span, column=column, hint="this operation sets it already"))
