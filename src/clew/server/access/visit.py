@@ -98,6 +98,14 @@ class May(Permitted):
         return await _visit(request, self.permission)
 
 
+class MayTry(May):
+    """The visit of a caller to a route that records what it refuses, and asks for the permission afterwards."""
+
+    async def __call__(self, request: Request) -> Visit:
+        """The visit of a caller who may at least see runs."""
+        return await _visit(request, Permission.READ_RUNS)
+
+
 class MayAsk(Permitted):
     """The visit of a caller with a permission, and a place for the question that they ask."""
 
@@ -119,6 +127,11 @@ async def _visit(request: Request, permission: Permission) -> Visit:
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns
     """The annotation for a route's parameter of type `Visit`."""
     return Depends(May(permission))
+
+
+def may_try(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns
+    """The same for a route that records what it refuses, and asks for the permission itself."""
+    return Depends(MayTry(permission))
 
 
 def may_ask(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns
@@ -147,6 +160,7 @@ __all__ = [
     "caller_or_none",
     "doorman_of",
     "may",
+    "may_try",
     "settings_of",
     "workspace_of",
 ]

@@ -14,7 +14,7 @@ from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.events.snapshot import RunStatus
 from clew.plan import plan_to_json
 from clew.runs.signals import SignalType
-from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.access.visit import RunVisit, Visit, may, may_try
 from clew.server.api.documents import (
     ApiDocument,
     RunDocument,
@@ -102,7 +102,7 @@ def plan_of_run(run: str, request: Request, visit: RunVisit) -> Response:
     summary="Send a signal to a run: pause, resume, cancel, approve, retry or skip",
     responses={200: {"model": SignalDocument}, _REFUSED: {"model": SignalDocument}},
 )
-def signal(run: str, wish: SignalWish, visit: RunVisit) -> JSONResponse:
+def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may_try(Permission.SEND_SIGNALS)]) -> JSONResponse:
     """Returns the decision, which is recorded with its reason. Answers 409 if the signal is refused.
 
     A signal of a caller whose role may send none is recorded, too, and answered with 403.
