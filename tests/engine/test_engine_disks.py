@@ -32,7 +32,7 @@ if sys.argv[2] == "unprobed":
 run = clew.open(sys.argv[1]).run("p", period="2026-01")
 print(json.dumps(run.to_json()))
 """
-ROWS = "id,currency,amount,_period\n" + "".join(f"{index},EUR,{index}.25,2026-01\n" for index in range(1, 2001))
+ROWS = "id,currency,amount,_period\n" + "".join(f"{index},EUR,{index}.25,2026-01\n" for index in range(1, 60_001))
 STEPS: list[dict[str, Any]] = [
     {
         "seq": 10,
@@ -96,5 +96,5 @@ def test_a_run_whose_storage_is_not_shared_is_refused_before_its_first_step(clus
 def test_without_the_probe_the_counts_refuse_it(cluster: Cluster) -> None:
     run = cluster.run("unprobed")
     assert (run["status"], run["error"]["code"]) == ("FAILED", "RowsMissing")
-    assert "has 0 rows, but Spark wrote 2,000" in run["error"]["message"]
+    assert "has 0 rows, but Spark wrote 60,000" in run["error"]["message"]
     assert cluster.shop.published() == set()

@@ -19,7 +19,7 @@ from clew.captures.queue import CaptureOutcome, CaptureRecord
 from clew.captures.requests import SYSTEM, CaptureRequest, KeptColumn, OmittedColumn
 from clew.captures.statistics import statistics_of
 from clew.definitions import CaptureMode, Mask, MaskKind
-from clew.engine.counting import counted, require_rows
+from clew.engine.counting import counted, require_rows, told_as_missing
 from clew.engine.executor import pinned_rows
 from clew.engine.expressing import Expressing
 from clew.engine.names import row_id_sql
@@ -175,7 +175,7 @@ def _files_in(draft: Draft) -> WrittenRows:
 
 
 def _footer(root: StorageRoot, key: StorageKey) -> pq.FileMetaData:
-    with root.open_parquet(key) as opened:
+    with told_as_missing(f"{root.address}/{key}"), root.open_parquet(key) as opened:
         return opened.metadata
 
 

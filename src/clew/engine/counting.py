@@ -4,8 +4,10 @@ Files are listed and read by this process, rows are written by Spark's executors
 or a file was lost in between, the files hold fewer rows than Spark counted while it wrote them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -33,6 +35,16 @@ def rows_in(root: StorageRoot, keys: Iterable[StorageKey]) -> int:
     """How many rows Parquet files hold, as their footers say."""
     count = 0
     for key in keys:
-        with root.open_parquet(key) as opened:
+        with told_as_missing(f"{root.address}/{key}"), root.open_parquet(key) as opened:
             count += opened.metadata.num_rows
     return count
+
+
+@contextmanager
+def told_as_missing(place: str) -> Iterator[None]:
+    """A file that cannot be read right after it was written has no rows that could be committed."""
+    try:
+        yield
+    except (pa.ArrowException, FileNotFoundError) as error:
+        problem = f"{place} was written a moment ago and cannot be read: {str(error).splitlines()[0]}"
+        raise UserError(ROWS_MISSING.anywhere(problem=problem)) from error

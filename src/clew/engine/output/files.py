@@ -15,7 +15,7 @@ from clew.definitions.operations.output import ESCAPE_FORMULAS
 from clew.diagnostics import TransientFailure, UserError, did_you_mean
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS, is_value_error, translated
-from clew.engine.counting import counted, require_rows
+from clew.engine.counting import counted, require_rows, told_as_missing
 from clew.engine.loading.files import reason_of
 from clew.engine.output.formulas import without_formulas
 from clew.engine.output.places import OutputPlace, StagedPiece
@@ -148,7 +148,8 @@ class _Format:
 
     def require(self, rows: DataFrame, place: OutputPlace, pieces: Sequence[StagedPiece], expected: int) -> None:
         """Compare the rows in files with those that were written. Where bytes do not tell, Spark reads them again."""
-        found = rows_in_pieces(self.name, self.options, (piece.open() for piece in pieces))
+        with told_as_missing(place.shown):
+            found = rows_in_pieces(self.name, self.options, (piece.open() for piece in pieces))
         if found != expected and self.name in _TEXTS.values():
             found = self._read_again(rows, pieces)
         require_rows(found or 0, expected, place=place.shown)
@@ -159,7 +160,10 @@ class _Format:
         reader = rows.sparkSession.read.format(self.name).options(**self.options)
         texts = ", ".join(f"{quoted(name)} STRING" for name in rows.columns)
         whole = {"multiLine": "true"} if self.name == "csv" else {}
-        return int(reader.options(**whole).schema(texts).load([piece.uri for piece in pieces]).count())
+        try:
+            return int(reader.options(**whole).schema(texts).load([piece.uri for piece in pieces]).count())
+        except SPARK_ERRORS:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)
