@@ -9,7 +9,11 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.storage.s3_fixtures import proxy, s3
 from tests.tiers import FEW_EXAMPLES, GUARD, Guard, add_markers
+
+__all__ = ["proxy", "s3"]
+"""Fixtures that tests of several packages share."""
 
 settings.register_profile(
     "clew",

@@ -13,6 +13,7 @@ from clew.captures.captured_rows import CapturedRows
 from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest
 from clew.definitions import CaptureMode
 from clew.lang.types import parse_type
+from clew.storage.local import LocalStorage
 from clew.storage.parts import ORDINAL
 from clew.storage.row_identity import RowIds
 from clew.trace.json_values import arrow_type
@@ -68,5 +69,5 @@ def captured(
             created_at=NOW,
             expires_at=NOW + timedelta(days=7),
         ),
-        folder,
+        LocalStorage(folder),
     )

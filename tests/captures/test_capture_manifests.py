@@ -29,7 +29,7 @@ def test_captures_lie_in_the_storage_or_in_a_store_of_the_environment(tmp_path: 
 
 def test_what_a_draft_sends_stays_in_the_sandbox(tmp_path: Path) -> None:
     here = places(tmp_path)
-    assert here.sink("shelf", "draft") == tmp_path / ".clew" / "sandbox" / "sinks" / "shelf"
+    assert here.sink("shelf", "draft").address == str(tmp_path / ".clew" / "sandbox" / "sinks" / "shelf")
     sandbox = tmp_path / ".clew" / "sandbox"
     assert Path(here.captures("shelf", project_version="draft").address).is_relative_to(sandbox)
 
@@ -37,9 +37,10 @@ def test_what_a_draft_sends_stays_in_the_sandbox(tmp_path: Path) -> None:
 def test_a_path_is_told_from_the_workspace_on_and_found_again(tmp_path: Path) -> None:
     here = places(tmp_path)
     folder = here.captures(None).below("cap_1/1")
-    path = Path(folder.address)
-    assert here.shown(folder) == here.shown(path) == ".clew/storage/captures/cap_1/1"
-    assert here.path(here.shown(folder)) == path
+    assert here.shown(folder) == ".clew/storage/captures/cap_1/1"
+    assert here.at(here.shown(folder)) == folder
+    root, key = here.within(here.shown(folder))
+    assert (root.below(key), key) == (folder, "1")
 
 
 def test_attempts_of_one_capture_take_nothing_from_each_other(tmp_path: Path) -> None:

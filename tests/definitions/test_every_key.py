@@ -97,6 +97,8 @@ def test_settings(loaded: LoadedWorkspace) -> None:
     assert prod.sinks["training"].max_ttl_days == 14
     assert [bus.id for bus in prod.bus] == ["hook", "log", "marquez"]
     assert dev.queue.max_running == 4
+    assert (prod.object_store.endpoint, prod.object_store.path_style) == ("https://s3.internal", False)
+    assert dev.object_store.is_empty
 
 
 def test_datasources(loaded: LoadedWorkspace) -> None:
@@ -105,6 +107,13 @@ def test_datasources(loaded: LoadedWorkspace) -> None:
     assert files.options.root == "data/landing"
     assert isinstance(warehouse, DatabaseDatasource)
     assert warehouse.options.schema == "closing"
+    bucket = loaded.workspace.datasource("bucket")
+    assert isinstance(bucket, FilesDatasource)
+    assert (bucket.options.root, bucket.options.region, bucket.options.path_style) == (
+        "s3://deliveries/in",
+        "eu-central-1",
+        True,
+    )
 
 
 def test_datasets(loaded: LoadedWorkspace) -> None:

@@ -33,8 +33,8 @@ from clew.diagnostics import ClewError
 from clew.runs.limits import LeasePolicy
 from clew.sample import write_sample
 from clew.storage.drafts import Draft, draft
-from clew.storage.local import storage_at
 from clew.storage.parts import ORDINAL
+from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
 from clew.trace.json_values import values_of
 from clew.trace.reader import RunTrace

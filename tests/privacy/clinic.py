@@ -27,6 +27,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH
 from clew.runs.clock import utc_now
 from clew.server.application import create_app
+from clew.storage.local import LocalStorage
 from tests.engine.engine_workspaces import SHOP, Shop
 from tests.server.server_fixtures import Served
 from tests.trace.interpreted_shop import output, setting, step
@@ -266,7 +267,7 @@ def _captured(served: Served, run_id: str) -> str:
         size=1,
         files=(file,),
         digest="0" * 64,
-        folder=places.shown(folder),
+        folder=places.shown(LocalStorage(folder)),
         shows_personal=True,
         created_at=made,
         expires_at=made + timedelta(days=1),

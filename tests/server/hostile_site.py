@@ -21,8 +21,8 @@ from clew.plan import Plan
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
 from clew.server.application import create_app
-from clew.storage.local import storage_at
 from clew.storage.parts import Part, part_to_json
+from clew.storage.places import storage_at
 from clew.storage.plans import kept_plan
 from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
 from tests.server.server_fixtures import Served

@@ -14,6 +14,7 @@ from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest, Plac
 from clew.captures.queue import CaptureRecord
 from clew.definitions.settings import CaptureMode
 from clew.runs.clock import utc_now
+from clew.storage.local import LocalStorage
 from tests.server.server_fixtures import MONTH, OpenSite, Served
 
 PERSONAL = "    captures: {personal_columns: include, include_roles: [auditor]}\n"
@@ -58,7 +59,7 @@ def capture(
         size=1,
         files=(_file(folder, amounts),),
         digest="0" * 64,
-        folder=places.shown(folder),
+        folder=places.shown(LocalStorage(folder)),
         shows_personal=shows_personal,
         created_at=made,
         expires_at=made + timedelta(days=days),

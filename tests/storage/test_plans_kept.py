@@ -10,7 +10,7 @@ import pytest
 
 from clew.diagnostics import ClewError
 from clew.plan import Plan, plan_from_json, plan_to_json
-from clew.storage.local import storage_at
+from clew.storage.places import storage_at
 from clew.storage.plans import keep_plan, kept_plan
 from tests.captures.capture_plans import people_plan
 

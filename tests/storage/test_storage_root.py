@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +19,26 @@ from clew.storage.layout import part_folder
 from clew.storage.local import LocalStorage
 from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
+from tests.storage.s3_server import S3Server
 
-PLACES: dict[str, Callable[[Path], StorageRoot]] = {"local": LocalStorage}
+
+def _local(request: pytest.FixtureRequest) -> StorageRoot:
+    folder: Path = request.getfixturevalue("tmp_path")
+    return LocalStorage(folder / "storage")
+
+
+def _s3(request: pytest.FixtureRequest) -> StorageRoot:
+    server: S3Server = request.getfixturevalue("s3")
+    return server.storage()
+
+
+PLACES: dict[str, Callable[[pytest.FixtureRequest], StorageRoot]] = {"local": _local, "s3": _s3}
 """Every implementation, by name. A new one is added here, and passes."""
 
 
 @pytest.fixture(params=sorted(PLACES))
-def root(request: pytest.FixtureRequest, tmp_path: Path) -> StorageRoot:
-    return PLACES[request.param](tmp_path / "storage")
+def root(request: pytest.FixtureRequest) -> StorageRoot:
+    return PLACES[request.param](request)
 
 
 def keys(root: StorageRoot, folder: str = "") -> list[str]:
@@ -83,6 +97,39 @@ def test_a_log_grows_by_lines(root: StorageRoot) -> None:
     root.add_line("log", "one")
     root.add_line("log", "zwei: ü")
     assert list(root.lines("log")) == ["one", "zwei: ü"]
+
+
+def test_a_secret_is_written_once_whoever_comes_first(root: StorageRoot) -> None:
+    assert root.write_secret("salt", b"one") is True
+    assert root.write_secret("salt", b"one") is False
+    with pytest.raises(FileExistsError):
+        root.write_secret("salt", b"two")
+    assert root.read_bytes("salt") == b"one"
+
+
+def test_writers_of_the_same_content_do_not_disturb_each_other(root: StorageRoot) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        first = list(threads.map(lambda _: root.write_new("plans/x", b"plan"), range(16)))
+    assert True in first
+    assert root.read_bytes("plans/x") == b"plan"
+    assert keys(root) == ["plans/x"]
+
+
+def test_lines_of_many_writers_are_all_kept(root: StorageRoot) -> None:
+    lines = [f"line {number}" for number in range(24)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda line: root.add_line("log", line), lines))
+    assert sorted(root.lines("log")) == sorted(lines)
+
+
+@pytest.mark.parametrize("name", ["a b", "ü+ä", "100%", "x=1&y", "[1]", "quo'te", "hash#", "q?", "tab\t"])
+def test_names_are_taken_as_they_are(root: StorageRoot, name: str) -> None:
+    root.write_new(f"f {name}/{name}.json", b"x")
+    assert root.read_bytes(f"f {name}/{name}.json") == b"x"
+    assert keys(root) == [f"f {name}/{name}.json"]
+    assert list(root.folders("")) == [f"f {name}"]
+    root.remove(f"f {name}")
+    assert keys(root) == []
 
 
 # Many files
@@ -178,6 +225,42 @@ def test_a_copy_takes_the_place_of_what_is_there_or_fails_without_a_trace(root: 
         root.copy("f/gone", "g/b")
     assert root.read_bytes("g/b") == b"three"
     assert keys(root, "g") == ["g/b"]
+
+
+def test_an_empty_file_is_a_file(root: StorageRoot) -> None:
+    with root.create("f/empty"):
+        pass
+    root.write_new("f/nothing", b"")
+    assert [(file.key, file.size) for file in root.files("f")] == [("f/empty", 0), ("f/nothing", 0)]
+    assert (root.read_bytes("f/empty"), root.exists("f/nothing")) == (b"", True)
+    with root.open("f/empty") as opened:
+        assert opened.read() == b""
+
+
+def test_a_file_is_read_as_text_by_lines(root: StorageRoot) -> None:
+    root.write_new("f/a.csv", "id,name\n1,Zoë\n".encode())
+    with root.open("f/a.csv") as opened, TextIOWrapper(opened, encoding="utf-8") as text:
+        assert list(text) == ["id,name\n", "1,Zoë\n"]
+
+
+def test_many_files_are_listed_over_several_answers_of_a_store(root: StorageRoot) -> None:
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda number: root.write_new(f"many/{number:04}", b"x"), range(1100)))
+    assert keys(root, "many") == [f"many/{number:04}" for number in range(1100)]
+    root.remove("many")
+    assert keys(root) == []
+
+
+def test_a_damaged_page_of_a_parquet_file_is_not_read(root: StorageRoot) -> None:
+    content = BytesIO()
+    pq.write_table(
+        pa.table({"n": list(range(1000))}), content, compression="none", use_dictionary=False, write_page_checksum=True
+    )
+    data = bytearray(content.getvalue())
+    data[len(data) // 3] ^= 1
+    root.write_new("f/a.parquet", bytes(data))
+    with root.open_parquet("f/a.parquet") as opened, pytest.raises(OSError, match=r"CRC|checksum"):
+        opened.read()
 
 
 # Parts

@@ -79,7 +79,7 @@ class Capture:
     @property
     def rows(self) -> CapturedRows:
         """Its rows. Raises UserError if it has none."""
-        return CapturedRows(self.manifest, self.places.path(self.manifest.folder), self.question_limits)
+        return CapturedRows(self.manifest, self.places.at(self.manifest.folder), self.question_limits)
 
     @budgeted
     def to_arrow(self) -> "pa.Table":

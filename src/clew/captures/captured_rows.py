@@ -6,7 +6,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clew import budgets
@@ -16,9 +16,10 @@ from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
 from clew.lang.types import parse_type
-from clew.storage.local import sha256_of_file
 from clew.storage.parts import ORDINAL
+from clew.storage.root import RemoteSource, StorageRoot
 from clew.storage.row_identity import RowIds
+from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.trace.results import data_frame
 from clew.trace.sql import Sql, parquet, quoted, typed_column
 from clew.trace.trace_database import answered, connected
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
+    from pyarrow import NativeFile
+
+    from clew.storage.duckdb_files import RemoteFiles
 
 
 class Questions:
@@ -34,6 +38,18 @@ class Questions:
 
     def __init__(self, connection: "duckdb.DuckDBPyConnection") -> None:
         self._connection = connection
+        self._remote: RemoteFiles | None = None
+
+    def _give(self, sql: Sql) -> None:
+        """Let DuckDB read the remote files of a query."""
+        if not sql.remote:
+            return
+        from clew.storage.duckdb_files import RemoteFiles
+
+        if self._remote is None:
+            self._remote = RemoteFiles(self._connection)
+        for source in sql.remote:
+            self._remote.give(str(source), partial(_opened, source))
 
     def keep(self, table: str, rows: Sql) -> Sql:
         """Read rows into a table; SQL for that table."""
@@ -45,6 +61,7 @@ class Questions:
         import duckdb
 
         query = Sql(sql) if isinstance(sql, str) else sql
+        self._give(query)
         try:
             return answered(self._connection, query)
         except duckdb.Error as error:
@@ -54,6 +71,12 @@ class Questions:
         """The same as Python values."""
         found: list[dict[str, Any]] = self.ask(sql).to_pylist()
         return found
+
+
+def _opened(source: RemoteSource) -> "NativeFile":
+    opened = source.root.shared(source.key)
+    assert opened is not None  # noqa: S101 - a remote source is one of a root that shares its files
+    return opened
 
 
 @contextmanager
@@ -78,7 +101,7 @@ class CapturedRows:
     """The files of a capture, as a table: its view, or raw with the rows that are deleted."""
 
     manifest: Manifest
-    folder: Path
+    folder: StorageRoot
     question_limits: QuestionLimits | None = None
     """What reading the rows may cost; None for jobs, which have limits of their own."""
 
@@ -135,7 +158,7 @@ class CapturedRows:
         return int(found["n"][0].as_py())
 
     def _files(self) -> Sql:
-        return parquet([self.folder / file.path for file in self.manifest.files])
+        return parquet([self.folder.source(file.path) for file in self.manifest.files])
 
     def _row_id(self) -> str:
         if not self.manifest.is_raw:
@@ -143,9 +166,10 @@ class CapturedRows:
         return row_id_of_ordinal(self.manifest.run_id)
 
     def _require_intact(self, file: CapturedFile) -> None:
-        path = self.folder / file.path
         try:
-            digest = sha256_of_file(path)
+            digest = self.folder.sha256(file.path)
+        except OUT_OF_REACH as error:
+            raise unavailable(error) from error
         except OSError as error:
             problem = f"{file.path}: {(error.strerror or type(error).__name__).lower()}"
             raise UserError(CAPTURE_DAMAGED.anywhere(capture_id=self.manifest.capture_id, problem=problem)) from error

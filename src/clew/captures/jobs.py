@@ -48,7 +48,6 @@ from clew.runs.clock import utc_now
 from clew.runs.view import RunFacts
 from clew.storage.drafts import Draft, attempt_name, draft
 from clew.storage.layout import MANIFEST_FILE, worked_on_folder
-from clew.storage.local import storage_at
 
 RUN = "run"
 
@@ -170,8 +169,7 @@ class JobRunner:
 
     def _training_log(self, payload: Payload, sink: str, days: int) -> tuple[Emission, Callable[[], None]]:
         """A file for each emission, under a name that no other attempt has, and beside it what it is."""
-        folder = self.places.sink(sink, self.view.record.request.project_version)
-        root = storage_at(folder)
+        root = self.places.sink(sink, self.view.record.request.project_version)
         name = f"{self.record.run_id}/{self.job.id}-{len(self._emissions)}-{attempt_name()}"
         file = f"{name}{payload.path.suffix}"
         place = self.places.shown(root.below(self.record.run_id))
@@ -182,7 +180,7 @@ class JobRunner:
                 copy_within_budget(source, target)
             root.write_new(f"{name}.json", manifest.to_bytes())
 
-        return self._emission(payload, sink, "training_log", self.places.shown(folder / file), manifest), send
+        return self._emission(payload, sink, "training_log", f"{self.places.shown(root)}/{file}", manifest), send
 
     def _capture_store(self, payload: Payload, sink: str, days: int) -> tuple[Emission, Callable[[], None]]:
         """A capture, which expires by itself."""

@@ -12,11 +12,11 @@ from pathlib import Path
 from clew.captures.freezing import Degradation
 from clew.captures.requests import OmittedColumn
 from clew.definitions import CaptureMode
+from clew.definitions.addresses import is_remote
 from clew.events.codec import decode, encode
 from clew.runs.environment import RunEnvironment
 from clew.storage.layout import CAPTURES, SALT
-from clew.storage.local import storage_at
-from clew.storage.root import StorageRoot
+from clew.storage.root import StorageKey, StorageRoot
 
 DRAFT = "draft"
 
@@ -29,26 +29,33 @@ class Places:
 
     def captures(self, store: str | None, *, project_version: str | None = None) -> StorageRoot:
         """A capture store, or the captures of the environment's own storage where none is named."""
-        return self._own if store is None else storage_at(self.sink(store, project_version))
+        return self._own if store is None else self.sink(store, project_version)
 
     @property
     def _own(self) -> StorageRoot:
         return self.environment.storage_root.below(CAPTURES)
 
-    def sink(self, sink: str, project_version: str | None) -> Path:
+    def sink(self, sink: str, project_version: str | None) -> StorageRoot:
         """The folder of a sink. A draft has a separate one in the sandbox."""
         if project_version == DRAFT:
-            return self.environment.sandbox_root / "sinks" / sink
-        return self.environment.root / self.environment.settings.sinks[sink].path
+            return self.environment.sandbox_root.below(f"sinks/{sink}")
+        return self.environment.storage(self.environment.settings.sinks[sink].path)
 
-    def shown(self, place: Path | StorageRoot) -> str:
-        """A place as manifests name it: its path from the workspace on."""
-        path = place if isinstance(place, Path) else place.address
-        return Path(os.path.relpath(path, self.environment.root)).as_posix()
+    def shown(self, place: StorageRoot) -> str:
+        """A place as manifests name it: its path from the workspace on, or its address."""
+        if is_remote(place.address):
+            return place.address
+        return Path(os.path.relpath(place.address, self.environment.root)).as_posix()
 
-    def path(self, shown: str) -> Path:
-        """The path that `shown` gave."""
-        return Path(os.path.normpath(self.environment.root / shown))
+    def at(self, shown: str) -> StorageRoot:
+        """The place that `shown` gave."""
+        address = shown if is_remote(shown) else os.path.normpath(self.environment.root / shown)
+        return self.environment.storage(str(address))
+
+    def within(self, shown: str) -> tuple[StorageRoot, StorageKey]:
+        """A file or a folder that `shown` gave: the place that it lies in, and its name there."""
+        folder, _, name = shown.rpartition("/")
+        return self.at(folder or "."), name
 
     def salt(self) -> str:
         """The salt for digests of masked values: known to this environment only, and always the same."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 
 from clew.captures.freezing import Reason
 from clew.captures.manifests import DRAFT, Places
@@ -19,8 +18,8 @@ from clew.captures.queue import (
 from clew.runs.clock import Clock, utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
-from clew.storage.local import remove_path, size_of_path
 from clew.storage.removals import Journal, Removable, RemovalRecord
+from clew.storage.root import StorageKey, StorageRoot
 
 
 def remove_capture(places: Places, store: CaptureStore, record: CaptureRecord) -> int:
@@ -74,7 +73,7 @@ class ExpiredCaptures:
                 self.kind,
                 record.capture_id,
                 f"{record.breakpoint}: expired on {record.expires_at.date() if record.expires_at else now.date()}",
-                sum(size_of_path(path) for path in self._due(places, record, now)),
+                sum(root.size(key) for root, key in self._due(places, record, now)),
             )
             for record in self.state.captures.expired()
         ]
@@ -87,20 +86,20 @@ class ExpiredCaptures:
         places, now = Places(self.environment), self.clock()
         if not record.status.is_over:
             clear_attempts(places, record, lambda _name: True)
-        for path in self._due(places, record, now):
-            remove_path(path)
+        for root, key in self._due(places, record, now):
+            root.remove(key)
         self.state.captures.mark_expired(thing.name, _without_expired(record.outcome, now))
 
-    def _due(self, places: Places, record: CaptureRecord, now: datetime) -> list[Path]:
+    def _due(self, places: Places, record: CaptureRecord, now: datetime) -> list[tuple[StorageRoot, StorageKey]]:
         """What has expired of a record. What became a capture expires as one, unless its worker died before."""
         job = record.outcome.job
         if job is None:
-            return _paths(places, record)
+            return _kept(places, record)
         return [
-            path
+            places.within(path)
             for each in job.emissions
             if _is_due(each, now) and (each.capture_id is None or self.state.captures.find(each.capture_id) is None)
-            for path in _paths_of(places, each)
+            for path in _paths_of(each)
         ]
 
 
@@ -114,21 +113,21 @@ def collect_expired(environment: RunEnvironment, state: CaptureState) -> tuple[R
     return gone
 
 
-def _paths(places: Places, record: CaptureRecord) -> list[Path]:
+def _kept(places: Places, record: CaptureRecord) -> list[tuple[StorageRoot, StorageKey]]:
     """The folders and files that belong to a record alone."""
     outcome = record.outcome
-    found = list[Path]()
+    found = list[str]()
     if outcome.manifest is not None:
-        found.append(places.path(outcome.manifest.folder).parent)
+        found.append(outcome.manifest.folder.rpartition("/")[0])
     if outcome.job is not None:
-        found += [path for each in outcome.job.emissions if not each.capture_id for path in _paths_of(places, each)]
-    return found
+        found += [path for each in outcome.job.emissions if not each.capture_id for path in _paths_of(each)]
+    return [places.within(shown) for shown in found]
 
 
-def _paths_of(places: Places, emission: Emission) -> list[Path]:
+def _paths_of(emission: Emission) -> list[str]:
     """The file and its description, or the folder of a capture."""
-    path = places.path(emission.path)
-    return [path.parent] if emission.capture_id is not None else [path, path.with_suffix(".json")]
+    path = emission.path
+    return [path.rpartition("/")[0]] if emission.capture_id is not None else [path, f"{path.rpartition('.')[0]}.json"]
 
 
 def _is_due(emission: Emission, now: datetime) -> bool:
@@ -147,7 +146,7 @@ def _without_expired(outcome: CaptureOutcome, now: datetime) -> CaptureOutcome |
 
 def _remove_files(places: Places, record: CaptureRecord) -> int:
     freed = 0
-    for path in _paths(places, record):
-        freed += size_of_path(path)
-        remove_path(path)
+    for root, key in _kept(places, record):
+        freed += root.size(key)
+        root.remove(key)
     return freed

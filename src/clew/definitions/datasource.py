@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+from clew.definitions.object_stores import problems_of_address, problems_of_endpoint
 from clew.definitions.shapes import (
+    FLAG,
     NAME,
     PATH,
     SECRET,
@@ -46,7 +48,19 @@ def can_hold_state(address: str) -> bool:
 class FilesOptions(Located):
     """Where the files are."""
 
-    root: str = key(PATH, "The folder: relative to the workspace, absolute, or an URL such as s3a://bucket/folder.")
+    root: str = key(PATH, "The folder: relative to the workspace, absolute, or an address such as s3://bucket/folder.")
+    endpoint: str | None = key(
+        NAME, "The http or https address of an object store that is not the environment's.", default=None
+    )
+    region: str | None = key(NAME, "The region of the bucket.", default=None)
+    path_style: bool | None = key(
+        FLAG, "Whether the bucket stands in the path rather than in the host name.", default=None
+    )
+
+    def check(self) -> Iterator[Diagnostic]:
+        """The root and the endpoint are ones that can be used."""
+        yield from problems_of_address(self.root, self.place("root"))
+        yield from problems_of_endpoint(self.endpoint, self.place("endpoint"))
 
 
 @record("the options of a database datasource")

@@ -9,10 +9,12 @@ from os.path import normpath
 from pathlib import Path
 from typing import TypeAlias
 
+from clew.definitions.addresses import is_remote, shown
 from clew.definitions.calendar import Calendar, Period, PeriodTree
 from clew.definitions.dataset import Dataset, Status
 from clew.definitions.datasource import DatabaseDatasource, Datasource, FilesDatasource
 from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE
+from clew.definitions.object_stores import remote
 from clew.definitions.operations import (
     Location,
     LocationDestination,
@@ -40,7 +42,7 @@ from clew.diagnostics.codes.workspace import (
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
 _LOCAL_STATE = ".clew"
 
-NO_URL = "outputs go to folders on this machine, local or mounted"
+NO_URL = "name a datasource whose root is the address, and a path below it"
 
 
 def problems_of_output_place(
@@ -57,11 +59,16 @@ def problems_of_output_place(
         case LocationDestination(location=location):
             written, below = location, ""
     place = written.place("path")
-    url = next((path for path in (below, written.path) if is_url(path)), None)
-    if url is not None:
-        yield INVALID_VALUE.at(place, problem=f'an output cannot go to the URL "{url}"', hint=NO_URL)
+    if is_url(written.path):
+        yield INVALID_VALUE.at(place, problem=f'an output cannot go to the URL "{shown(written.path)}"', hint=NO_URL)
         return
-    root = workspace.root / below
+    if is_remote(below):
+        over = written_over_remotely(workspace, below, written.path)
+        if over is not None:
+            problem = f'an output to "{written.path}" would write over {over}, which the workspace needs'
+            yield INVALID_VALUE.at(place, problem=problem, hint="choose a folder that nothing else is in")
+        return
+    root = workspace.root / re.sub("^file:/+", "/", below)
     path = Path(normpath(root / written.path))
     if not path.is_relative_to(normpath(root)):
         hint = "name a path below the root of the datasource"
@@ -81,6 +88,19 @@ def written_over(workspace: WorkspaceDefinitions, path: Path) -> str | None:
         own = Path(normpath(workspace.root / name))
         if path == own or path in own.parents or own in path.parents:
             return name
+    return None
+
+
+def written_over_remotely(workspace: WorkspaceDefinitions, root: str, path: str) -> str | None:
+    """The managed data that lies at a place of an object store, below it or above it."""
+    place = remote(root)
+    if place is None:
+        return None
+    place = place.below(path.strip("/"))
+    for environment in workspace.settings.environments.values():
+        own = remote(environment.storage_root)
+        if own is not None and (own.contains(place) or place.contains(own)):
+            return environment.storage_root
     return None
 
 

@@ -6,6 +6,12 @@ from enum import StrEnum
 
 from clew.definitions.capture_masks import MASK, Mask, MaskKind
 from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
+from clew.definitions.object_stores import (
+    ObjectStoreSettings,
+    problems_of_address,
+    problems_of_local_path,
+    problems_of_roots,
+)
 from clew.definitions.option_maps import options_of
 from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment
 from clew.definitions.privacy import PrivacySettings, RoleName
@@ -253,8 +259,12 @@ class Sink(Located):
     """A place that postlude jobs of this environment may emit to."""
 
     type: SinkType = key(Choice(SinkType), "The kind of emission that it accepts.")
-    path: str = key(PATH, "The folder it writes to.")
+    path: str = key(PATH, "The folder it writes to: a path, or an address such as s3://bucket/folder.")
     max_ttl_days: int = key(Whole(1), "The longest time for which a job may keep what it emits.", default=30)
+
+    def check(self) -> Iterator[Diagnostic]:
+        """The path is one that can be used."""
+        yield from problems_of_address(self.path, self.place("path"))
 
 
 @record("an event bus")
@@ -283,6 +293,8 @@ class BusSettings(Located):
         if all(getattr(self, place) is None for place in places):
             needed = " or ".join(places)
             yield MISSING_KEY.at(self.span, key=needed, where=f" in an event bus of type {self.type}")
+        if self.path is not None:
+            yield from problems_of_local_path(self.path, self.place("path"), "the file of an event bus")
         if self.url is not None and not re.match(r"https?://[^/\s]", self.url):
             problem = f'"{self.url}" is not an http address'
             yield INVALID_VALUE.at(self.place("url"), problem=problem, hint="it must start with http:// or https://")
@@ -305,9 +317,19 @@ class Environment(Located):
         SECRET, "The secret with the password of the state store.", default=None
     )
     storage_root: str = key(
-        PATH, "Where managed data is kept: registered datasets, traces, captures.", default=".clew/storage"
+        PATH,
+        "Where managed data is kept: registered datasets, traces, captures. A path, or an address such as "
+        "s3://bucket/folder.",
+        default=".clew/storage",
     )
-    sandbox_root: str = key(PATH, "Where draft projects write.", default=".clew/sandbox")
+    sandbox_root: str = key(
+        PATH, "Where draft projects write: a path, or an address such as s3://bucket/folder.", default=".clew/sandbox"
+    )
+    object_store: ObjectStoreSettings = key(
+        Record(ObjectStoreSettings),
+        "How the object stores of the environment are reached.",
+        default_factory=ObjectStoreSettings,
+    )
     spark: SparkSettings = key(Record(SparkSettings), "How Spark is started.", default_factory=SparkSettings)
     approval: Approval = key(Choice(Approval), "Whether runs wait for an approval.", default=Approval.NONE)
     queue: QueueSettings = key(
@@ -352,7 +374,7 @@ class Environment(Located):
     )
 
     def check(self) -> Iterator[Diagnostic]:
-        """The state store is in a database that can hold it, its address contains no password, sinks have safe ids."""
+        """The state store can hold state and its address has no password, sinks have safe ids, roots can be used."""
         for sink in self.sinks:
             if not is_path_segment(sink):
                 problem = f'"{sink}" cannot be the id of a sink'
@@ -364,6 +386,8 @@ class Environment(Located):
         elif has_password(self.state_store):
             hint = f"{NOT_HERE}, as state_store_credential_ref"
             yield INVALID_VALUE.at(place, problem="the address of the state store contains a password", hint=hint)
+        for name in ("storage_root", "sandbox_root"):
+            yield from problems_of_address(getattr(self, name), self.place(name))
 
     @property
     def capture_modes(self) -> tuple[CaptureMode, ...]:
@@ -395,11 +419,18 @@ class Settings(Definition):
     )
 
     def check(self) -> Iterator[Diagnostic]:
-        """The default environment exists."""
+        """The default environment exists, and no root is inside that of another environment."""
         name = self.default_environment
         if name is not None and name not in self.environments:
             hint = did_you_mean(name, self.environments) or f"the environments are {', '.join(self.environments)}"
             yield UNKNOWN_ENVIRONMENT.at(self.place("default_environment"), name=name, hint=hint)
+        yield from problems_of_roots(
+            {
+                f'{root} of "{name}"': (getattr(environment, root), environment.place(root))
+                for name, environment in self.environments.items()
+                for root in ("storage_root", "sandbox_root")
+            }
+        )
 
     @property
     def usual_environment(self) -> str:

@@ -12,6 +12,7 @@ from clew.diagnostics.codes.engine import (
     OUTPUT_CONFLICT,
     SOURCE_UNAVAILABLE,
     SPARK_UNAVAILABLE,
+    STORAGE_UNAVAILABLE,
     TRACE_WRITE_FAILURE,
 )
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
@@ -30,6 +31,7 @@ from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
 from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE
 from clew.storage.row_identity import RowIds
+from clew.storage.store_errors import store_problem
 
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
 """What Spark raises. Where it has no name for an error of Java's, the error comes as it is."""
@@ -48,6 +50,7 @@ _VALUE_CONDITIONS = (
     "USER_RAISED_EXCEPTION",
 )
 _GONE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_READ_FILE", "FILE_NOT_EXIST")
+_NO_FILE_SYSTEM = ("No FileSystem for scheme", "S3AFileSystem not found", "UNSUPPORTED_FILE_SYSTEM")
 _FULL = (
     "No space left on device",
     "Disk quota exceeded",
@@ -87,6 +90,13 @@ def translated(error: Exception, step: Step | None, plan: Plan | None = None) ->
             kind = next((name for name in _VALUE_CONDITIONS if name in text), "")
             summary = f"{_HIDDEN} ({kind})" if kind else _HIDDEN
         return UserError(VALUE_OUT_OF_RANGE.at(place, problem=f"{_named(step)}: {summary}"))
+    if any(word in text for word in _NO_FILE_SYSTEM):
+        problem = f"Spark has no file system for it: {_line_with(text, _NO_FILE_SYSTEM) or summary}"
+        hint = "list the jars of hadoop-aws and of the AWS SDK under `spark.jars`, or those of another store"
+        return UserError(STORAGE_UNAVAILABLE.at(place, place="the object store", problem=problem, hint=hint))
+    store = store_problem(text)
+    if store is not None:
+        return store
     if any(word in text for word in _GONE):
         return UserError(SOURCE_UNAVAILABLE.at(place, problem=summary))
     if any(word in text for word in _FULL):

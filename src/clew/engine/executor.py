@@ -38,6 +38,7 @@ from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.storage.committed import DescribedPart, committed_part
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
 from clew.storage.root import StorageRoot
+from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.trace.run_parts import periods_of
 
 
@@ -113,6 +114,9 @@ class SparkExecutor:
             context.cancel.check()
             step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
             raise self._explained(error, step, context.snapshot) from error
+        except OUT_OF_REACH as error:
+            context.cancel.check()
+            raise unavailable(error) from error
         except OSError as error:
             context.cancel.check()
             step = self._steps.get(attempts[-1].step.seq)

@@ -93,8 +93,11 @@ class SparkExecutors:
             plan,
             self.environment.sandbox_root if is_draft else None,
             self.secret,
+            self.environment.storage_of,
             self.is_under_way,
         )
+        # What is resolved here is known to those who keep secrets out of events and logs.
+        self.environment.hadoop_settings(self.workspace.datasources, self.secrets)
         spark = self.spark()
         return SparkExecutor(
             SparkRun(
@@ -163,6 +166,7 @@ class Inputs:
             periods=workspace.periods,
             first_file_ordinal=first_file_ordinal,
             secrets=self.executors.secret,
+            storage_of=self.executors.environment.storage_of,
             tables=self.executors.tables,
             may_be_empty=use.key != self.plan.input.key or self._may_be_empty(use),
         )

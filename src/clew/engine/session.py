@@ -135,6 +135,8 @@ class SessionSettings:
     app_name: str = "clew"
     java_options: str = ""
     """For the JVM of a driver that is started here; those of the configuration come after them."""
+    stores: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Hadoop's settings for object stores. Some values are credentials: they are never shown."""
 
 
 def spark_session(settings: SessionSettings) -> SparkSession:
@@ -154,7 +156,7 @@ def spark_session(settings: SessionSettings) -> SparkSession:
             _OWN[spark] = spark
         else:
             spark = _OWN[present]
-    for name, value in LANGUAGE_SETTINGS.items():
+    for name, value in {**settings.stores, **LANGUAGE_SETTINGS}.items():
         spark.conf.set(name, value)
     return spark
 
@@ -321,4 +323,5 @@ def _settings(
         config = with_secrets(given, secrets, environment.scope)
     drivers = [each.options.jar for each in datasources if isinstance(each, DatabaseDatasource) and each.options.jar]
     jars = tuple(str(environment.root / Path(jar).expanduser()) for jar in dict.fromkeys([*spark.jars, *drivers]))
-    return SessionSettings(master=spark.master, config=config, jars=jars)
+    stores = environment.hadoop_settings(datasources, environment.secrets())
+    return SessionSettings(master=spark.master, config=config, jars=jars, stores=stores)

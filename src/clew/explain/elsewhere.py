@@ -91,7 +91,15 @@ class OtherRuns:
         if plan is None or resolver is None or period is None:
             return None
         started = self.view.snapshot.started_at or self.view.record.created_at
-        return UnreadFiles(definitions, self.workspace.root, plan.input, resolver, period, started.date())
+        return UnreadFiles(
+            definitions,
+            self.workspace.root,
+            self.environment.storage_of,
+            plan.input,
+            resolver,
+            period,
+            started.date(),
+        )
 
     def _resolver_id(self, plan: Plan) -> str | None:
         """The resolver that the run used; for runs that did not record it, the one that the plan names."""

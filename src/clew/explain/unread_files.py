@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from io import TextIOWrapper
 from pathlib import Path
 
 from clew import budgets
@@ -27,10 +28,11 @@ from clew.lang.typed import Expression, Value, columns_of
 from clew.lang.types import Type
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
-from clew.plan.local_files import SourceFile, local_files, local_folder
+from clew.plan.local_files import SourceFile
 from clew.plan.names import name_of
 from clew.plan.resolution import ResolvedSource, resolve, rules_passed_over
 from clew.plan.row_periods import is_seen
+from clew.storage.source_files import RootOf, opened_source, source_files
 from clew.trace.records import Source as RowSource
 
 READABLE = frozenset({"csv", "jsonl", "parquet"})
@@ -55,13 +57,13 @@ class SourceRow:
         }
 
 
-def rows_of_file(path: Path, source: ResolvedSource, use: DatasetUse) -> Iterator[SourceRow]:
+def rows_of_file(file: SourceFile, source: ResolvedSource, use: DatasetUse) -> Iterator[SourceRow]:
     """The rows of a file. OSError, ValueError or csv.Error where it is not what its rule says."""
     match source.format:
         case "csv":
-            yield from _csv_rows(path, source.options, [column.name for column in use.columns])
+            yield from _csv_rows(file, source.options, [column.name for column in use.columns])
         case "jsonl":
-            with path.open(encoding="utf-8", errors="replace") as lines:
+            with opened_source(file) as opened, TextIOWrapper(opened, encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, 1):
                     given = json.loads(line, parse_float=Decimal) if line.strip() else None
                     if isinstance(given, dict):
@@ -70,21 +72,23 @@ def rows_of_file(path: Path, source: ResolvedSource, use: DatasetUse) -> Iterato
             import pyarrow.parquet as pq
 
             first = 1
-            for batch in pq.ParquetFile(path).iter_batches():
-                for offset, given in enumerate(batch.to_pylist()):
-                    yield SourceRow(first + offset, given)
-                first += batch.num_rows
+            with opened_source(file) as opened:
+                for batch in pq.ParquetFile(opened).iter_batches():
+                    for offset, given in enumerate(batch.to_pylist()):
+                        yield SourceRow(first + offset, given)
+                    first += batch.num_rows
         case _:
             raise ValueError(f"{source.format} cannot be searched")
 
 
-def _csv_rows(path: Path, options: Mapping[str, str], columns: list[str]) -> Iterator[SourceRow]:
+def _csv_rows(file: SourceFile, options: Mapping[str, str], columns: list[str]) -> Iterator[SourceRow]:
     has_header = options.get("header", "true").lower() == "true"
     is_multiline = options.get("multiline", "false").lower() == "true"
     absent = options.get("null_value", "")
     encoding = options.get("encoding", "utf-8")
     csv.field_size_limit(_LONGEST_FIELD)
-    with path.open(encoding="utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding, newline="") as lines:
+    known = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
+    with opened_source(file) as opened, TextIOWrapper(opened, encoding=known, newline="") as lines:
         quote = options.get("quote", '"')
         reader = csv.reader(
             lines,
@@ -133,6 +137,7 @@ class UnreadFiles:
     definitions: WorkspaceDefinitions
     root: Path
     """The folder of the workspace."""
+    root_of: RootOf
     use: DatasetUse
     resolver: Resolver
     period: Period
@@ -199,9 +204,8 @@ class UnreadFiles:
         datasource = self.definitions.datasource(source.datasource_id)
         if source.kind != "path" or not isinstance(datasource, FilesDatasource):
             return []
-        folder = local_folder(datasource, self.root)
         try:
-            return [] if folder is None else sorted(local_files(folder, source), key=lambda file: file.shown)
+            return source_files(datasource, self.root, self.root_of, source)
         except UserError:
             return []
 
@@ -222,7 +226,7 @@ class UnreadFiles:
         named = frozenset(name for _, name in columns_of(condition))
         needed = named | _OWN | frozenset(self.use.natural_key)
         try:
-            for row in rows_of_file(Path(file.path), place.source, self.use):
+            for row in rows_of_file(file, place.source, self.use):
                 budgets.check()
                 cells = row.values(self.use, needed)
                 if place.source.holds_one_period and cells.get(PERIOD_COLUMN) is None:

@@ -1,12 +1,17 @@
 """An environment of clew.yaml as other packages use it: paths, addresses, policies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from clew.budgets import QuestionLimits
-from clew.definitions import Environment
+from clew.definitions import Datasource, Environment, FilesDatasource
+from clew.definitions.addresses import RemoteAddress, parse_address
+from clew.definitions.object_stores import ObjectStoreSettings, remote
 from clew.definitions.settings import Approval
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import INVALID_CREDENTIALS
 from clew.runs.limits import DeliveryPolicy, LeasePolicy, Overload, QueuePolicy, RetryPolicy, StoreLimits
 from clew.runs.secrets import (
     EnvironmentSecrets,
@@ -17,8 +22,9 @@ from clew.runs.secrets import (
     SecretsProvider,
     SecretsResolver,
 )
-from clew.storage.local import storage_at
+from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
+from clew.storage.store_access import NO_SETTINGS, StoreAccess, parse_credential, spark_settings
 
 _SQLITE = "sqlite:///"
 
@@ -38,12 +44,65 @@ class RunEnvironment:
     @property
     def storage_root(self) -> StorageRoot:
         """Managed data: traces, registered datasets, captures."""
-        return storage_at(self.root / self.settings.storage_root)
+        return self.storage(self.settings.storage_root)
 
     @property
-    def sandbox_root(self) -> Path:
+    def sandbox_root(self) -> StorageRoot:
         """Where drafts write."""
-        return self.root / self.settings.sandbox_root
+        return self.storage(self.settings.sandbox_root)
+
+    def storage(self, address: str) -> StorageRoot:
+        """A place that the environment names."""
+        place = parse_address(address, self.root)
+        if isinstance(place, Path):
+            return storage_at(place)
+        return storage_at(place, self._access(place, self.settings.object_store, self.secrets()))
+
+    def storage_of(self, datasource: FilesDatasource) -> StorageRoot:
+        """The root of a datasource."""
+        place = parse_address(datasource.options.root, self.root)
+        if isinstance(place, Path):
+            return storage_at(place)
+        return storage_at(place, self._access(place, self._settings_of(datasource), self.secrets()))
+
+    def _settings_of(self, datasource: FilesDatasource) -> ObjectStoreSettings:
+        """Its own where it has any: credentials of the environment never go to another server. Else those here."""
+        options = datasource.options
+        own = ObjectStoreSettings(
+            endpoint=options.endpoint,
+            region=options.region,
+            path_style=options.path_style,
+            credential_ref=datasource.credential_ref,
+        )
+        return self.settings.object_store if own.is_empty else own
+
+    def _access(self, place: RemoteAddress, settings: ObjectStoreSettings, secrets: SecretsResolver) -> StoreAccess:
+        if settings.is_empty:
+            return NO_SETTINGS
+        reference, credential = settings.credential_ref, None
+        if reference is not None:
+            value = secrets.resolve([SecretRef.parse(reference)], self.scope)[reference]
+            try:
+                credential = parse_credential(place.scheme, value)
+            except ValueError as error:
+                raise UserError(INVALID_CREDENTIALS.anywhere(reference=reference, problem=error)) from None
+            secrets.redactor.learn(part for _, part in credential.parts)
+        return StoreAccess(settings.endpoint, settings.region, settings.path_style, credential)
+
+    def hadoop_settings(self, datasources: Sequence[Datasource], secrets: SecretsResolver) -> dict[str, str]:
+        """What Spark must know to reach the stores of the environment and of datasources. Never print the values."""
+        found = dict[str, str]()
+        own = [self.settings.storage_root, self.settings.sandbox_root]
+        own += [sink.path for sink in self.settings.sinks.values()]
+        settings = dict.fromkeys(own, self.settings.object_store)
+        for datasource in datasources:
+            if isinstance(datasource, FilesDatasource):
+                settings[datasource.options.root] = self._settings_of(datasource)
+        for address, each in settings.items():
+            place = remote(address)
+            if place is not None:
+                found |= spark_settings(place, self._access(place, each, secrets))
+        return found
 
     @property
     def embedded_store(self) -> Path | None:
@@ -55,7 +114,8 @@ class RunEnvironment:
     def has_private_folder(self) -> bool:
         """Whether something lies in the private folder of the workspace, or will."""
         folder = self.root / PRIVATE_FOLDER
-        places = (self.embedded_store, self.root / self.settings.storage_root, self.sandbox_root)
+        roots = (parse_address(text, self.root) for text in (self.settings.storage_root, self.settings.sandbox_root))
+        places = (self.embedded_store, *(root for root in roots if isinstance(root, Path)))
         return folder.is_dir() or any(place is not None and folder in place.parents for place in places)
 
     @property

@@ -33,8 +33,8 @@ from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep
 from clew.scenarios.inputs import InputWriter
 from clew.scenarios.matching import Mismatch, ScenarioRow, compare, trace_mismatches
-from clew.storage.local import storage_at
 from clew.storage.parts import Part
+from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
 from clew.trace.reader import RunTrace
 

@@ -12,13 +12,16 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.storage.parts import ORDINAL, Part, PartFile
 from clew.storage.root import StorageRoot
+from clew.storage.shared_files import SMALL, NotAsWritten, SharedFiles
+from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from pyarrow import NativeFile
 
 _BATCH = 1 << 13
-_ALWAYS_VERIFIED = 1 << 20
+_ALWAYS_VERIFIED = SMALL
 """Bytes of a file up to which its content is compared with what was written whenever it is first read: it takes a
 millisecond. In larger files the checksums of pages guard the lookup of rows, and `verify` everything."""
 
@@ -33,35 +36,62 @@ class TraceFiles:
 
     def __init__(self, root: StorageRoot) -> None:
         self._root = root
+        self._shared = SharedFiles(root)
         self._footers: dict[str, pq.FileMetaData] = {}
         self._ranges: dict[str, list[tuple[int, int] | None]] = {}
 
     def source(self, file: PartFile) -> str:
-        """Where DuckDB reads a file."""
+        """A file for DuckDB."""
         return self._root.source(file.path)
+
+    def shared(self, file: PartFile) -> "NativeFile":
+        """A remote file that DuckDB reads too. It has the size, and a small one the content, that was written."""
+        with self._told(file):
+            opened = self._shared.opened(file)
+        assert opened is not None  # noqa: S101 - DuckDB opens those itself that are not remote
+        return opened
 
     def footer(self, file: PartFile) -> "pq.FileMetaData":
         """The footer of a file that has the size and the rows that it was written with."""
-        import pyarrow as pa
-
-        try:
-            size = self._root.stat(file.path).size
-        except OSError as error:
-            raise damaged(file, error.strerror or str(error)) from error
+        with self._told(file):
+            is_remote = self._shared.opened(file) is not None
+            size = file.size if is_remote else self._root.stat(file.path).size
         if size != file.size:
             raise damaged(file, f"it has {size:,} bytes, {file.size:,} were written")
         if file.path not in self._footers:
-            try:
-                with self._root.open_parquet(file.path) as opened:
-                    footer = opened.metadata
-            except (pa.ArrowException, OSError) as error:
-                raise damaged(file, str(error)) from error
+            with self._told(file), self._parquet(file, None) as opened:
+                footer = opened.metadata
             if footer.num_rows != file.rows:
                 raise damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
-            if file.size <= _ALWAYS_VERIFIED:
+            if file.size <= _ALWAYS_VERIFIED and not is_remote:
                 self._require_content(file)
             self._footers[file.path] = footer
         return self._footers[file.path]
+
+    def _parquet(self, file: PartFile, footer: "pq.FileMetaData | None") -> "pq.ParquetFile":
+        shared = self._shared.opened(file)
+        if shared is None:
+            return self._root.open_parquet(file.path, footer)
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(shared, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+
+    @contextmanager
+    def _told(self, file: PartFile) -> "Iterator[None]":
+        """Blame the file for what is wrong with it, and the store for what is wrong with that."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except NotAsWritten as error:
+            raise damaged(file, str(error)) from error
+        except OSError as error:
+            reason = self._root.reason(file.path, error)
+            if isinstance(reason, OUT_OF_REACH):
+                raise unavailable(reason) from error
+            raise damaged(file, reason.strerror or str(reason)) from error
+        except pa.ArrowException as error:
+            raise damaged(file, str(error)) from error
 
     def columns(self, file: PartFile) -> frozenset[str]:
         """The columns that a file has."""
@@ -115,14 +145,9 @@ class TraceFiles:
 
     @contextmanager
     def _opened(self, file: PartFile) -> "Iterator[pq.ParquetFile]":
-        import pyarrow as pa
-
         footer = self.footer(file)
-        try:
-            with self._root.open_parquet(file.path, footer) as opened:
-                yield opened
-        except (pa.ArrowException, OSError) as error:
-            raise damaged(file, str(error)) from error
+        with self._told(file), self._parquet(file, footer) as opened:
+            yield opened
 
     def first_unreadable(self, files: Iterable[PartFile]) -> UserError | None:
         """What is wrong with the first of these files that cannot be read as a whole."""
@@ -148,10 +173,8 @@ class TraceFiles:
             raise UserError(*(error.diagnostic for error in problems))
 
     def _require_content(self, file: PartFile) -> None:
-        try:
+        with self._told(file):
             digest = self._root.sha256(file.path)
-        except OSError as error:
-            raise damaged(file, error.strerror or str(error)) from error
         if digest != file.sha256:
             raise damaged(file, "its content is not what was written")
 

@@ -17,6 +17,7 @@ from clew.storage.drafts import Draft
 from clew.storage.layout import PART_FILE, description_key, is_input
 from clew.storage.parts import Part, part_from_json, part_to_json
 from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
 # Writing
 
@@ -74,6 +75,8 @@ def committed_part(root: StorageRoot, artifact: ArtifactRef) -> Part:
     try:
         description = root.read_bytes(key)
         data = json.loads(description)
+    except OUT_OF_REACH as error:
+        raise unavailable(error) from error
     except OSError as error:
         raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=_missing(error))) from error
     except ValueError as error:

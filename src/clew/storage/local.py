@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from clew.storage.layout import temporary_name
-from clew.storage.root import StorageKey, StorageRoot, StoredFile
+from clew.storage.root import StorageKey, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -25,11 +25,6 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 """What file systems without hard links say."""
 _FOR_ALL, _FOR_THE_OWNER = 0o666, 0o600
 """Modes of files, before what the process takes away from them."""
-
-
-def storage_at(folder: Path) -> StorageRoot:
-    """The storage root at an address. Here other kinds of addresses will come in."""
-    return LocalStorage(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +150,15 @@ class LocalStorage:
     def source(self, key: StorageKey) -> str:
         """The path."""
         return str(self._path(key))
+
+    def shared(self, key: StorageKey) -> None:
+        """Opening a file costs nothing here."""
+        del key
+
+    def reason(self, key: StorageKey, error: OSError) -> OSError:
+        """The error itself: the system says what is wrong."""
+        del key
+        return error
 
     def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":
         """Open a Parquet file; the caller closes it."""

@@ -11,6 +11,7 @@ from clew.diagnostics.codes.workspace import UNWRITABLE_FOLDER
 from clew.plan import Plan, plan_from_json, plan_to_json
 from clew.storage.layout import PLANS, plan_key
 from clew.storage.root import StorageRoot
+from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
 _MOST_ON_THE_SHELF = 16
 
@@ -27,6 +28,8 @@ def keep_plan(root: StorageRoot, plan: Plan) -> None:
         # An older Clew may have written the same plan with other words around it. What cannot be read is damaged.
         if not _has_digest(root, plan.digest):
             raise _unwritable(root, error) from error
+    except OUT_OF_REACH as error:
+        raise unavailable(error) from error
     except OSError as error:
         raise _unwritable(root, error) from error
 
@@ -54,6 +57,8 @@ def kept_plan(root: StorageRoot, digest: str) -> Plan:
     key = plan_key(digest)
     try:
         return plan_from_json(json.loads(root.read_bytes(key)))
+    except OUT_OF_REACH as error:
+        raise unavailable(error) from error
     except OSError as error:
         problem = f"{key}: {(error.strerror or str(error)).lower()}"
         raise UserError(UNREADABLE_PLAN.anywhere(problem=problem)) from error

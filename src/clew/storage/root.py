@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+    from pyarrow import NativeFile
 
 StorageKey = str
 """A name below a storage root: `folder/file`, never absolute, never with `..`."""
@@ -35,6 +36,20 @@ class StoredFile:
     def name(self) -> str:
         """The last part of the key."""
         return self.key.rpartition("/")[2]
+
+
+class RemoteSource(str):
+    """The name that a query has for a file which DuckDB cannot open by itself, with the root that opens it."""
+
+    __slots__ = ("key", "root")
+    root: "StorageRoot"
+    key: StorageKey
+
+    def __new__(cls, name: str, root: "StorageRoot", key: StorageKey) -> "RemoteSource":
+        """A name for a file."""
+        found = super().__new__(cls, name)
+        found.root, found.key = root, key
+        return found
 
 
 class StorageRoot(Protocol):
@@ -129,7 +144,15 @@ class StorageRoot(Protocol):
         ...
 
     def source(self, key: StorageKey) -> str:
-        """Where DuckDB reads a file, where it can do so by name."""
+        """A file for DuckDB: its path, or a RemoteSource."""
+        ...
+
+    def shared(self, key: StorageKey) -> "NativeFile | None":
+        """A file that stays open for many readers, where opening one takes a request; None where it costs nothing."""
+        ...
+
+    def reason(self, key: StorageKey, error: OSError) -> OSError:
+        """What an error means that a library raised while it read a file."""
         ...
 
     def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":

@@ -5,10 +5,10 @@ Also the SQL of a column's value after the last step that changed it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from clew.lang.types import Kind, Type
 from clew.storage.parts import MASK_BITS, Part, TracedStep, after_column, change_columns, mask_column
+from clew.storage.root import RemoteSource
 
 _TYPES = {
     Kind.STRING: "VARCHAR",
@@ -27,14 +27,16 @@ class Sql:
 
     text: str
     parameters: tuple[object, ...] = ()
+    remote: tuple[RemoteSource, ...] = ()
+    """The files among them that DuckDB cannot open by itself."""
 
     def __add__(self, other: "Sql | str") -> "Sql":
         if isinstance(other, str):
-            return Sql(self.text + other, self.parameters)
-        return Sql(self.text + other.text, self.parameters + other.parameters)
+            return Sql(self.text + other, self.parameters, self.remote)
+        return Sql(self.text + other.text, self.parameters + other.parameters, self.remote + other.remote)
 
     def __radd__(self, other: str) -> "Sql":
-        return Sql(other + self.text, self.parameters)
+        return Sql(other + self.text, self.parameters, self.remote)
 
 
 def joined(separator: str, pieces: Iterable[Sql]) -> Sql:
@@ -43,6 +45,7 @@ def joined(separator: str, pieces: Iterable[Sql]) -> Sql:
     return Sql(
         separator.join(piece.text for piece in found),
         tuple(parameter for piece in found for parameter in piece.parameters),
+        tuple(source for piece in found for source in piece.remote),
     )
 
 
@@ -65,9 +68,12 @@ def typed_column(name: str, type_: Type) -> str:
     return f"CAST({quoted(name)} AS {sql_type(type_)})"
 
 
-def parquet(paths: Iterable[str | Path], options: str = "") -> Sql:
+def parquet(sources: Iterable[str], options: str = "") -> Sql:
     """A table function that reads files. Their names are names, not patterns."""
-    return Sql(f"read_parquet(?{options})", ([_literal(str(path)) for path in paths],))
+    found = list(sources)
+    names = [str(source) if isinstance(source, RemoteSource) else _literal(source) for source in found]
+    remote = tuple(source for source in found if isinstance(source, RemoteSource))
+    return Sql(f"read_parquet(?{options})", (names,), remote)
 
 
 def _literal(path: str) -> str:

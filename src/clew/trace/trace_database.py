@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from clew import budgets
@@ -21,6 +22,8 @@ from clew.trace.sql import Sql
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+    from clew.storage.duckdb_files import RemoteFiles
 
 
 _BATCH_ROWS = 100_000
@@ -86,6 +89,7 @@ class TraceDatabase:
         self._limits = limits
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._remote: RemoteFiles | None = None
 
     def query(self, sql: Sql, files: Iterable[PartFile], tables: Mapping[str, "pa.Table"] | None = None) -> "pa.Table":
         """The rows that a query gives. `files` are those it reads, `tables` those it names beside them."""
@@ -95,6 +99,7 @@ class TraceDatabase:
         for file in read:
             self._files.footer(file)
         cursor = self._cursor()
+        self._give(cursor, sql, {file.path: file for file in read})
         try:
             for name, table in (tables or {}).items():
                 cursor.register(name, table)
@@ -104,6 +109,18 @@ class TraceDatabase:
             raise found or EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
         finally:
             cursor.close()
+
+    def _give(self, cursor: "duckdb.DuckDBPyConnection", sql: Sql, files: Mapping[str, PartFile]) -> None:
+        """Let DuckDB read the remote files of a query."""
+        if not sql.remote:
+            return
+        from clew.storage.duckdb_files import RemoteFiles
+
+        with self._lock:
+            if self._remote is None:
+                self._remote = RemoteFiles(cursor)
+        for source in sql.remote:
+            self._remote.give(str(source), partial(self._files.shared, files[source.key]))
 
     def _cursor(self) -> "duckdb.DuckDBPyConnection":
         with self._lock:
@@ -117,6 +134,9 @@ class TraceDatabase:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+            if self._remote is not None:
+                self._remote.forget()
+                self._remote = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,12 @@ STORAGE_NOT_SHARED = Code(
     "use a place that both see: an object store such as s3://bucket/folder, or a file system that all machines mount "
     "under the same path",
 )
+STORAGE_UNAVAILABLE = Code(
+    "StorageUnavailable",
+    "cannot use {place}: {problem}",
+    "An object store does not exist, does not answer, or refuses the request.",
+    "check the address, `object_store` of the environment, the credentials and the clock; then try again",
+)
 OUTPUT_CONFLICT = Code(
     "OutputConflict",
     "{problem}",
@@ -94,6 +100,7 @@ ENGINE_CODES = (
     TRACE_WRITE_FAILURE,
     ROWS_MISSING,
     STORAGE_NOT_SHARED,
+    STORAGE_UNAVAILABLE,
     OUTPUT_CONFLICT,
     DESTINATION_UNAVAILABLE,
     SPARK_UNAVAILABLE,

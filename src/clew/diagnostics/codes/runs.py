@@ -142,6 +142,12 @@ WEAK_SECRET = Code(
     "names, dates and counts, so it cannot be removed without damage.",
     "use a longer value, with letters and digits",
 )
+INVALID_CREDENTIALS = Code(
+    "InvalidCredentials",
+    "{reference} holds no credentials that can be used: {problem}",
+    "The secret for an object store does not have the parts that its kind of store needs.",
+    "write the secret for S3 as ACCESS_KEY:SECRET_KEY, or remove credential_ref to use the platform's own credentials",
+)
 DELIVERY_FAILED = Code(
     "DeliveryFailed",
     'the event bus "{bus}" did not accept the event: {reason}',
@@ -214,6 +220,7 @@ RUN_CODES = (
     INVALID_SECRET_REFERENCE,
     SECRET_NOT_FOUND,
     WEAK_SECRET,
+    INVALID_CREDENTIALS,
     DELIVERY_FAILED,
     AMBIGUOUS_RUN,
     PROJECT_NOT_ACTIVE,

@@ -1,7 +1,6 @@
 """Rows of typed files and tables: Parquet, other formats of Spark, JDBC."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ from clew.engine.names import named
 from clew.engine.sql import quoted, text_literal
 from clew.plan.datasets import DatasetUse
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
+from clew.storage.source_files import opened_source
 
 Fields = tuple[tuple[str, str], ...]
 """Names and Spark types of the columns of a file."""
@@ -49,7 +49,7 @@ def parquet_rows(spark: SparkSession, use: DatasetUse, found: Sequence[FoundFile
     """The rows of Parquet files; files with the same columns and types are read together."""
     groups = dict[tuple[Fields, str | None], list[FoundFile]]()
     for each in found:
-        fields = _fields_of(spark, each.file)
+        fields = _fields_of(each.file)
         has_period = any(name == PERIOD_COLUMN for name, _ in fields)
         groups.setdefault((fields, None if has_period else each.period), []).append(each)
     raws = list[RawRows]()
@@ -137,15 +137,10 @@ def _unambiguous(name: str) -> str:
     return "timestamp_ltz" if name == "timestamp" else name
 
 
-def _fields_of(spark: SparkSession, file: SourceFile) -> Fields:
-    if not file.is_local:
-        try:
-            schema = spark.read.parquet(file.literal_path).schema
-        except SPARK_ERRORS as error:
-            raise unavailable(f"{file.shown} cannot be read as Parquet: {reason_of(error)}") from None
-        return fields_of_schema(schema)
+def _fields_of(file: SourceFile) -> Fields:
     try:
-        arrow = pq.read_schema(Path(file.path))
+        with opened_source(file) as opened:
+            arrow = pq.read_schema(opened)
     except FileNotFoundError:
         raise unavailable(f"{file.shown} no longer exists") from None
     except (pa.ArrowException, OSError):

@@ -2,11 +2,11 @@
 
 import codecs
 import csv
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from clew.engine.loading.lines import LINE
 from clew.engine.loading.sources import NOT_UTF8, unavailable
 from clew.engine.sql.literals import text_literal
 from clew.plan.resolution import ResolvedSource
+from clew.storage.source_files import opened_source
 
 FIELDS = "__fields"
 
@@ -103,9 +104,9 @@ def heading_of(spark: SparkSession, file: SourceFile, options: CsvOptions) -> He
 
 
 def _first_lines(spark: SparkSession, file: SourceFile) -> list[bytes]:
-    if file.is_local and Path(file.path).suffix.lower() in {".csv", ".txt", ".tsv", ".jsonl", ".json", ""}:
+    if Path(file.path).suffix.lower() in {".csv", ".txt", ".tsv", ".jsonl", ".json", ""}:
         try:
-            with Path(file.path).open("rb") as stream:
+            with opened_source(file) as stream:
                 return _universal_lines(stream)
         except OSError as error:
             raise unavailable(f"cannot read {file.shown}: {error.strerror}") from None
@@ -113,7 +114,7 @@ def _first_lines(spark: SparkSession, file: SourceFile) -> list[bytes]:
     return [bytes(row["line"]) for row in rows.collect()]
 
 
-def _universal_lines(stream: io.BufferedReader) -> list[bytes]:
+def _universal_lines(stream: BinaryIO) -> list[bytes]:
     """Lines as Spark ends them: at \\n, \\r\\n and \\r."""
     found = list[bytes]()
     while len(found) < _LINES_LOOKED_AT and (line := stream.readline(1 << 20)):

@@ -5,13 +5,11 @@ import string
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from pyspark.sql import SparkSession
-
 from clew.definitions import FilesDatasource
-from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.sources import unavailable
-from clew.plan.local_files import SourceFile, local_files, local_folder
+from clew.plan.local_files import SourceFile, local_folder
 from clew.plan.resolution import ResolvedSource
+from clew.storage.source_files import RootOf, source_files
 
 __all__ = [
     "METADATA_PATH",
@@ -33,33 +31,14 @@ METADATA_PATH = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 
 
 def find_files(
-    spark: SparkSession, datasource: FilesDatasource, workspace_root: Path, source: ResolvedSource
+    datasource: FilesDatasource, workspace_root: Path, root_of: RootOf, source: ResolvedSource
 ) -> list[SourceFile]:
     """The files of a source, sorted by name; there is at least one."""
-    folder = local_folder(datasource, workspace_root)
-    if folder is None:
-        found = _remote_files(spark, datasource.options.root.rstrip("/"), source)
-    else:
-        found = sorted(local_files(folder, source), key=lambda file: file.shown)
+    found = source_files(datasource, workspace_root, root_of, source)
     if not found:
         problem = f'no file matches {source.location} in "{source.datasource_id}" (rule "{source.rule}")'
         raise unavailable(problem, f'put the data of "{source.period}" there, or correct the path of the rule')
     return found
-
-
-def _remote_files(spark: SparkSession, root: str, source: ResolvedSource) -> list[SourceFile]:
-    """Listed by Spark, which knows the file system and its credentials."""
-    try:
-        rows = spark.read.format("binaryFile").load(f"{root}/{source.location}").select("path", "length").collect()
-    except SPARK_ERRORS as error:
-        if "PATH_NOT_FOUND" in str(error):
-            return []
-        problem = f'cannot list {source.location} in "{source.datasource_id}": {reason_of(error)}'
-        raise unavailable(problem) from None
-    return sorted(
-        (SourceFile(row["path"], row["path"].removeprefix(root + "/"), row["length"], is_local=False) for row in rows),
-        key=lambda file: file.shown,
-    )
 
 
 def file_of_metadata(path: str) -> str:

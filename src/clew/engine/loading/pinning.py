@@ -69,7 +69,7 @@ class _Reading:
 
 
 def _pinned(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
-    found = _found_files(spark, request)
+    found = _found_files(request)
     require_sources_shared(spark, [each.file for each in found])
     is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
     with DigestsOfSources([each.file for each in found]) as digests:
@@ -199,14 +199,14 @@ def _datasource(request: PinRequest, source: ResolvedSource) -> Datasource:
     return datasource
 
 
-def _found_files(spark: SparkSession, request: PinRequest) -> list[FoundFile]:
+def _found_files(request: PinRequest) -> list[FoundFile]:
     """The files of all sources, each once. One that serves two periods belongs to neither."""
     by_path = dict[str, FoundFile]()
     for source in request.sources:
         datasource = _datasource(request, source)
         if not isinstance(datasource, FilesDatasource) or source.format not in {*_TEXT_FORMATS, "parquet"}:
             continue
-        for file in find_files(spark, datasource, request.workspace_root, source):
+        for file in find_files(datasource, request.workspace_root, request.root_of, source):
             is_tied = source.holds_one_period and file.path not in by_path
             by_path[file.path] = FoundFile(file, source.period if is_tied else None)
     return list(by_path.values())
@@ -217,10 +217,8 @@ def _other_rows(spark: SparkSession, request: PinRequest, source: ResolvedSource
     assert isinstance(datasource, FilesDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
     folder = local_folder(datasource, request.workspace_root)
     if folder is not None:
-        find_files(spark, datasource, request.workspace_root, source)
-    path = (
-        f"{datasource.options.root.rstrip('/')}/{source.location}" if folder is None else str(folder / source.location)
-    )
+        find_files(datasource, request.workspace_root, request.root_of, source)
+    path = request.root_of(datasource).spark_uri(source.location) if folder is None else str(folder / source.location)
     return format_rows(spark, request.use, source.format, source.options, path, _origin(source))
 
 

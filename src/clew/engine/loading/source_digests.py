@@ -13,10 +13,11 @@ from clew.engine.loading.sources import unavailable
 from clew.plan.local_files import SourceFile
 from clew.storage.local import sha256_of_file
 from clew.storage.parts import SourceRead
+from clew.storage.source_files import RemoteSourceFile
 
 
 class DigestsOfSources:
-    """Reads local files beside Spark, in a thread. A file that changes meanwhile is refused."""
+    """Reads files beside Spark, in a thread. A file that changes meanwhile is refused."""
 
     def __init__(self, files: Sequence[SourceFile]) -> None:
         self._files = files
@@ -43,10 +44,11 @@ class DigestsOfSources:
         return found
 
 
-def _state(file: SourceFile) -> tuple[int, int] | None:
-    if not file.is_local:
-        return None
+def _state(file: SourceFile) -> tuple[int, int | str]:
     try:
+        if isinstance(file, RemoteSourceFile):
+            stored = file.root.stat(file.key)
+            return stored.size, stored.version
         found = Path(file.path).stat()
     except OSError as error:
         raise unavailable(f"{file.shown} cannot be read: {error.strerror}") from None
@@ -54,10 +56,8 @@ def _state(file: SourceFile) -> tuple[int, int] | None:
 
 
 def _read(file: SourceFile) -> SourceRead:
-    if not file.is_local:
-        return SourceRead(file.shown, file.size, None)
     try:
-        digest = sha256_of_file(Path(file.path))
+        digest = file.root.sha256(file.key) if isinstance(file, RemoteSourceFile) else sha256_of_file(Path(file.path))
     except OSError as error:
         raise unavailable(f"{file.shown} cannot be read: {error.strerror}") from None
     return SourceRead(file.shown, file.size, f"sha256:{digest}")

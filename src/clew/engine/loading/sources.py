@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clew.definitions import Datasource, Period, PeriodTree
+from clew.definitions import Datasource, FilesDatasource, Period, PeriodTree
+from clew.definitions.addresses import parse_address
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
@@ -12,7 +13,9 @@ from clew.engine.parts import DraftedPart
 from clew.plan.datasets import DatasetUse, TableReader
 from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import Part
+from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
+from clew.storage.source_files import RootOf
 
 NOT_UTF8 = "it is not UTF-8 text"
 NO_JSON_OBJECT = "it is not one JSON object"
@@ -113,12 +116,20 @@ class PinRequest:
     first_file_ordinal: int
     secrets: Callable[[str], str]
     """The secret that a reference names."""
+    storage_of: RootOf | None = None
+    """The root of a datasource in an object store; without it, one that the platform's own settings reach."""
     tables: TableReader | None = None
     """Reads tables of PostgreSQL where there is no JDBC driver."""
     may_be_empty: bool = True
     """Whether it is all right that there are no rows for the period."""
     resolution: Mapping[str, str | int | None] = field(default_factory=dict)
     """Which versions of which definitions have led to the sources, for the record."""
+
+    def root_of(self, datasource: FilesDatasource) -> StorageRoot:
+        """The root of a datasource."""
+        if self.storage_of is not None:
+            return self.storage_of(datasource)
+        return storage_at(parse_address(datasource.options.root, self.workspace_root))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.definitions import DatabaseDatasource, FilesDatasource, Period, WorkspaceDefinitions
-from clew.definitions.references import NO_URL, is_url, written_over
+from clew.definitions.addresses import is_remote
+from clew.definitions.addresses import shown as shown_address
+from clew.definitions.references import NO_URL, written_over, written_over_remotely
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.output.attempts import OutputAttempt
 from clew.engine.output.places import LocalOutput, OutputPlace, RunIsUnderWay
+from clew.engine.output.stored_places import StoredOutput
 from clew.engine.output.tables import TableTarget
 from clew.lang.types import Type
 from clew.plan import Plan
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import TableAddress
+from clew.plan.local_files import local_folder
 from clew.plan.operations import OutputStep
 from clew.plan.resolution import fill_template
 from clew.plan.sources_written import Place, Reads, clash
 from clew.runs.secrets import REFERENCE
+from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.source_files import RootOf
 
 _REPLACED = {"parquet", "csv", "json", "jsonl", "orc"}
 """Formats whose folder is replaced as a whole; others look after what is in it."""
@@ -32,10 +38,13 @@ class Destinations:
     period: Period
     run_id: str
     plan: Plan
-    sandbox: Path | None
+    sandbox: StorageRoot | None
     """The sandbox of the environment, where the run is one of a draft."""
     secret: Callable[[str], str]
     """The secret that a reference names."""
+
+    storage_of: RootOf
+    """The root of a datasource."""
 
     is_under_way: RunIsUnderWay = lambda _run_id: True
 
@@ -44,12 +53,31 @@ class Destinations:
         destination = step.destination
         if self.sandbox is not None:
             name = destination.path or f"{destination.table}"
-            folder = self.sandbox / self.plan.name / self.run_id / str(step.seq)
-            path = folder / Path(self._filled(name)).name
-            return self._place(path, step, fence)
+            below = f"{self.plan.name}/{self.run_id}/{step.seq}/{Path(self._filled(name)).name}"
+            if is_remote(self.sandbox.address):
+                return self._stored(self.sandbox, below, step, fence)
+            return self._place(Path(self.sandbox.address) / below, step, fence)
         if destination.table is not None:
             return None
+        datasource = self._files_datasource(step)
+        if datasource is not None and is_remote(datasource.options.root):
+            written = self._filled(destination.path or "")
+            self._require_unread(step, Reads(self.workspace).place(destination, written), written)
+            self._require_not_managed(step, datasource, written)
+            return self._stored(self.storage_of(datasource), written, step, fence)
         return self._place(self._path(step), step, fence)
+
+    def _stored(self, root: StorageRoot, key: StorageKey, step: OutputStep, fence: int) -> OutputPlace:
+        attempt = OutputAttempt.of(self.run_id, step.seq, fence)
+        shown = f"{root.address}/{key}"
+        return StoredOutput(root, key, shown, attempt, self.is_under_way, self._options(step))
+
+    def _require_not_managed(self, step: OutputStep, datasource: FilesDatasource, written: str) -> None:
+        over = written_over_remotely(self.workspace, datasource.options.root, written)
+        if over is not None:
+            problem = f"an output to {written} would write over {over}, which the workspace needs"
+            hint = "choose a folder that nothing else is in"
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
 
     def _place(self, path: Path, step: OutputStep, fence: int) -> OutputPlace:
         attempt = OutputAttempt.of(self.run_id, step.seq, fence)
@@ -83,18 +111,15 @@ class Destinations:
 
     def _path(self, step: OutputStep) -> Path:
         written = self._filled(step.destination.path or "")
-        if step.destination.datasource_id is None:
-            root = self.workspace.root
-        else:
-            datasource = self.workspace.datasource(step.destination.datasource_id)
-            if not isinstance(datasource, FilesDatasource):
-                kind = "is a database" if isinstance(datasource, DatabaseDatasource) else "does not exist"
-                problem = f'the datasource "{step.destination.datasource_id}" {kind}, and the output has a path'
-                raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
-            if is_url(datasource.options.root):
-                problem = f'an output cannot go to the URL "{datasource.options.root}"'
-                raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=NO_URL))
-            root = self.workspace.root / datasource.options.root
+        datasource = self._files_datasource(step)
+        if is_remote(written):
+            problem = f'an output cannot go to the URL "{shown_address(written)}"'
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=NO_URL))
+        root = self.workspace.root
+        if datasource is not None:
+            folder = local_folder(datasource, root)
+            assert folder is not None  # noqa: S101 - others are written to as stores
+            root = folder
         path = (root / written).resolve()
         if not path.is_relative_to(root.resolve()):
             problem = f'the output path "{written}" leads out of its root'
@@ -102,6 +127,15 @@ class Destinations:
         self._require_unread(step, Reads.local_place(path), self._shown(path))
         self._require_own_place(step, path)
         return path
+
+    def _files_datasource(self, step: OutputStep) -> FilesDatasource | None:
+        name = step.destination.datasource_id
+        datasource = self.workspace.datasource(name) if name is not None else None
+        if name is not None and not isinstance(datasource, FilesDatasource):
+            kind = "is a database" if isinstance(datasource, DatabaseDatasource) else "does not exist"
+            problem = f'the datasource "{name}" {kind}, and the output has a path'
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
+        return datasource if isinstance(datasource, FilesDatasource) else None
 
     def _require_unread(self, step: OutputStep, place: Place | None, shown: str) -> None:
         """Definitions may have changed since the project was activated, and links may lead to the same place."""

@@ -1,0 +1,23 @@
+"""The storage root at an address, whatever kind of place it is."""
+
+# ruff: noqa: PLC0415 - what object stores need is imported when there is one
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clew.storage.local import LocalStorage
+from clew.storage.root import StorageRoot
+
+if TYPE_CHECKING:
+    from clew.definitions.addresses import Address
+    from clew.storage.store_access import StoreAccess
+
+
+def storage_at(address: "Address", access: "StoreAccess | None" = None) -> StorageRoot:
+    """Files below an address."""
+    if isinstance(address, Path):
+        return LocalStorage(address)
+    from clew.storage.object_store import ObjectStorage
+    from clew.storage.store_access import NO_SETTINGS
+
+    return ObjectStorage(address, access or NO_SETTINGS)
