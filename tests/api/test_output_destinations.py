@@ -12,6 +12,7 @@ from clew.diagnostics import UserError
 from clew.engine.output.destinations import Destinations
 from clew.engine.output.places import LocalOutput
 from clew.plan.operations import OutputStep
+from clew.runs.environment import RunEnvironment
 
 FILES: dict[str, Any] = {
     "clew.yaml": {"name": "w"},
@@ -42,7 +43,8 @@ def place(tmp_path: Path) -> Place:
         assert period is not None
         [step] = plan.steps
         assert isinstance(step, OutputStep)
-        found = Destinations(definitions, period, "run", plan, None, lambda _: "").place_of(step, 1)
+        storage_of = RunEnvironment("dev", definitions.settings.environments["dev"], tmp_path).storage_of
+        found = Destinations(definitions, period, "run", plan, None, lambda _: "", storage_of).place_of(step, 1)
         assert found is None or isinstance(found, LocalOutput)
         return found
 

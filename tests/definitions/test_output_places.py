@@ -54,10 +54,13 @@ def test_an_absolute_path_does_not_lead_out_of_its_root(workspace_of: WorkspaceO
     assert found(workspace_of, '{datasource_id: here, path: "/etc/x"}', root="reports") == told
 
 
-def test_an_output_cannot_go_to_a_url(workspace_of: WorkspaceOf) -> None:
+def test_an_output_goes_to_an_object_store_through_a_datasource_only(workspace_of: WorkspaceOf) -> None:
     told = [('an output cannot go to the URL "s3a://bucket/x"', 8)]
     assert found(workspace_of, '{location: {path: "s3a://bucket/x"}}') == told
-    assert found(workspace_of, "{datasource_id: here, path: y}", root="s3a://bucket/x") == told
+    assert found(workspace_of, '{datasource_id: here, path: "s3a://bucket/x"}', root="s3a://bucket/x") == told
+    assert found(workspace_of, "{datasource_id: here, path: y}", root="s3a://bucket/x") == []
+    told = [('the output path "/y" leads out of its root', 8)]
+    assert found(workspace_of, '{datasource_id: here, path: "/y"}', root="s3a://bucket/x") == told
 
 
 @pytest.mark.parametrize("seq", [1_000_000_000, 10**20])

@@ -62,7 +62,7 @@ def problems_of_output_place(
     if is_url(written.path):
         yield INVALID_VALUE.at(place, problem=f'an output cannot go to the URL "{shown(written.path)}"', hint=NO_URL)
         return
-    if is_remote(below):
+    if is_remote(below) and not written.path.startswith("/"):
         over = written_over_remotely(workspace, below, written.path)
         if over is not None:
             problem = f'an output to "{written.path}" would write over {over}, which the workspace needs'
