@@ -10,6 +10,7 @@ STAMP  := $(VENV)/.installed
 # Connectors that Spark 4.3 does not include and that tests of tables and formats need. Iceberg has no build for it yet.
 JARS         ?= $(HOME)/.cache/clew/jars
 CONNECTORS   := org.postgresql:postgresql:42.7.14 io.delta:delta-spark_4.2_2.13:4.4.0 io.delta:delta-storage:4.4.0
+SPARK_HAS    := io.netty,org.slf4j,commons-codec,commons-logging,org.apache.httpcomponents
 MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
 help: ## list the targets
@@ -61,12 +62,14 @@ format: $(STAMP) ## rewrite the code in the house style
 bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks
 
-jars: ## drivers and formats for Spark that some tests use, into ~/.cache/clew/jars
+jars: ## drivers, formats and S3 for Spark that some tests use, into ~/.cache/clew/jars
 	@command -v mvn >/dev/null 2>&1 || { echo "Maven is missing: install it (Debian and Ubuntu: apt-get install maven; macOS: brew install maven)"; exit 1; }
 	@mkdir -p $(JARS)
 	@for artifact in $(CONNECTORS); do \
 		file=$$(echo $$artifact | sed -E 's/.*:(.*):(.*)/\1-\2.jar/'); test -s $(JARS)/$$file && continue; \
 		echo "Fetching $$file ..."; mvn -q -B $(MAVEN_COPIES) -Dartifact=$$artifact -DoutputDirectory=$(JARS) || exit 1; done
+	@test -n "$$(ls $(JARS)/s3/hadoop-aws-*.jar 2>/dev/null)" || { echo "Fetching S3 for Spark ..."; \
+		mvn -q -B -f tools/s3_jars/pom.xml $(MAVEN_COPIES)-dependencies -DoutputDirectory=$(JARS)/s3 -DexcludeGroupIds=$(SPARK_HAS); }
 
 docs: $(STAMP) ## regenerate the reference pages from the declarations
 	@$(BIN)/python -m tools.reference_pages

@@ -25,7 +25,7 @@ from clew.engine.sql import spark_type
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.resolution import ResolvedSource
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from clew.definitions import load_workspace
 from clew.plan import Plan, compile_workspace, plan_to_json
 from clew.storage.parts import Part, PartFile, TracedStep, part_to_json
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.trace.reader import RunTrace
 
 GROUPS = 1_000

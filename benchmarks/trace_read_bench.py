@@ -32,7 +32,7 @@ import json, sys
 from datetime import date
 from pathlib import Path
 from clew.plan import plan_from_json
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.storage.parts import part_from_json
 from clew.trace.reader import RunTrace
 root = Path(sys.argv[1])

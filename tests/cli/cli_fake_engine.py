@@ -9,8 +9,8 @@ from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef, PlannedStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
-from clew.storage.places import storage_at
 from clew.storage.plans import kept_plan
+from clew.storage.roots import storage_at
 
 COUNTS = {
     "load": {"loaded": 1455},

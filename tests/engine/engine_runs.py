@@ -25,7 +25,7 @@ from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep
 from clew.runs.leases import Lease
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.trace.json_values import arrow_type
 from clew.trace.reader import RunTrace
 from tests.plan.plan_interpreter import Cells

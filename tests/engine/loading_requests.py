@@ -19,7 +19,7 @@ from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalModeName
 from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 
 CALENDAR = Calendar(id="fiscal", name="fiscal", generate=Generate(first_year=2025, last_year=2026))
 PERIODS = PeriodTree(periods_of(CALENDAR))

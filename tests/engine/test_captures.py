@@ -34,8 +34,8 @@ from clew.runs.limits import LeasePolicy
 from clew.sample import write_sample
 from clew.storage.drafts import Draft, draft
 from clew.storage.parts import ORDINAL
-from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
+from clew.storage.roots import storage_at
 from clew.trace.json_values import values_of
 from clew.trace.reader import RunTrace
 from clew.trace.run_trace import open_trace

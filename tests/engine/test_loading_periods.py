@@ -15,7 +15,7 @@ from clew.plan.catalogue import use_of_table
 from clew.plan.datasets import DatasetColumn
 from clew.plan.resolution import resolve
 from clew.storage.parts import PartFile
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from tests.engine.loading_requests import PERIODS, Bench, day, path_source, period, use
 
 BY_PERIOD = use("id integer", "period")

@@ -21,7 +21,7 @@ from clew.events.envelope import StoredEvent
 from clew.gc.run_removal import remove_run
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import ORDINAL, after_column, mask_column, part_from_json
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.trace.reader import RunTrace
 from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop, make_shop

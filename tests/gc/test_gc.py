@@ -18,8 +18,8 @@ from clew.events.snapshot import RunStatus
 from clew.gc.garbage import Garbage, GarbageCollector, Retention
 from clew.gc.run_removal import remove_run
 from clew.storage.local import LocalStorage
-from clew.storage.places import storage_at
 from clew.storage.removals import Collectable, Journal, Removable, RemovalRecord
+from clew.storage.roots import storage_at
 from clew.trace.run_trace import open_trace
 from clew.tracelink import TraceBatch
 from tests.engine.engine_workspaces import Shop

@@ -20,7 +20,7 @@ from clew.storage.committed import publish_part
 from clew.storage.drafts import draft
 from clew.storage.layout import part_folder
 from clew.storage.parts import Part, PartFile
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.store import StoreOptions, open_run_stores
 from tests.runs.runs_workers import FakeExecutors, Site
 

@@ -12,7 +12,7 @@ from clew.events.snapshot import RunStatus, StepStatus
 from clew.runs.stores import RunStores
 from clew.storage.committed import committed_part
 from clew.storage.local import sha256_of_file
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from tests.runs.runs_crashes import WritingSteps, an_hour_later, work_and_freeze, work_until_death, work_until_told
 from tests.runs.runs_workers import FakeExecutors, Site
 from tests.store.store_fixtures import OpenStores

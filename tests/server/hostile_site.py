@@ -22,8 +22,8 @@ from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
 from clew.server.application import create_app
 from clew.storage.parts import Part, part_to_json
-from clew.storage.places import storage_at
 from clew.storage.plans import kept_plan
+from clew.storage.roots import storage_at
 from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
 from tests.server.server_fixtures import Served
 from tests.trace.random_projects import PERIOD, compiled, interpreted

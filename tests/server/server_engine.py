@@ -12,8 +12,8 @@ from clew.events.values import ArtifactRef, PlannedStep
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.request import RunRecord
 from clew.storage.parts import part_to_json
-from clew.storage.places import storage_at
 from clew.storage.plans import kept_plan
+from clew.storage.roots import storage_at
 from tests.cli.cli_fake_engine import COUNTS, FakeEngine, FakeExecutor
 from tests.explain.sample_traces import MONTH, sample_data, sample_plans
 from tests.trace.recorded_interpretation import Recorded

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from clew.definitions.addresses import RemoteAddress
+from clew.definitions.storage_addresses import RemoteAddress
 from clew.storage.object_store import ObjectStorage
 from clew.storage.store_access import StoreAccess, parse_credential
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clew.definitions.addresses import RemoteAddress
+from clew.definitions.storage_addresses import RemoteAddress
 from clew.storage.object_store import ObjectStorage
 from clew.storage.store_access import StoreAccess, parse_credential
 from clew.storage.store_errors import StoreUnavailable

@@ -10,8 +10,8 @@ import pytest
 
 from clew.diagnostics import ClewError
 from clew.plan import Plan, plan_from_json, plan_to_json
-from clew.storage.places import storage_at
 from clew.storage.plans import keep_plan, kept_plan
+from clew.storage.roots import storage_at
 from tests.captures.capture_plans import people_plan
 
 PROCESSES, PLANS = 8, 50

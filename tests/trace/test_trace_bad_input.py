@@ -15,7 +15,7 @@ import pytest
 from clew.diagnostics import ClewError, EngineBug, UserError
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import PartFile
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.storage.row_identity import RowIds, ordinal_of
 from clew.trace.reader import RunTrace
 from tests.trace.random_projects import PERIOD, compiled, interpreted

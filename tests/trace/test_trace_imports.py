@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import PartFile
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 
 _LOOKUP = """
 import json, sys
 from pathlib import Path
 import clew.trace.reader
 from clew.storage.checked_files import TraceFiles
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.storage.parts import PartFile
 root, size, digest = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 row = TraceFiles(storage_at(root)).row_with(PartFile("changes.parquet", 6, size, digest), 40, ["text"])

@@ -14,7 +14,7 @@ from clew.lang.types import Kind, Type, parse_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, Step, UpdateStep
 from clew.storage.parts import Part, PartFile, TracedStep
-from clew.storage.places import storage_at
+from clew.storage.roots import storage_at
 from clew.trace.reader import RunTrace
 from tests.trace.recorded_interpretation import Recorded
 

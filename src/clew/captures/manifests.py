@@ -12,7 +12,7 @@ from pathlib import Path
 from clew.captures.freezing import Degradation
 from clew.captures.requests import OmittedColumn
 from clew.definitions import CaptureMode
-from clew.definitions.addresses import is_remote
+from clew.definitions.storage_addresses import is_remote
 from clew.events.codec import decode, encode
 from clew.runs.environment import RunEnvironment
 from clew.storage.layout import CAPTURES, SALT

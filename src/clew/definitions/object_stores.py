@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from clew.definitions.addresses import Address, BadAddress, RemoteAddress, is_remote, overlap, parse_address
 from clew.definitions.shapes import FLAG, NAME, SECRET, Located, key, record
+from clew.definitions.storage_addresses import Address, BadAddress, RemoteAddress, is_remote, overlap, parse_address
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 

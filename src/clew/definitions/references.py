@@ -9,7 +9,6 @@ from os.path import normpath
 from pathlib import Path
 from typing import TypeAlias
 
-from clew.definitions.addresses import is_remote, shown
 from clew.definitions.calendar import Calendar, Period, PeriodTree
 from clew.definitions.dataset import Dataset, Status
 from clew.definitions.datasource import DatabaseDatasource, Datasource, FilesDatasource
@@ -27,6 +26,7 @@ from clew.definitions.operations import (
 from clew.definitions.project import Fragment, Project
 from clew.definitions.resolver import ANY_LEVEL, Resolver, TableStrategy
 from clew.definitions.scenario import Scenario
+from clew.definitions.storage_addresses import is_remote, shown
 from clew.definitions.workspace import WorkspaceDefinitions
 from clew.diagnostics import Diagnostic, Span, did_you_mean
 from clew.diagnostics.codes.workspace import (

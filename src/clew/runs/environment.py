@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from clew.budgets import QuestionLimits
 from clew.definitions import Datasource, Environment, FilesDatasource
-from clew.definitions.addresses import RemoteAddress, parse_address
 from clew.definitions.object_stores import ObjectStoreSettings, remote
 from clew.definitions.settings import Approval
+from clew.definitions.storage_addresses import RemoteAddress, parse_address
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import INVALID_CREDENTIALS
 from clew.runs.limits import DeliveryPolicy, LeasePolicy, Overload, QueuePolicy, RetryPolicy, StoreLimits
@@ -22,8 +22,8 @@ from clew.runs.secrets import (
     SecretsProvider,
     SecretsResolver,
 )
-from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
+from clew.storage.roots import storage_at
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, parse_credential, spark_settings
 
 _SQLITE = "sqlite:///"

@@ -34,8 +34,8 @@ from clew.plan.operations import OutputStep
 from clew.scenarios.inputs import InputWriter
 from clew.scenarios.matching import Mismatch, ScenarioRow, compare, trace_mismatches
 from clew.storage.parts import Part
-from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
+from clew.storage.roots import storage_at
 from clew.trace.reader import RunTrace
 
 _AT_A_TIME = max(2, min(8, os.cpu_count() or 2))

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from clew.definitions.addresses import RemoteAddress
+from clew.definitions.storage_addresses import RemoteAddress
 from clew.storage.root import RemoteSource, StorageKey, StoredFile
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, duckdb_name, file_system, path_of, spark_uri
 from clew.storage.store_errors import explained, explanation

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from clew.definitions.addresses import AZURE, GCS, S3, RemoteAddress
+from clew.definitions.storage_addresses import AZURE, GCS, S3, RemoteAddress
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -13,7 +13,7 @@ from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.engine import STORAGE_UNAVAILABLE
 
 if TYPE_CHECKING:
-    from clew.definitions.addresses import RemoteAddress
+    from clew.definitions.storage_addresses import RemoteAddress
 
 _MISSING = re.compile(r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _NO_KEY = re.compile(r"NO_SUCH_KEY|NoSuchKey|BlobNotFound", re.IGNORECASE)

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clew.definitions import Datasource, FilesDatasource, Period, PeriodTree
-from clew.definitions.addresses import parse_address
 from clew.definitions.dataset import PERIOD_COLUMN
+from clew.definitions.storage_addresses import parse_address
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
 from clew.engine.parts import DraftedPart
 from clew.plan.datasets import DatasetUse, TableReader
 from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import Part
-from clew.storage.places import storage_at
 from clew.storage.root import StorageRoot
+from clew.storage.roots import storage_at
 from clew.storage.source_files import RootOf
 
 NOT_UTF8 = "it is not UTF-8 text"

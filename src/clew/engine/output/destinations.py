@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.definitions import DatabaseDatasource, FilesDatasource, Period, WorkspaceDefinitions
-from clew.definitions.addresses import is_remote
-from clew.definitions.addresses import shown as shown_address
 from clew.definitions.references import NO_URL, written_over, written_over_remotely
+from clew.definitions.storage_addresses import is_remote
+from clew.definitions.storage_addresses import shown as shown_address
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.output.attempts import OutputAttempt

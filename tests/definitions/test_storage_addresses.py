@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.definitions.addresses import BadAddress, RemoteAddress, is_remote, overlap, parse_address
+from clew.definitions.storage_addresses import BadAddress, RemoteAddress, is_remote, overlap, parse_address
 
 HERE = Path("/workspace")
 

@@ -9,7 +9,7 @@ from clew.storage.local import LocalStorage
 from clew.storage.root import StorageRoot
 
 if TYPE_CHECKING:
-    from clew.definitions.addresses import Address
+    from clew.definitions.storage_addresses import Address
     from clew.storage.store_access import StoreAccess
 
 

@@ -1,0 +1,103 @@
+"""The sample with storage, data and outputs on S3: Spark runs it, and a process without Spark explains it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clew.definitions.storage_addresses import RemoteAddress
+from clew.sample import write_sample
+from clew.storage.object_store import ObjectStorage
+from tests.storage.s3_server import KEYS, S3Server
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+JARS = Path(os.environ.get("CLEW_JARS", Path.home() / ".cache" / "clew" / "jars")) / "s3"
+
+RUN = """
+import json, sys, clew
+ws = clew.open(sys.argv[1])
+print(json.dumps([ws.run(project, period="2026-01").to_json() for project in ("gl-close", "group-report")]))
+"""
+
+
+@pytest.fixture
+def jars() -> list[str]:
+    found = sorted(str(path) for path in JARS.glob("*.jar"))
+    if not found:
+        pytest.skip(f"no hadoop-aws in {JARS}: `make jars` fetches it")
+    return found
+
+
+def in_process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "LEDGER_KEYS": KEYS},
+        cwd=folder,
+    )
+
+
+def on_s3(folder: Path, root: ObjectStorage, endpoint: str, jars: list[str]) -> None:
+    """The sample, with everything but definitions and state in a bucket."""
+    write_sample(folder)
+    for path in sorted((folder / "data").rglob("*")):
+        if path.is_file():
+            root.write_new(f"data/{path.relative_to(folder / 'data').as_posix()}", path.read_bytes())
+    shutil.rmtree(folder / "data")
+    settings = yaml.safe_load((folder / "clew.yaml").read_text())
+    bucket = f"s3://{root.place.store}"
+    settings["environments"] = {
+        "dev": {
+            "storage_root": f"{bucket}/clew/managed",
+            "sandbox_root": f"{bucket}/clew/sandbox",
+            "object_store": {
+                "endpoint": endpoint,
+                "region": "us-east-1",
+                "path_style": True,
+                "credential_ref": "secret://env/LEDGER_KEYS",
+            },
+            "spark": {"master": "local[2]", "jars": jars, "config": {"spark.driver.memory": "1g"}},
+            "sinks": {"close-review": {"type": "capture_store", "path": f"{bucket}/clew/review", "max_ttl_days": 30}},
+        }
+    }
+    (folder / "clew.yaml").write_text(yaml.safe_dump(settings))
+    for name, place in (("ledger-files", "data"), ("reports", "out")):
+        path = folder / "datasources" / f"{name}.yaml"
+        definition = yaml.safe_load(path.read_text())
+        definition["options"]["root"] = f"{bucket}/clew/{place}"
+        path.write_text(yaml.safe_dump(definition))
+
+
+def test_the_sample_runs_on_s3_and_is_explained_from_the_bucket_and_the_state_store_alone(
+    tmp_path: Path, s3: S3Server, jars: list[str]
+) -> None:
+    root = ObjectStorage(RemoteAddress("s3", s3.new_bucket(), "clew"), s3.access)
+    workspace = tmp_path / "workspace"
+    on_s3(workspace, root, s3.endpoint, jars)
+    ran = in_process("-c", RUN, str(workspace), folder=workspace)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    close, report = json.loads(ran.stdout.splitlines()[-1])
+    assert (close["status"], report["status"]) == ("COMPLETED", "COMPLETED"), (close, report)
+    assert not (workspace / "s3:").exists()
+    assert not (workspace / "out").exists()
+    assert not (workspace / ".clew" / "storage").exists()
+    written = [file.key for file in root.files("out")]
+    assert any(key.endswith("_SUCCESS") for key in written), written
+    assert any(key.endswith(".parquet") for key in written), written
+    for text in (ran.stdout, ran.stderr, *(file.read_text(errors="replace") for file in workspace.rglob("*.db"))):
+        assert not any(part in text for part in KEYS.split(":"))
+
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(workspace, elsewhere)
+    shutil.rmtree(workspace)
+    told = in_process(EXPLAIN, str(elsewhere), close["run_id"], "total_usd", 'account_type = "revenue"')
+    assert told.returncode == 0, told.stderr[-3000:]
+    assert "journal_2026-01.csv" in told.stdout
