@@ -98,6 +98,17 @@ def test_the_sample_runs_on_s3_and_is_explained_from_the_bucket_and_the_state_st
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(workspace, elsewhere)
     shutil.rmtree(workspace)
-    told = in_process(EXPLAIN, str(elsewhere), close["run_id"], "total_usd", 'account_type = "revenue"')
+    asked = ("explain", close["run_id"], "--where", 'row_kind = "total" AND account_type = "expense"', "total_usd")
+    told = in_process("-m", "clew.cli", *asked, folder=elsewhere)
     assert told.returncode == 0, told.stderr[-3000:]
     assert "journal_2026-01.csv" in told.stdout
+    found = in_process(
+        "-m", "clew.cli", "trace", close["run_id"], "--where", 'journal_id = "JE-00001"', folder=elsewhere
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    # A row of another month: it is found in the bucket, in a file that this run did not read.
+    other = root.read_bytes("data/journal/journal_2026-02.csv").decode().splitlines()[1].split(",")[0]
+    missing = in_process(
+        "-m", "clew.cli", "explain", close["run_id"], "--why-not", f'journal_id = "{other}"', folder=elsewhere
+    )
+    assert "journal_2026-02.csv" in missing.stdout, missing.stdout + missing.stderr

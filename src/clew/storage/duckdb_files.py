@@ -32,7 +32,7 @@ class RemoteFiles(AbstractFileSystem):  # type: ignore[misc]
     def give(self, name: str, opener: Callable[[], "NativeFile"]) -> None:
         """Let queries read a file by a name."""
         with self._lock:
-            self._openers.setdefault(name, opener)
+            self._openers.setdefault(self._strip_protocol(name), opener)
 
     def forget(self) -> None:
         """Let go of all files."""
@@ -40,6 +40,7 @@ class RemoteFiles(AbstractFileSystem):  # type: ignore[misc]
             self._openers, self._files = {}, {}
 
     def _file(self, name: str) -> "NativeFile":
+        name = self._strip_protocol(name)  # some callers have stripped it already
         with self._lock:
             known, opener = self._files.get(name), self._openers.get(name)
         if known is not None:

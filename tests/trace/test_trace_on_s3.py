@@ -1,0 +1,97 @@
+"""Traces in an object store: the same answers as on disk, from few requests, and nothing from a file that differs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.trace_data import Bench, written
+
+from clew.diagnostics import ClewError
+from clew.storage.object_store import ObjectStorage
+from clew.storage.row_identity import RowIds
+from clew.trace.reader import RunTrace
+from tests.storage.s3_proxy import DENIED, Cut, Proxy
+from tests.storage.s3_server import S3Server
+
+WHERE = 'journal_id = "JE-00000077"'
+
+
+def remote(bench: Bench, root: ObjectStorage) -> RunTrace:
+    """The trace with its files in the store."""
+    for part in bench.trace.parts:
+        for file in part.files:
+            with root.create(file.path) as target:
+                target.write((bench.root / file.path).read_bytes())
+    local = bench.trace
+    return RunTrace(root, local.run_id, local.plan, local.parts, local.period, local.today)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = written(tmp_path, 20_000)
+    yield made
+    made.trace.close()
+
+
+@pytest.fixture
+def trace(bench: Bench, s3: S3Server, proxy: Proxy) -> Iterator[RunTrace]:
+    opened = remote(bench, s3.through(proxy.endpoint).storage())
+    yield opened
+    opened.close()
+
+
+def row_id(bench: Bench, row: int) -> str:
+    return RowIds(bench.trace.run_id).row_id(row)
+
+
+def test_a_trace_in_a_store_gives_the_same_answers_without_listing(bench: Bench, trace: RunTrace, proxy: Proxy) -> None:
+    with proxy.counting() as asked:
+        for row in (0, 77, 19_999):
+            assert trace.history(row_id(bench, row)) == bench.trace.history(row_id(bench, row))
+        assert trace.search(WHERE) == bench.trace.search(WHERE)
+        assert trace.search("fee > 10", limit=3) == bench.trace.search("fee > 10", limit=3)
+        assert trace.counts() == bench.trace.counts()
+    assert not [each for each in asked if each.is_listing or each.method not in {"GET", "HEAD"}]
+    trace.verify()
+
+
+@pytest.mark.slow
+def test_a_history_of_one_row_out_of_five_million_takes_at_most_twelve_requests(
+    tmp_path: Path, s3: S3Server, proxy: Proxy
+) -> None:
+    bench = written(tmp_path, 5_000_000)
+    trace = remote(bench, s3.through(proxy.endpoint).storage())
+    row = row_id(bench, 2_400_000)
+    with proxy.counting() as asked:
+        found = trace.history(row)
+    assert found == bench.trace.history(row)
+    assert len(asked) <= 12, asked
+    assert proxy.bytes_sent < 16_000_000
+    with proxy.counting() as again:
+        assert trace.history(row) == found
+    assert len(again) < len(asked)
+    trace.close()
+    bench.trace.close()
+
+
+def test_a_file_that_is_not_what_was_written_is_named_and_not_read(bench: Bench, trace: RunTrace) -> None:
+    root = trace.root
+    [file] = trace.parts[0].files
+    content = bytearray(root.read_bytes(file.path))
+    content[len(content) // 2] ^= 1
+    root.remove(file.path)
+    root.write_new(file.path, bytes(content))
+    for ask in (lambda: trace.history(row_id(bench, 5)), lambda: trace.search(WHERE)):
+        with pytest.raises(ClewError, match="is damaged: its content is not what was written") as caught:
+            ask()
+        assert caught.value.code == "DamagedTrace"
+
+
+@pytest.mark.slow
+def test_a_store_that_fails_is_not_taken_for_a_damaged_file(bench: Bench, trace: RunTrace, proxy: Proxy) -> None:
+    for fault, says in ((DENIED, "no permission"), (Cut(), "broke the connection")):
+        with proxy.failing(lambda asked, fault=fault: fault if asked.method == "GET" else None):  # type: ignore[misc]
+            with pytest.raises(ClewError, match=says) as caught:
+                trace.history(row_id(bench, 5))
+            assert caught.value.code == "StorageUnavailable"
+    assert trace.history(row_id(bench, 5)) == bench.trace.history(row_id(bench, 5))
