@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
+from fsspec.spec import AbstractFileSystem
 
 if TYPE_CHECKING:
     import duckdb
