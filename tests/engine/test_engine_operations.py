@@ -413,3 +413,19 @@ def test_two_hundred_updates_run_in_segments(spark: SparkSession, tmp_path: Path
     states = [trace.state(row_id, seq).state for seq in (0, 99, 200)]
     assert [state["amount"] for state in states if state] == [100, 199, 300]
     trace.close()
+
+
+def test_aliases_and_columns_with_two_underscores_are_kept_apart(spark: SparkSession, tmp_path: Path) -> None:
+    datasets = DATASETS | {
+        "left": {"columns": {"k": "integer", "b__c": "string"}, "mode": "none", "table": "left"},
+        "right": {"columns": {"k": "integer", "c": "string"}, "mode": "none", "table": "right"},
+    }
+    data = DATA | {"left": [{"k": 1, "b__c": "of a"}], "right": [{"k": 1, "c": "of a__b"}]}
+    joins = [
+        {"alias": "a", "dataset_id": "left", "on": "a.k = orders.id"},
+        {"alias": "a__b", "dataset_id": "right", "on": "a__b.k = a.k"},
+    ]
+    steps = [update(10, "id = 1", joins, one="a.b__c", other="a__b.c"), output(20, "id = 1", columns=["one", "other"])]
+    plan = compiled(tmp_path / "workspace", project(*steps), datasets)
+    assert plan is not None
+    assert run_plan(spark, tmp_path / "storage", plan, data).output == [{"one": "of a", "other": "of a__b"}]

@@ -17,8 +17,11 @@ SYSTEM_TYPES = {"_period": "STRING", "_labels": "STRING", "_deleted": "BOOLEAN"}
 
 
 def joined_column(alias: str, column: str) -> str:
-    """A column of a joined dataset while an update sees it."""
-    return f"__j_{alias}__{column}"
+    """A column of a joined dataset while an update sees it.
+
+    The length of the alias keeps column `b__c` of alias `a` and column `c` of alias `a__b` apart.
+    """
+    return f"__j{len(alias)}_{alias}__{column}"
 
 
 def selected_column(seq: int) -> str:
