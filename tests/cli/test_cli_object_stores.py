@@ -1,0 +1,148 @@
+"""Addresses of object stores and their settings, as commands take them: one clear message for what is wrong."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clew.sample import write_sample
+from clew.storage.object_store import ObjectStorage
+from tests.cli.conftest import Clew
+from tests.storage.s3_proxy import DENIED, EXPIRED, SKEWED, Answer, Proxy
+from tests.storage.s3_server import KEYS, S3Server
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "workspace"
+    write_sample(folder)
+    monkeypatch.setenv("LEDGER_KEYS", KEYS)
+    return folder
+
+
+def configure(workspace: Path, **environments: dict[str, Any]) -> None:
+    settings = yaml.safe_load((workspace / "clew.yaml").read_text())
+    sinks = {"close-review": {"type": "capture_store", "path": "review"}}
+    settings["environments"] = {name: {"sinks": sinks, **given} for name, given in environments.items()}
+    settings["default_environment"] = next(iter(environments))
+    (workspace / "clew.yaml").write_text(yaml.safe_dump(settings))
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said, and how it ended."""
+
+    exit_code: int
+    output: str
+
+
+Ask = Callable[..., Said]
+
+
+@pytest.fixture
+def ask(clew: Clew, workspace: Path) -> Ask:
+    """Asks a command in the workspace. Whatever it says is free of credentials."""
+
+    def asked(*arguments: str) -> Said:
+        answer = clew(*arguments, cwd=workspace)
+        said = f"{answer.out}{answer.err}"
+        assert "Traceback" not in said
+        assert not any(part in said for part in KEYS.split(":"))
+        return Said(answer.code, said)
+
+    return asked
+
+
+def reached(endpoint: str) -> dict[str, Any]:
+    return {"endpoint": endpoint, "region": "us-east-1", "credential_ref": "secret://env/LEDGER_KEYS"}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"storage_root": "s4://ledger/clew"}, 'the scheme "s4", which Clew does not know'),
+        ({"sandbox_root": "s3:/ledger/clew"}, "is not a valid address"),
+        ({"storage_root": "s3://KEY:geheim@ledger/clew"}, "contains credentials"),
+        ({"sinks": {"x": {"type": "training_log", "path": "ftp://host/x"}}}, 'the scheme "ftp"'),
+        ({"bus": [{"id": "b", "type": "file", "path": "s3://ledger/events.jsonl"}]}, "cannot be in an object store"),
+        ({"object_store": {"endpoint": "minio:9000"}}, '"minio:9000" is not the address of a server'),
+        ({"object_store": {"endpoint": "https://me:geheim@minio"}}, "the endpoint contains credentials"),
+        ({"object_store": {"credential_ref": "KEY:geheim"}}, "a reference to a secret"),
+        ({"storage_root": "s3://ledger/clew", "sandbox_root": "s3a://ledger/clew/sandbox"}, "inside each other"),
+    ],
+)
+def test_check_reports_what_cannot_be_an_address(ask: Ask, workspace: Path, given: dict[str, Any], says: str) -> None:
+    configure(workspace, dev=given)
+    found = ask("check")
+    assert found.exit_code == 1
+    assert says in found.output.replace("\n  ", " ")
+    assert "clew.yaml" in found.output
+    # The excerpt shows the line as the file has it; the message does not repeat what may be a secret.
+    assert "geheim" not in found.output.splitlines()[0]
+    assert not list(workspace.glob("s3*"))
+
+
+def test_check_reports_roots_inside_the_root_of_another_environment(ask: Ask, workspace: Path) -> None:
+    configure(workspace, dev={"storage_root": "s3://ledger/clew"}, prod={"storage_root": "s3://ledger/clew/prod"})
+    found = ask("check")
+    assert found.exit_code == 1
+    assert 'the storage_root of "prod" and the storage_root of "dev" are inside each other' in found.output
+    configure(workspace, dev={"storage_root": "s3://ledger/clew"}, prod={"storage_root": "s3a://ledger/clew"})
+    assert "inside each other" not in ask("check").output
+
+
+def test_check_reports_a_datasource_with_an_unknown_scheme(ask: Ask, workspace: Path) -> None:
+    path = workspace / "datasources" / "reports.yaml"
+    path.write_text(path.read_text().replace("{root: out}", '{root: "swift://box/out"}'))
+    found = ask("check")
+    assert found.exit_code == 1
+    assert 'the scheme "swift"' in found.output
+    assert "datasources/reports.yaml" in found.output
+
+
+def run(ask: Ask, workspace: Path, root: str, endpoint: str, **more: Any) -> Said:
+    configure(workspace, dev={"storage_root": root, "object_store": reached(endpoint) | more})
+    return ask("run", "gl-close", "--period", "2026-01")
+
+
+def test_a_run_says_that_its_bucket_does_not_exist(ask: Ask, workspace: Path, s3: S3Server) -> None:
+    found = run(ask, workspace, "s3://no-such-bucket/clew", s3.endpoint)
+    assert found.exit_code != 0
+    assert "StorageUnavailable" in found.output
+    assert "s3://no-such-bucket does not exist" in found.output
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (DENIED, "no permission in s3://"),
+        (EXPIRED, "have expired"),
+        (SKEWED, "the clock of this machine is off"),
+    ],
+    ids=lambda value: value.code if isinstance(value, Answer) else "",
+)
+def test_a_run_says_why_it_cannot_write_to_its_bucket(
+    ask: Ask, workspace: Path, s3: S3Server, proxy: Proxy, fault: Answer, says: str
+) -> None:
+    bucket = s3.new_bucket()
+    with proxy.failing(lambda asked: fault if asked.method != "HEAD" or fault is DENIED else None):
+        found = run(ask, workspace, f"s3://{bucket}/clew", proxy.endpoint)
+    assert found.exit_code != 0
+    assert says in found.output
+    assert not list(ObjectStorage(s3.storage().place, s3.access).files(""))
+
+
+def test_a_secret_that_holds_no_credentials_is_named_and_not_shown(
+    ask: Ask, workspace: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGER_KEYS", "only-one-part-geheim")
+    found = run(ask, workspace, f"s3://{s3.new_bucket()}/clew", s3.endpoint)
+    assert found.exit_code != 0
+    assert "InvalidCredentials" in found.output
+    assert "secret://env/LEDGER_KEYS" in found.output
+    assert "geheim" not in found.output
+    monkeypatch.delenv("LEDGER_KEYS")
+    assert "SecretNotFound" in ask("run", "gl-close", "--period", "2026-01").output
