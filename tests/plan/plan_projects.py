@@ -101,7 +101,7 @@ def right_projects(draw: st.DrawFn) -> tuple[Data, DatasetUse]:
     for seq in draw(st.lists(st.integers(1, 99), max_size=8, unique=True).map(sorted)):
         column, new = draw(st.sampled_from(known)), f"n{seq}"
         kind = draw(st.sampled_from(["update", "aggregate", "delete", "output", "append"]))
-        operation: dict[str, Any] = {"seq": seq, "name": kind, "type": kind}
+        operation: dict[str, Any] = {"seq": seq, "name": f"{kind} {seq}", "type": kind}
         if kind == "update":
             operation["selector"] = f"{column} IS NOT NULL"
             operation["arguments"] = {

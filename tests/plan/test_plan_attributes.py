@@ -43,9 +43,28 @@ def test_an_operation_without_an_id_gets_one_that_stays_when_it_is_moved(check: 
     assert before == after
 
 
-def test_namesakes_get_ids_of_their_own(check: Check) -> None:
-    plan = check(UPDATE + UPDATE.replace("seq: 1", "seq: 2")).plan
-    assert len({step.id for step in plan.steps}) == 2
+def test_namesakes_without_ids_are_refused_because_reordering_would_swap_their_ids(check: Check) -> None:
+    found = check("""
+        - {seq: 1, name: x, type: delete}
+        - {seq: 2, name: «x», type: delete}
+    """)
+    found.reports("DuplicateId")
+    assert "line 4" in found.diagnostics[0].message
+    assert "another name or an `id`" in str(found.hints[0])
+
+
+def test_a_namesake_with_an_id_of_its_own_changes_no_other_id(check: Check) -> None:
+    alone = check("- {seq: 1, name: x, type: delete}").plan.steps[0].id
+    before = check("""
+        - {seq: 1, name: x, type: delete}
+        - {id: second, seq: 2, name: x, type: delete, selector: amount = 0}
+    """).plan
+    after = check("""
+        - {seq: 3, name: x, type: delete}
+        - {id: second, seq: 2, name: x, type: delete, selector: amount = 0}
+    """).plan
+    assert [step.id for step in before.steps] == [alone, "second"]
+    assert [step.id for step in after.steps] == ["second", alone]
 
 
 def test_two_operations_cannot_have_one_id(check: Check) -> None:

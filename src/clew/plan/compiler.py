@@ -10,7 +10,6 @@ Every pass reports everything it finds; there is a plan only if nothing was foun
 """
 
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -188,22 +187,31 @@ def _label(placed: Sequence[PlacedOperation], plan: str, problems: Problems) -> 
 
 
 def _operation_ids(placed: Sequence[PlacedOperation], plan: str, problems: Problems) -> tuple[str, ...]:
-    """The ids of operations: their own, else one from plan, path and name, which reordering does not change."""
+    """The ids of operations: their own, else one from plan, path and name, which reordering does not change.
+
+    Two operations without ids may not share a name: which of them came first would decide which id each gets.
+    """
     ids, first = list[str](), dict[tuple[str, str], PlacedOperation]()
-    namesakes = Counter[str]()
+    named = dict[tuple[str, str], PlacedOperation]()
     for each in placed:
-        own = each.operation.id
+        own, name = each.operation.id, each.operation.name
         if own is None:
-            key = f"{plan}/{each.path}/{each.operation.name}"
-            ids.append(str(uuid.uuid5(_OPERATION_IDS, f"{key}#{namesakes[key]}")))
-            namesakes[key] += 1
-            continue
-        other = first.setdefault((each.path, own), each)
-        if other is not each:
-            where, span = f"line {other.operation.span.line}", each.operation.place("id")
-            problems.report(DUPLICATE_ID.at(span, kind="operation", id=own, first=where))
-        ids.append(own if each.path == MAIN else f"{each.path}/{own}")
+            _refuse_second(each, named.setdefault((each.path, name), each), "name", name, problems)
+            ids.append(str(uuid.uuid5(_OPERATION_IDS, f"{plan}/{each.path}/{name}#0")))
+        else:
+            _refuse_second(each, first.setdefault((each.path, own), each), "id", own, problems)
+            ids.append(own if each.path == MAIN else f"{each.path}/{own}")
     return tuple(ids)
+
+
+_SECOND = {"name": "give one of them another name or an `id`; without an `id`, an operation is known by its name"}
+
+
+def _refuse_second(each: PlacedOperation, first: PlacedOperation, key: str, value: str, problems: Problems) -> None:
+    """That an operation has the id, or without one the name, of another."""
+    if first is not each:
+        where, span = f"line {first.operation.span.line}", each.operation.place(key)
+        problems.report(DUPLICATE_ID.at(span, kind="operation", id=value, first=where, hint=_SECOND.get(key)))
 
 
 @dataclass(frozen=True, slots=True)
