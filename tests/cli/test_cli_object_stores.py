@@ -70,7 +70,7 @@ def reached(endpoint: str) -> dict[str, Any]:
         ({"bus": [{"id": "b", "type": "file", "path": "s3://ledger/events.jsonl"}]}, "cannot be in an object store"),
         ({"object_store": {"endpoint": "minio:9000"}}, '"minio:9000" is not the address of a server'),
         ({"object_store": {"endpoint": "https://me:geheim@minio"}}, "the endpoint contains credentials"),
-        ({"object_store": {"credential_ref": "KEY:geheim"}}, "a reference to a secret"),
+        ({"object_store": {"credential_ref": "LEDGER_KEYS"}}, "a reference to a secret"),
         ({"storage_root": "s3://ledger/clew", "sandbox_root": "s3a://ledger/clew/sandbox"}, "inside each other"),
     ],
 )
