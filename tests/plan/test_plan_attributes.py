@@ -116,6 +116,27 @@ def test_an_empty_or_wrongly_typed_attribute_is_reported_at_its_value(check: Che
     check("- {" + attributes + "}").reports("InvalidValue")
 
 
+@pytest.mark.parametrize("nothing", ["null", "NULL", "~"])
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("selector", "remove the key to choose all rows, or write FALSE for none"),
+        ("arguments", "remove the key, or write {}"),
+    ],
+)
+def test_a_selector_and_arguments_without_a_value_are_refused_alike(
+    check: Check, key: str, remedy: str, nothing: str
+) -> None:
+    found = check(f"- {{seq: 1, name: x, type: delete, {key}: «{nothing}»}}")
+    found.reports("InvalidValue")
+    assert found.hints == [remedy]
+
+
+def test_a_source_selector_without_a_value_is_refused_too(check: Check) -> None:
+    source = "source: {dataset_id: targets}, source_selector: «null»"
+    check(f"- {{seq: 1, name: x, type: append, arguments: {{{source}}}}}").reports("InvalidValue")
+
+
 def test_a_delete_takes_no_arguments(check: Check) -> None:
     check("- {seq: 1, name: x, type: delete, arguments: {«rows»: all}}").reports("UnknownKey")
 

@@ -6,7 +6,7 @@ from clew.definitions.dataset import DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.operations.aggregate import Aggregation
 from clew.definitions.operations.base import OperationBase
-from clew.definitions.shapes import EXPRESSION, ConstantShape, ListOf, Located, Record, key, record
+from clew.definitions.shapes import EXPRESSION, SELECTOR, ConstantShape, ListOf, Located, Record, key, record
 
 
 @record("the aggregation of an append")
@@ -26,7 +26,7 @@ class AppendArguments(Located):
     """Which rows are appended."""
 
     source: DatasetRef = key(Record(DatasetRef), "The dataset whose rows are appended.")
-    source_selector: ExpressionText | None = key(EXPRESSION, "Which of its rows; by default all.", default=None)
+    source_selector: ExpressionText | None = key(SELECTOR, "Which of its rows; by default all.", default=None)
     aggregation: AppendAggregation | None = key(
         Record(AppendAggregation), "Aggregates the rows before they are appended.", default=None
     )

@@ -3,7 +3,7 @@
 from clew.definitions.dataset import DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.postlude import AFTER_REQUEST, Job
-from clew.definitions.shapes import EXPRESSION, NAME, TEXT, Located, Whole, key, record
+from clew.definitions.shapes import NAME, SELECTOR, TEXT, Located, Whole, key, record
 
 MOST_SEQ = 999_999_999
 """The largest seq that can be written: it still fits the whole numbers of every store after fragments are put in."""
@@ -18,7 +18,7 @@ class OperationBase(Located):
     name: str = key(NAME, "What the operation does, in words.")
     description: str = key(TEXT, "Why it does so.", default="")
     selector: ExpressionText | None = key(
-        EXPRESSION,
+        SELECTOR,
         "Which rows it acts on; by default all that are not deleted. {{NAME}} is a named selector.",
         default=None,
     )

@@ -117,7 +117,8 @@ class Record(Shape[L_co], Generic[L_co]):
     def read(self, node: Node) -> L_co:
         """The record."""
         if not isinstance(node, MapNode):
-            hint = f"write a mapping with the keys {', '.join(self.declared.keys)}" if self.declared.keys else None
+            names = ", ".join(self.declared.keys)
+            hint = f"write a mapping with the keys {names}" if names else "remove the key, or write {}"
             raise refused(node, self.declared.noun, hint=hint)
         keys = self.declared.keys
         values: dict[str, object] = {"node": node}

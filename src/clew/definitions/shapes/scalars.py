@@ -262,6 +262,16 @@ class ExpressionShape(Single[ExpressionText]):
         return {"type": ["string", "number", "boolean"]}
 
 
+class SelectorShape(ExpressionShape):
+    """An expression that chooses rows. A key without a value could mean all rows or none, so it is neither."""
+
+    def read(self, node: Node) -> ExpressionText:
+        """The text with its places."""
+        if isinstance(node, ScalarNode) and scalar_value(node) is None:
+            raise refused(node, "an expression", hint="remove the key to choose all rows, or write FALSE for none")
+        return super().read(node)
+
+
 class ColumnTypeName(Single[Type]):
     """The name of a column type."""
 
@@ -335,6 +345,7 @@ TEMPLATE = PathText(is_template=True)
 FLAG = Flag()
 DAY = Day()
 EXPRESSION = ExpressionShape()
+SELECTOR = SelectorShape()
 COLUMN_TYPE = ColumnTypeName()
 ANY_SCALAR = AnyScalar()
 ANY_VALUE = AnyValue()
