@@ -429,3 +429,13 @@ def test_aliases_and_columns_with_two_underscores_are_kept_apart(spark: SparkSes
     plan = compiled(tmp_path / "workspace", project(*steps), datasets)
     assert plan is not None
     assert run_plan(spark, tmp_path / "storage", plan, data).output == [{"one": "of a", "other": "of a__b"}]
+
+
+def test_a_sum_of_many_terms_runs(spark: SparkSession, tmp_path: Path) -> None:
+    steps = [
+        update(10, "id = 1", [], many="qty" + " + qty" * 180, exact="amount" + " - 0.01" * 180),
+        output(20, "id = 1", columns=["many", "exact"]),
+    ]
+    plan = compiled(tmp_path / "workspace", project(*steps), DATASETS)
+    assert plan is not None
+    assert run_plan(spark, tmp_path / "storage", plan, DATA).output == [{"many": 362, "exact": Decimal("98.20")}]

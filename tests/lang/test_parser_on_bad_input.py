@@ -159,6 +159,8 @@ def test_long_chains_of_and_and_or_stay_flat() -> None:
     "text",
     [
         "1.5" + " + a" * (MAX_DEPTH - 2),
+        "a" + " + a" * 180,
+        "COALESCE(b, " * 96 + "1" + ") + a" * 96,
         "COALESCE(b, a, " * 96 + "1" + ")" * 96,
         "IF(c, a, " * 96 + "1.5" + ")" * 96,
         "AND(c, " * 96 + "c" + ")" * 96,

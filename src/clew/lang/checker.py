@@ -138,7 +138,9 @@ class _Checker:
         if isinstance(function, AggregateFunction):
             arguments = self._aggregate_arguments(node, function)
         else:
-            arguments = [self.visit(argument) for argument in node.arguments]
+            arguments = list[Expression | None]()
+            for argument in node.arguments:  # a comprehension would be one more call for each level
+                arguments.append(self.visit(argument))
         known = [argument for argument in arguments if argument is not None]
         if not fits or len(known) < len(arguments):
             return None

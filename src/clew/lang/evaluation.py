@@ -71,7 +71,9 @@ def _application(expression: Apply) -> Evaluator:
     function = FUNCTIONS[expression.function]
     if isinstance(function, AggregateFunction):
         return lambda row: _value_in_group(expression, row)
-    arguments = [_evaluator(argument) for argument in expression.arguments]
+    arguments = list[Evaluator]()
+    for argument in expression.arguments:  # a comprehension would be one more call for each level
+        arguments.append(_evaluator(argument))
     match function:
         case RunFunction():
             return lambda row: function.value(row.today)

@@ -68,7 +68,7 @@ class Call:
 
 Node = Literal | Reference | SelectorReference | Call
 
-MAX_DEPTH = 150
+MAX_DEPTH = 200
 """Levels of a tree. All its readers are recursive, and Python allows them about a thousand calls within each other."""
 
 

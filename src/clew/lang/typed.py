@@ -33,8 +33,22 @@ class ColumnValue:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class _Branch:
+    """A node with nodes below it, compared without recursion: Python's own comparison needs four calls for a level."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, Apply | Convert):
+            return self is other
+        return _flat(self) == _flat(other)
+
+    def __hash__(self) -> int:
+        return hash(_flat(self))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply(_Branch):
     """A function of the catalogue, applied to arguments that have exactly the types it takes."""
 
     function: str
@@ -42,8 +56,8 @@ class Apply:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Convert:
+@dataclass(frozen=True, slots=True, eq=False)
+class Convert(_Branch):
     """The operand as another type, rounded half-up where digits are lost; a value that does not fit is an error."""
 
     operand: "Expression"
@@ -66,6 +80,20 @@ def walk(expression: Expression) -> Iterator[Expression]:
                 pending.append(current.operand)
             case Constant() | ColumnValue():
                 pass
+
+
+def _flat(expression: object) -> tuple[object, ...]:
+    """The nodes, parents first, each without what is below it; how many those are tells trees apart."""
+    found = list[object]()
+    for node in walk(expression) if isinstance(expression, Apply | Convert) else ():
+        match node:
+            case Apply(function, arguments, type_):
+                found.append((function, len(arguments), type_))
+            case Convert(_, type_):
+                found.append(type_)
+            case Constant() | ColumnValue():
+                found.append(node)
+    return tuple(found)
 
 
 def columns_of(expression: Expression) -> frozenset[tuple[str, str]]:
