@@ -116,3 +116,18 @@ def test_an_unknown_source_does_not_hide_what_else_is_wrong(check: Check) -> Non
             aggregation: {group_by: [region], aggregations: [{column: amount, expression: «(»x}]}""",
         )
     ).reports("UnknownDataset", "UnknownFunction", "SyntaxError")
+
+
+def test_the_selector_of_a_source_sees_the_period_of_its_rows_and_no_other_system_column(check: Check) -> None:
+    text = """
+- seq: 1
+  name: x
+  type: append
+  arguments:
+    source: {dataset_id: targets}
+    source_selector: %s
+    aggregation: {group_by: [], aggregations: [{column: amount, expression: COUNT_ALL()}]}
+"""
+    assert check(text % "targets._period IS NOT NULL").plan.steps
+    for column in ("_labels", "_deleted", "_row_id"):
+        assert [found.code for found in check(text % f"targets.{column} IS NULL").diagnostics] == ["UnknownColumn"]
