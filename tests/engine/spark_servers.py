@@ -3,13 +3,19 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
+import pytest
+
+CAN_HIDE = sys.platform == "linux" and os.geteuid() == 0 and shutil.which("unshare") is not None
+needs_namespaces = pytest.mark.skipif(not CAN_HIDE, reason="only root on Linux can give a process a disk to itself")
 
 _HOME = Path(pyspark.__file__).parent
 _SMALL = {"SPARK_DAEMON_MEMORY": "600m", "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}

@@ -5,8 +5,6 @@ of outputs; everything else they share. So rows are written and seem to be there
 """
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,12 +14,9 @@ from typing import Any
 import pytest
 
 from tests.engine.engine_workspaces import SHOP, Shop, make_shop
-from tests.engine.spark_servers import standalone_cluster
+from tests.engine.spark_servers import needs_namespaces, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-CAN_HIDE = sys.platform == "linux" and os.geteuid() == 0 and shutil.which("unshare") is not None
-needs_namespaces = pytest.mark.skipif(not CAN_HIDE, reason="only root on Linux can give a process a disk to itself")
 
 DRIVE = """
 import json, sys, clew

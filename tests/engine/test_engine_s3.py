@@ -5,7 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +15,9 @@ import yaml
 from clew.definitions.storage_addresses import RemoteAddress
 from clew.sample import write_sample
 from clew.storage.object_store import ObjectStorage
+from tests.engine.spark_servers import needs_namespaces, standalone_cluster
 from tests.storage.s3_server import KEYS, S3Server
+from tests.store.store_postgres import postgres_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -45,7 +49,17 @@ def in_process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str
     )
 
 
-def on_s3(folder: Path, root: ObjectStorage, endpoint: str, jars: list[str]) -> None:
+LOCAL = {"master": "local[2]", "config": {"spark.driver.memory": "1g"}}
+
+
+def on_s3(
+    folder: Path,
+    root: ObjectStorage,
+    endpoint: str,
+    jars: list[str],
+    spark: Mapping[str, Any] = LOCAL,
+    **more: Any,
+) -> None:
     """The sample, with everything but definitions and state in a bucket."""
     write_sample(folder)
     for path in sorted((folder / "data").rglob("*")):
@@ -64,8 +78,9 @@ def on_s3(folder: Path, root: ObjectStorage, endpoint: str, jars: list[str]) -> 
                 "path_style": True,
                 "credential_ref": "secret://env/LEDGER_KEYS",
             },
-            "spark": {"master": "local[2]", "jars": jars, "config": {"spark.driver.memory": "1g"}},
+            "spark": {**spark, "jars": jars},
             "sinks": {"close-review": {"type": "capture_store", "path": f"{bucket}/clew/review", "max_ttl_days": 30}},
+            **more,
         }
     }
     (folder / "clew.yaml").write_text(yaml.safe_dump(settings))
@@ -112,3 +127,33 @@ def test_the_sample_runs_on_s3_and_is_explained_from_the_bucket_and_the_state_st
         "-m", "clew.cli", "explain", close["run_id"], "--why-not", f'journal_id = "{other}"', folder=elsewhere
     )
     assert "journal_2026-02.csv" in missing.stdout, missing.stdout + missing.stderr
+
+
+@pytest.mark.postgres
+@needs_namespaces
+def test_the_sample_runs_on_a_cluster_whose_workers_see_nothing_but_the_bucket(
+    tmp_path: Path, s3: S3Server, jars: list[str]
+) -> None:
+    """Storage, data and outputs on S3, state in PostgreSQL, and an empty folder in the place of the workspace."""
+    root = ObjectStorage(RemoteAddress("s3", s3.new_bucket(), "clew"), s3.access)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    cluster = standalone_cluster(tmp_path / "cluster", hidden=[workspace])
+    with postgres_server() as database, cluster as master:
+        config = {
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.driver.memory": "700m",
+            "spark.driver.host": "127.0.0.1",
+        }
+        spark = {"master": master, "config": config}
+        on_s3(workspace, root, s3.endpoint, jars, spark, state_store=database.url)
+        ran = in_process("-c", RUN, str(workspace), folder=workspace)
+        assert ran.returncode == 0, ran.stderr[-3000:]
+        close, report = json.loads(ran.stdout.splitlines()[-1])
+        assert (close["status"], report["status"]) == ("COMPLETED", "COMPLETED"), (close, report)
+        asked = ("explain", close["run_id"], "--where", 'row_kind = "total" AND account_type = "expense"', "total_usd")
+        told = in_process("-m", "clew.cli", *asked, folder=workspace)
+    assert told.returncode == 0, told.stderr[-3000:]
+    assert "total_usd = 737,127.41" in told.stdout
+    assert "journal_2026-01.csv line" in told.stdout
