@@ -47,7 +47,7 @@ def test_outputs_counts_and_every_state_are_those_of_the_interpreter(
         ran = run_plan(spark, Path(folder, "storage"), plan, data, files=files)
         check_outputs(ran, expected)
         check_counts(ran, expected)
-        check_states(ran, expected)
+        check_histories(ran, expected, check_states(ran, expected))
 
 
 def check_outputs(ran: Ran, expected: Recorded) -> None:
@@ -71,8 +71,11 @@ def check_counts(ran: Ran, expected: Recorded) -> None:
     assert found == wanted
 
 
-def check_states(ran: Ran, expected: Recorded) -> None:
-    """Loaded rows are identified by their place in the input, created ones by their first values."""
+def check_states(ran: Ran, expected: Recorded) -> list[str]:
+    """The ids of the rows, in the order of the expected ones.
+
+    Loaded rows are identified by their place in the input, created ones by their first values.
+    """
     trace = ran.trace()
     ordinals = [ordinal_of(file.ordinal or 0, index) for file in ran.inputs[0].files for index in range(file.rows)]
     ids = [RowIds(trace.run_id).row_id(ordinal) for ordinal in ordinals]
@@ -85,6 +88,43 @@ def check_states(ran: Ran, expected: Recorded) -> None:
             assert not born
         assert held == dict(zip(ids, states, strict=True)), f"after step {seq}"
     trace.close()
+    return ids
+
+
+def check_histories(ran: Ran, expected: Recorded, ids: list[str]) -> None:
+    """Each step has records, and each row has a history, exactly where two successive states differ."""
+    trace = ran.trace()
+    histories = defaultdict[str, list[tuple[int, str, Cells]]](list)
+    before = expected.states[0]
+    for row_id, state in zip(ids, before, strict=False):
+        histories[row_id].append((0, "created", state))
+    for seq, states in list(expected.states.items())[1:]:
+        records = dict[str, tuple[str, Cells | None, Cells | None]]()
+        for index, state in enumerate(states):
+            record = difference(before[index] if index < len(before) else None, state)
+            if record is not None:
+                records[ids[index]] = record
+                histories[ids[index]].append((seq, record[0], state))
+        found = trace.step_rows(seq, limit=10_000).records
+        assert {each.row_id: (each.change_type, each.before, each.after) for each in found} == records, f"step {seq}"
+        before = states
+    for row_id in ids:
+        entries = trace.history(row_id).entries
+        told = [(each.operation_seq, each.change_type, dict(each.full_state)) for each in entries]
+        assert told == histories[row_id]
+    trace.close()
+
+
+def difference(old: Cells | None, new: Cells) -> tuple[str, Cells | None, Cells | None] | None:
+    """The record of a row that was one and is the other; None if nothing changed."""
+    if old is None:
+        return "created", None, new
+    if new["_deleted"] and not old["_deleted"]:
+        return "deleted", {"_deleted": False}, None
+    changed = [name for name in new if old.get(name) != new[name]]
+    if not changed:
+        return None
+    return "updated", {name: old.get(name) for name in changed}, {name: new[name] for name in changed}
 
 
 def pop_equal(born: dict[str, Cells], state: Cells) -> str:
