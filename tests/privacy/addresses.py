@@ -47,6 +47,9 @@ class Request:
 BODIES = {
     "/api/v1/runs": {"project": "care", "period": MONTH, "request_id": "again"},
     "/api/v1/runs/{run}/signals": {"signal": "PAUSE"},
+    "/api/v1/nodes": {"host": "h", "process_id": 1, "start_time_ms": 1},
+    "/api/v1/nodes/{node}/keepalive": {"term": 1},
+    "/api/v1/nodes/{node}/release": {"term": 1, "used_until_ms": 1},
 }
 FORMS = {
     "/projects/{project}/runs": {"period": MONTH, "request_id": "again"},
@@ -89,6 +92,7 @@ def values_of(clinic: Clinic) -> Values:
         "other": [clinic.capture],
         "digest": [clinic.served.workspace.find_run(clinic.care).record.request.plan.digest or ""],
         "version": ["1"],
+        "node": ["1023"],
     }
 
 
