@@ -26,6 +26,8 @@ from clew.runs.limits import LeasePolicy
 from clew.runs.request import RunFilter
 from clew.runs.stores import RunStores
 from clew.runs.worker import stop_on_signals
+from clew.storage.committed import committed_part
+from clew.storage.roots import storage_at
 from clew.store import StoreOptions, open_run_stores
 from tests.runs.runs_crashes import WritingSteps
 from tests.runs.runs_workers import MANY, FakeExecutors, Site
@@ -126,7 +128,7 @@ def wreak(url: str, folder: Path, plan: Plan) -> Outcome:
             _let_finish(stores, plan)
         finally:
             herd.stop()
-        outcome.problems = problems(stores, plan.runs)
+        outcome.problems = problems(stores, plan.runs, folder)
     return outcome
 
 
@@ -138,7 +140,7 @@ def _let_finish(stores: RunStores, plan: Plan) -> None:
         threading.Event().wait(0.1)
 
 
-def problems(stores: RunStores, expected_runs: int) -> list[str]:
+def problems(stores: RunStores, expected_runs: int, folder: Path) -> list[str]:
     """Everything that contradicts: every run completed, every event once, no gap, chain and files intact."""
     found: list[str] = []
     runs = stores.catalog.runs(RunFilter(), limit=expected_runs + 1)
@@ -158,9 +160,10 @@ def problems(stores: RunStores, expected_runs: int) -> list[str]:
         found.extend(f"{run.run_id}: {broken.problem}" for broken in chain.breaks)
         for event in events:
             if isinstance(event.body, StepCompleted):
-                path = Path(event.body.artifacts[0].uri.removeprefix("file://"))
-                if path.read_text() != f"all of {event.step_id}":
-                    found.append(f"{run.run_id}: {path.name} was committed and is not whole")
+                [file] = committed_part(storage_at(folder), event.body.artifacts[0]).files
+                text = (folder / file.path).read_text()
+                if text != f"half of {event.step_id}, all of {event.step_id}":
+                    found.append(f"{run.run_id}: {file.path} was committed and is not whole")
     return found
 
 

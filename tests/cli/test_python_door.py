@@ -82,17 +82,21 @@ def test_runs_come_in_pages_newest_first(sample: Path, engine: FakeEngine) -> No
 def test_others_act_in_their_own_name_and_role(sample: Path, engine: FakeEngine) -> None:
     with clew.open(sample) as workspace:
         tenant = workspace.run_environment.settings.tenant
-        viewer = workspace.acting_as(Principal(name="ada", role=AccessRole.VIEWER, tenant_id=tenant))
-        run = viewer.submit("gl-close", "2026-01")
+        viewer = workspace.acting_as(Principal(name="vi", role=AccessRole.VIEWER, tenant_id=tenant))
+        engineer = workspace.acting_as(Principal(name="ada", role=AccessRole.ENGINEER, tenant_id=tenant))
+        for act in (lambda: viewer.submit("gl-close", "2026-01"), lambda: viewer.projects.deactivate("gl-close")):
+            with pytest.raises(UserError, match="the role viewer may not"):
+                act()
+        run = engineer.submit("gl-close", "2026-01")
         assert run.record.request.requested_by == "ada"
         refused = viewer.find_run(run.id).signal(SignalType.CANCEL).refused
         assert refused is not None
         assert refused.refusal.value == "NOT_AUTHORIZED"
         assert workspace.find_run(run.id).signal(SignalType.CANCEL).is_accepted
-        assert viewer.projects.deactivate("gl-close").deactivated_by == "ada"
+        assert engineer.projects.deactivate("gl-close").deactivated_by == "ada"
         viewer.operations.record_access(Subject.TRACE, run.id, "row 1")
         [record] = workspace.operations.access_records()
-        assert (record.actor, record.role, record.subject_id) == ("ada", "viewer", run.id)
+        assert (record.actor, record.role, record.subject_id) == ("vi", "viewer", run.id)
 
 
 def test_runs_of_other_tenants_do_not_exist_and_the_workspace_is_refused(sample: Path, engine: FakeEngine) -> None:

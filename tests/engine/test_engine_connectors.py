@@ -65,7 +65,7 @@ def database() -> Iterator[str]:
             path = Path(found[0])
             path.write_text(f"host all clerk 127.0.0.1/32 scram-sha-256\n{path.read_text()}")
             connection.execute(
-                """CREATE ROLE clerk LOGIN PASSWORD 'right'; CREATE SCHEMA books AUTHORIZATION clerk;
+                """CREATE ROLE clerk LOGIN PASSWORD 'right-enough'; CREATE SCHEMA books AUTHORIZATION clerk;
                 CREATE TABLE books.targets (currency text, goal int, _period text);
                 INSERT INTO books.targets VALUES ('EUR', 1, '2026-01'), ('EUR', 2, '2026-02'), ('USD', 3, '2026-01');
                 ALTER TABLE books.targets OWNER TO clerk; SELECT pg_reload_conf()"""
@@ -97,7 +97,7 @@ def test_a_table_is_read_through_the_driver_in_the_jar_of_its_datasource(databas
             "datasources/books.yaml": books,
             "datasets/targets.yaml": {**SHOP["datasets/targets.yaml"], "resolver_id": "t"},
             "resolvers/t.yaml": {"id": "t", "rules": [{"name": "a", "strategy": strategy}]},
-            ".clew/secrets/books": "right",
+            ".clew/secrets/books": "right-enough",
         }
     )
     shop.project("p", GOALS, output(20, datasource_id="books", table="report", mode="append"))
