@@ -103,7 +103,7 @@ def test_a_table_is_read_through_the_driver_in_the_jar_of_its_datasource(databas
     shop.project("p", GOALS, output(20, datasource_id="books", table="report", mode="append"))
     runs = driven(shop, "2026-01", "2026-02")
     assert [(run["status"], run["error"]) for run in runs] == [("COMPLETED", None)] * 2
-    with psycopg.connect(f"postgresql://clerk:right@{database}") as connection:
+    with psycopg.connect(f"postgresql://clerk:right-enough@{database}") as connection:
         assert connection.execute("SELECT id, goal FROM books.report ORDER BY id").fetchall() == EXPECTED
 
 

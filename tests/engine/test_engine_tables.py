@@ -38,7 +38,7 @@ def server() -> Iterator[PostgresServer]:
         with psycopg.connect(started.url, autocommit=True) as connection:
             found = connection.execute("SELECT current_setting('hba_file')").fetchone()
             assert found is not None
-            connection.execute("CREATE ROLE clerk LOGIN PASSWORD 'right'; CREATE SCHEMA books AUTHORIZATION clerk")
+            connection.execute("CREATE ROLE clerk LOGIN PASSWORD 'right-enough'; CREATE SCHEMA books AUTHORIZATION clerk")
             path = Path(found[0])
             path.write_text(f"local all clerk scram-sha-256\n{path.read_text()}")
             connection.execute("SELECT pg_reload_conf()")
@@ -69,8 +69,8 @@ def shop(server: PostgresServer, tmp_path: Path) -> Shop:
             "datasources/books.yaml": books("books"),
             "datasources/ledger.yaml": books("ledger"),
             "resolvers/t.yaml": {"id": "t", "rules": [{"name": "a", "strategy": strategy}]},
-            ".clew/secrets/books": "right",
-            ".clew/secrets/ledger": "right",
+            ".clew/secrets/books": "right-enough",
+            ".clew/secrets/ledger": "right-enough",
         }
     )
 
@@ -117,7 +117,7 @@ def test_tables_are_joined_overwritten_and_added_to(shop: Shop, server: Postgres
 def test_a_refused_password_fails_the_run_and_a_retry_after_the_fix_completes(
     shop: Shop, server: PostgresServer
 ) -> None:
-    shop.write({".clew/secrets/books": "wrong-1", ".clew/secrets/ledger": "wrong-2"})
+    shop.write({".clew/secrets/books": "wrong-one-1", ".clew/secrets/ledger": "wrong-one-2"})
     shop.project("p", ENRICH, output(20, "ledger", "log", "append"))
     view = shop.run("p")
     assert told(view) == ("FAILED", "SourceUnavailable")
@@ -125,7 +125,7 @@ def test_a_refused_password_fails_the_run_and_a_retry_after_the_fix_completes(
     assert "the table targets cannot be used" in view.failure.message
     assert 'password authentication failed for user "clerk"' in view.failure.message
 
-    shop.write({".clew/secrets/books": "right"})
+    shop.write({".clew/secrets/books": "right-enough"})
     view = shop.retry(view, "load")
     assert told(view) == ("FAILED", "DestinationUnavailable")
     assert view.failure is not None
@@ -138,7 +138,7 @@ def test_a_refused_password_fails_the_run_and_a_retry_after_the_fix_completes(
     assert [path for path in kept if b"wrong-" in path.read_bytes()] == []
     assert ask(server, "SELECT tablename FROM pg_tables WHERE schemaname = 'books'") == [("targets",)]
 
-    shop.write({".clew/secrets/ledger": "right"})
+    shop.write({".clew/secrets/ledger": "right-enough"})
     done = shop.retry(view, 20)
     assert told(done) == ("COMPLETED", None)
     assert ask(server, "SELECT id, goal FROM books.log ORDER BY id") == [(1, 1), (2, 3)]
