@@ -94,7 +94,8 @@ class TableOutputs:
                 write(rows, target, step, staged)
             except ClewError as error:
                 raise _as_destination(error, step) from error
-            staged.abandon()
+            finally:
+                staged.abandon()
 
         return StagedTable(staged, found, publish)
 
