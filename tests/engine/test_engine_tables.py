@@ -38,7 +38,9 @@ def server() -> Iterator[PostgresServer]:
         with psycopg.connect(started.url, autocommit=True) as connection:
             found = connection.execute("SELECT current_setting('hba_file')").fetchone()
             assert found is not None
-            connection.execute("CREATE ROLE clerk LOGIN PASSWORD 'right-enough'; CREATE SCHEMA books AUTHORIZATION clerk")
+            connection.execute(
+                "CREATE ROLE clerk LOGIN PASSWORD 'right-enough'; CREATE SCHEMA books AUTHORIZATION clerk"
+            )
             path = Path(found[0])
             path.write_text(f"local all clerk scram-sha-256\n{path.read_text()}")
             connection.execute("SELECT pg_reload_conf()")
