@@ -57,6 +57,7 @@ PROJECT = {
     "operations": [
         {
             "seq": 10,
+            "id": "step-10",
             "name": HOSTILE,
             "type": "update",
             "arguments": {
@@ -69,18 +70,21 @@ PROJECT = {
         },
         {
             "seq": 20,
+            "id": "step-20",
             "name": HOSTILE,
             "type": "aggregate",
             "arguments": {"group_by": ["_period"], "aggregations": [{"column": "total", "expression": "SUM(amount)"}]},
         },
         {
             "seq": 30,
+            "id": "step-30",
             "name": HOSTILE,
             "type": "delete",
             "selector": f'`{COLUMN}` = "{HOSTILE.replace(chr(34), chr(34) * 2)} 2"',
         },
         {
             "seq": 40,
+            "id": "step-40",
             "name": HOSTILE,
             "type": "output",
             "arguments": {
