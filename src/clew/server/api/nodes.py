@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from clew.auth.roles import Permission
 from clew.server.access.visit import RunVisit, Visit, may
@@ -25,21 +25,21 @@ class LeaseWish(_Wish):
     """The process that will mint under the node id."""
 
     host: str = Field(min_length=1, max_length=255)
-    process_id: int = Field(ge=0, le=_LARGEST)
-    start_time_ms: int = Field(ge=0, le=_LARGEST, description="When the process started, in ms since 1970.")
-    node_id: int | None = Field(default=None, ge=0, le=1023, description="By default any free one.")
+    process_id: StrictInt = Field(ge=0, le=_LARGEST)
+    start_time_ms: StrictInt = Field(ge=0, le=_LARGEST, description="When the process started, in ms since 1970.")
+    node_id: StrictInt | None = Field(default=None, ge=0, le=1023, description="By default any free one.")
 
 
 class KeepaliveWish(_Wish):
     """The lease to prolong."""
 
-    term: int = Field(ge=1, le=_LARGEST)
+    term: StrictInt = Field(ge=1, le=_LARGEST)
 
 
 class ReleaseWish(KeepaliveWish):
     """The lease to give back."""
 
-    used_until_ms: int = Field(ge=0, le=_LARGEST, description="No id has this timestamp or a later one.")
+    used_until_ms: StrictInt = Field(ge=0, le=_LARGEST, description="No id has this timestamp or a later one.")
 
 
 @router.get("/nodes", summary="List node ids", responses={200: {"model": NodesDocument}})
