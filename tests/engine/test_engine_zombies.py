@@ -68,7 +68,7 @@ STEPS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    settings = {"name": "shop", "environments": {"dev": {"mode": "dev", "sinks": SINK, "retry": {"max_attempts": 1}}}}
+    settings = {"name": "shop", "environments": {"dev": {"mode": "dev", "sinks": SINK}}}
     return make_shop(tmp_path / "shop").write({"clew.yaml": settings, "data/orders.csv": MANY}).project("p", *STEPS)
 
 

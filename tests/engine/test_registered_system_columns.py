@@ -13,7 +13,12 @@ pytestmark = pytest.mark.usefixtures("spark")
 
 def output(seq: int, path: str, **arguments: Any) -> dict[str, Any]:
     destination = {"datasource_id": "reports", "path": path}
-    return {"seq": seq, "name": "Write", "type": "output", "arguments": {"destination": destination, **arguments}}
+    return {
+        "seq": seq,
+        "name": f"Write {path}",
+        "type": "output",
+        "arguments": {"destination": destination, **arguments},
+    }
 
 
 def update(seq: int, column: str, expression: str, joins: list[Any] | None = None, **more: Any) -> dict[str, Any]:

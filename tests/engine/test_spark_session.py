@@ -118,27 +118,34 @@ def test_java_that_is_new_enough_is_not_started_to_find_out(tmp_path: Path, monk
     require_java()
 
 
-def test_a_jvm_that_does_not_start_is_one_error_with_its_complaint(tmp_path: Path) -> None:
-    home = _java(tmp_path / "jdk", version="21.0.1", script="echo 'no memory left' >&2; exit 1")
+def started_elsewhere(master: str, before: str = "", **variables: str) -> tuple[str, str]:
+    """What a process prints in which a session is asked for, and which has none before."""
     program = (
+        f"{before}\n"
         "from clew.diagnostics import UserError\n"
         "from clew.engine.session import SessionSettings, spark_session\n"
-        "try:\n    spark_session(SessionSettings())\n"
+        f"try:\n    spark_session(SessionSettings(master={master!r}))\n"
         "except UserError as error:\n    print(error)\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "JAVA_HOME": str(home)},
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert (ended.stdout, ended.stderr) == ("SparkNotStarted: Spark did not start: no memory left\n", "")
+    return ended.stdout, ended.stderr
 
 
-def test_spark_connect_without_its_libraries_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(UserError, match="grpc") as raised:
-        spark_session(SessionSettings(master="sc://127.0.0.1:1"))
-    assert raised.value.code == "ConnectMissing"
+def test_a_jvm_that_does_not_start_is_one_error_with_its_complaint(tmp_path: Path) -> None:
+    home = _java(tmp_path / "jdk", version="21.0.1", script="echo 'no memory left' >&2; exit 1")
+    said = started_elsewhere("local[1]", JAVA_HOME=str(home))
+    assert said == ("SparkNotStarted: Spark did not start: no memory left\n", "")
+
+
+def test_spark_connect_without_its_libraries_is_reported() -> None:
+    said, complaint = started_elsewhere("sc://127.0.0.1:1", before="import sys; sys.modules['grpc'] = None")
+    assert said.startswith("ConnectMissing: ")
+    assert "grpc" in said
+    assert complaint == ""
