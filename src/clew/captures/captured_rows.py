@@ -3,11 +3,11 @@
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew import budgets
 from clew.budgets import QuestionLimits, budgeted
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
 
     from clew.storage.duckdb_files import RemoteFiles
+
+
+_BATCH_ROWS = 20_000
+_Result = TypeVar("_Result")
 
 
 class Questions:
@@ -66,6 +70,28 @@ class Questions:
             return answered(self._connection, query)
         except duckdb.Error as error:
             raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
+
+    def batches(self, sql: Sql) -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
+        """The rows that a query gives, batch by batch, within the budget at hand."""
+        import duckdb
+        import pyarrow as pa
+
+        self._give(sql)
+
+        def within_budget(work: "Callable[[], _Result]") -> "_Result":
+            try:
+                return budgets.interruptibly(work, self._connection.interrupt)
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                budgets.check()
+                raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
+
+        def rest() -> "Iterator[pa.RecordBatch]":
+            while (batch := within_budget(lambda: next(reader, None))) is not None:
+                yield batch
+
+        parameters = list(sql.parameters)
+        reader = within_budget(lambda: self._connection.sql(sql.text, params=parameters).to_arrow_reader(_BATCH_ROWS))
+        return reader.schema, rest()
 
     def records(self, sql: Sql | str) -> list[dict[str, Any]]:
         """The same as Python values."""

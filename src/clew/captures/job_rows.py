@@ -2,7 +2,7 @@
 
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,11 +10,12 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clew.captures.captured_rows import DELETED, ROW_ID, ask, row_id_of_ordinal
+from clew.captures.captured_rows import DELETED, ROW_ID, questions, row_id_of_ordinal
 from clew.captures.manifests import CapturedColumn, CapturedFile
 from clew.captures.requests import KeptColumn
-from clew.captures.statistics import Statistics, histogram, statistics_of, top_values
-from clew.captures.writing import EndedRun, WrittenRows, filtered, raw_rows, sample_of, taken, write_rows
+from clew.captures.spark_statistics import statistics_in_spark
+from clew.captures.statistics import Statistics
+from clew.captures.writing import EndedRun, WrittenRows, filtered, raw_rows, sample_of, taken, view_rows, write_rows
 from clew.definitions import Mask
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import BUDGET_EXCEEDED
@@ -68,7 +69,10 @@ class JobRows:
     """Begins a draft, by name, that is never published."""
     salt: str
     max_rows: int
+    """The most that may be written."""
     max_bytes: int
+    may_handle: int | None = None
+    """The most that may be looked at; None if any number may."""
     _written: WrittenRows | None = None
     _folders: int = 0
     _drafts: list[Draft] = field(default_factory=list)
@@ -101,39 +105,65 @@ class JobRows:
     def describe(self, columns: Sequence[str]) -> dict[str, object]:
         """Statistics of columns; of all where none is named."""
         wanted = [name for name in (columns or self.types) if name in self._shown]
-        found: Statistics = statistics_of(self._view(), [(name, self._shown[name]) for name in wanted])
-        return {"task": "describe"} | found.to_json()
+        return {"task": "describe"} | self._statistics(wanted).to_json()
 
     def histogram(self, column: str, bins: int) -> dict[str, object]:
         """How the values of a column are spread."""
-        found = histogram(self._view(), column, self._shown[column], bins) if column in self._shown else ()
+        found = self._statistics([column], bins=bins).columns[0].histogram if column in self._shown else ()
         return {"task": "histogram", "column": column, "bins": encode(found)}
 
     def top(self, column: str, count: int) -> dict[str, object]:
         """The most frequent values of a column."""
-        found = top_values(self._view(), column, count) if column in self._shown else ()
+        found = self._statistics([column], top=count).columns[0].top if column in self._shown else ()
         return {"task": "topk", "column": column, "values": encode(found)}
+
+    def _statistics(self, names: Sequence[str], *, bins: int = 10, top: int = 5) -> Statistics:
+        """Rows are counted where Spark computes them: there may be any number, unless the job sets a limit."""
+        shown = [(name, self._shown[name]) for name in names]
+        columns = [KeptColumn(name, self.hidden.get(name)) for name in names]
+        view = view_rows(self.rows, columns, self.salt, self.ended.run_id)
+        if self.may_handle is not None and view.limit(self.may_handle + 1).count() > self.may_handle:
+            raise too_many_rows(self.may_handle)
+        return statistics_in_spark(view, shown, bins=bins, top=top)
 
     def serialize(self, task: SerializeTask) -> Payload:
         """The rows as one file."""
         is_raw = task.mode == "raw"
-        table = ask("SELECT * FROM (" + (self._raw() if is_raw else self._view()) + ") ORDER BY 1")
-        name = f"payload-{self._folders}"
-        path = Path(self._payloads.name) / f"{name}.{task.format}"
-        if task.format == "parquet":
-            pq.write_table(table, path, compression="zstd")
-        else:
-            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-        file = _described(path, table.num_rows)
-        if file.size > self.max_bytes:
-            problem = f"it would send {file.size:,} bytes, and may send {self.max_bytes:,}"
-            raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
+        path = Path(self._payloads.name) / f"payload-{self._folders}.{task.format}"
+        with questions() as asked:
+            schema, batches = asked.batches(
+                "SELECT * FROM (" + (self._raw() if is_raw else self._view()) + ") ORDER BY 1"
+            )
+            rows = self._write(path, schema, batches)
+        file = _described(path, rows)
+        self._require_bytes(file.size)
         columns = tuple(
             CapturedColumn(name, str(type_), str(mask) if (mask := self.hidden.get(name)) is not None else None)
             for name, type_ in self._shown.items()
         )
         return Payload(path, file, columns, is_raw)
+
+    def _write(self, path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
+        """Write rows as they come, and stop where they are too many bytes. Returns how many rows there are."""
+        rows = 0
+        with (
+            pa.OSFile(str(path), "wb") as sink,
+            (
+                pq.ParquetWriter(sink, schema, compression="zstd")
+                if path.suffix == ".parquet"
+                else pa.ipc.new_file(sink, schema)
+            ) as writer,
+        ):
+            for batch in batches:
+                rows += batch.num_rows
+                writer.write_batch(batch)
+                self._require_bytes(sink.tell())
+        return rows
+
+    def _require_bytes(self, size: int) -> None:
+        if size > self.max_bytes:
+            problem = f"it would send {size:,} bytes, and may send {self.max_bytes:,}"
+            raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
 
     @property
     def _shown(self) -> dict[str, Type]:
@@ -175,6 +205,10 @@ class JobRows:
             chosen = raw_rows(self.rows, columns, self.salt).limit(self.max_rows + 1)
             self._written = write_rows(chosen, self._draft(f"rows-{self._folders}"))
             if self._written.rows > self.max_rows:
-                problem = f"more rows than the {self.max_rows:,} that it may handle"
-                raise UserError(BUDGET_EXCEEDED.anywhere(problem=problem))
+                raise too_many_rows(self.max_rows)
         return self._written
+
+
+def too_many_rows(limit: int) -> UserError:
+    """The error of a job that has more rows than it may."""
+    return UserError(BUDGET_EXCEEDED.anywhere(problem=f"more rows than the {limit:,} that it may handle"))

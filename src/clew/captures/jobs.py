@@ -19,13 +19,14 @@ from clew.captures.manifests import Manifest, Places
 from clew.captures.policy import CapturePolicy
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, EmissionStatus, JobReport
 from clew.captures.requests import OmittedColumn
-from clew.captures.writing import EndedRun, digest_of_files, in_view, interrupting
+from clew.captures.writing import EndedRun, digest_of_files, in_view
 from clew.definitions import CaptureMode, Mask
 from clew.definitions.settings import PersonalColumns
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import BUDGET_EXCEEDED
 from clew.diagnostics.codes.engine import ENGINE_FAILURE
 from clew.engine.blame import SPARK_ERRORS
+from clew.engine.interrupting import SparkWork
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Value, columns_of
 from clew.lang.types import STRING, Type
@@ -109,6 +110,7 @@ class JobRunner:
                 salt=self.places.salt(),
                 max_rows=min(budget.max_rows or limits.max_rows, limits.max_rows),
                 max_bytes=min(budget.max_bytes or limits.max_bytes, limits.max_bytes),
+                may_handle=budget.max_rows,
             )
             try:
                 for task in self.job.tasks:
@@ -308,23 +310,24 @@ class JobRunner:
         seconds = self.job.budget.timeout_seconds
         error = UserError(BUDGET_EXCEEDED.anywhere(problem=f"it takes longer than {seconds} seconds"))
         allowance = Allowance(QuestionLimits(deadline_s=math.inf))
-        with budgets.under(allowance), interrupting(self.ended.spark, f"job-{self.record.capture_id}") as interrupt:
+        work = SparkWork(self.ended.spark, f"job-{self.record.capture_id}")
 
-            def stop() -> None:
-                allowance.stop(error)
-                interrupt()
+        def stop() -> None:
+            allowance.stop(error)
+            work.interrupt()
 
-            timer = threading.Timer(seconds, stop)
-            timer.daemon = True
-            timer.start()
-            try:
+        timer = threading.Timer(seconds, stop)
+        timer.daemon = True
+        try:
+            with budgets.under(allowance), work.here():
+                timer.start()
                 yield
-            except SPARK_ERRORS as failure:
-                if allowance.is_over:
-                    raise error from failure
-                raise
-            finally:
-                timer.cancel()
+        except SPARK_ERRORS as failure:
+            if allowance.is_over:
+                raise error from failure
+            raise
+        finally:
+            timer.cancel()
 
 
 _BLOCK = 1024 * 1024

@@ -13,8 +13,8 @@ from clew.trace.json_values import JsonValue, json_value
 from clew.trace.sql import Sql, quoted
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
-_SCALES = _NUMBERS | {Kind.DATE, Kind.TIMESTAMP}
+NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+SCALES = NUMBERS | {Kind.DATE, Kind.TIMESTAMP}
 """Kinds that have a histogram."""
 
 
@@ -44,7 +44,6 @@ class ColumnStatistics:
     rows: int
     nulls: int
     distinct: int
-    """An estimate."""
     min: JsonValue = None
     max: JsonValue = None
     mean: JsonValue = None
@@ -89,31 +88,22 @@ def statistics_of(rows: Sql, columns: Sequence[tuple[str, Type]], *, bins: int =
                     type=str(type_),
                     rows=total,
                     nulls=total - int(found[f"present{index}"]),
-                    distinct=min(int(found[f"distinct{index}"]), int(found[f"present{index}"])),
+                    distinct=int(found[f"distinct{index}"]),
                     min=json_value(found[f"min{index}"]),
                     max=json_value(found[f"max{index}"]),
-                    mean=json_value(found[f"mean{index}"]),
+                    mean=mean_of(found[f"mean{index}"]),
                     quantiles=_named(found[f"quantiles{index}"]),
                     top=_top(asked, kept, name, top),
-                    histogram=_histogram(asked, kept, name, type_, bins) if type_.kind in _SCALES else (),
+                    histogram=_histogram(asked, kept, name, type_, bins) if type_.kind in SCALES else (),
                 )
                 for index, (name, type_) in enumerate(columns)
             ),
         )
 
 
-def top_values(rows: Sql, name: str, count: int) -> tuple[TopValue, ...]:
-    """The most frequent values of a column; of equally frequent ones the smaller first."""
-    with questions() as asked:
-        return _top(asked, rows, name, count)
-
-
-def histogram(rows: Sql, name: str, type_: Type, bins: int) -> tuple[Bin, ...]:
-    """How the values of a column are spread between the least and the greatest, in bins of one width."""
-    if type_.kind not in _SCALES:
-        return ()
-    with questions() as asked:
-        return _histogram(asked, rows, name, type_, bins)
+def mean_of(value: float | None) -> JsonValue:
+    """A mean with the digits that do not depend on the order in which numbers were added."""
+    return json_value(value if value is None else float(f"{value:.12g}"))
 
 
 def _summary(rows: Sql, columns: Sequence[tuple[str, Type]]) -> Sql:
@@ -122,11 +112,11 @@ def _summary(rows: Sql, columns: Sequence[tuple[str, Type]]) -> Sql:
     asked = ["count(*) AS n"]
     for index, (name, type_) in enumerate(columns):
         column = quoted(name)
-        mean = f"avg({column}::DOUBLE)" if type_.kind in _NUMBERS else "NULL"
-        quantiles = f"quantile_disc({column}, [{shares}])" if type_.kind in _SCALES else "NULL"
+        mean = f"avg({column}::DOUBLE)" if type_.kind in NUMBERS else "NULL"
+        quantiles = f"quantile_disc({column}, [{shares}])" if type_.kind in SCALES else "NULL"
         asked += [
             f"count({column}) AS present{index}",
-            f"approx_count_distinct({column}) AS distinct{index}",
+            f"count(DISTINCT {column}) AS distinct{index}",
             f"min({column}) AS min{index}",
             f"max({column}) AS max{index}",
             f"{mean} AS mean{index}",

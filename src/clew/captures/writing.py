@@ -2,8 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from clew.captures.captured_rows import DELETED, ROW_ID, selected
+from clew.captures.captured_rows import DELETED, ROW_ID
 from clew.captures.freezing import Degradation, Frozen, below, exceeded, rank_sql
 from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest, Places
 from clew.captures.policy import LARGE_COLUMN_BYTES
 from clew.captures.queue import CaptureOutcome, CaptureRecord
 from clew.captures.requests import SYSTEM, CaptureRequest, KeptColumn, OmittedColumn
-from clew.captures.statistics import statistics_of
+from clew.captures.spark_statistics import statistics_in_spark
 from clew.definitions import CaptureMode, Mask, MaskKind
 from clew.engine.counting import counted, require_rows, told_as_missing
 from clew.engine.executor import pinned_rows
@@ -25,7 +25,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.names import row_id_sql
 from clew.engine.sql import quoted
 from clew.engine.working import StepsBehind, Storage, rebuild
-from clew.lang.types import parse_type
+from clew.lang.types import Kind, parse_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.steps import PlannedExpression
@@ -35,7 +35,6 @@ from clew.storage.drafts import Draft, attempt_name
 from clew.storage.layout import MANIFEST_FILE
 from clew.storage.parts import ORDINAL, Part
 from clew.storage.root import StorageKey, StorageRoot
-from clew.trace.sql import Sql, parquet
 
 _WRITE_OPTIONS = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
 """Captures are read as a whole and seldom by row, so that Spark's own row groups do."""
@@ -179,20 +178,6 @@ def _footer(root: StorageRoot, key: StorageKey) -> pq.FileMetaData:
         return opened.metadata
 
 
-@contextmanager
-def interrupting(spark: SparkSession, tag: str) -> Iterator[Callable[[], None]]:
-    """What this thread does on Spark inside can be interrupted from another one, by what is given."""
-
-    def interrupt() -> None:
-        spark.interruptTag(tag)
-
-    spark.addTag(tag)
-    try:
-        yield interrupt
-    finally:
-        spark.removeTag(tag)
-
-
 _RAW = frozenset({CaptureMode.FULL_RAW, CaptureMode.SAMPLE_RAW})
 _SAMPLE = frozenset({CaptureMode.SAMPLE_RAW, CaptureMode.SAMPLE_VIEW})
 
@@ -251,6 +236,8 @@ class CaptureWriter:
         mode = self.frozen.mode
         columns = self.request.columns
         while mode is not None:
+            if mode is CaptureMode.STATS:
+                return self._in_numbers(columns, begin())
             draft = begin()
             written = write_rows(self._rows(mode, columns), draft)
             problem = exceeded(mode, self.request, rows=written.rows, size=written.size)
@@ -261,10 +248,6 @@ class CaptureWriter:
             elif large:
                 self.left_out += [OmittedColumn(column.name, "LARGE") for column in large]
                 columns = tuple(column for column in columns if column not in large)
-            elif mode is CaptureMode.STATS:
-                found = self._statistics(written, columns)
-                draft.abandon()
-                return _Kept(mode, columns, WrittenRows((), {}, ()), found | {"rows": written.rows}, begin())
             else:
                 return _Kept(mode, columns, written, None, draft)
             draft.abandon()
@@ -275,7 +258,14 @@ class CaptureWriter:
         if mode in _SAMPLE:
             rows = sample_of(rows, self.ended.run_id, self.frozen.sample_rows)
         salt = self.places.salt()
-        return raw_rows(rows, columns, salt) if mode in _RAW else view_rows(rows, columns, salt, self.ended.run_id)
+        kept = raw_rows(rows, columns, salt) if mode in _RAW else view_rows(rows, columns, salt, self.ended.run_id)
+        return kept if mode in _SAMPLE or self._is_known_to_fit else kept.limit(self.request.limits.max_rows + 1)
+
+    @property
+    def _is_known_to_fit(self) -> bool:
+        """Whether there cannot be too many rows. Otherwise one more than allowed is written, which tells."""
+        rows = self.frozen.ticket.rows
+        return rows is not None and rows <= self.request.limits.max_rows
 
     def _large(self, columns: Sequence[KeptColumn], written: WrittenRows) -> tuple[KeptColumn, ...]:
         """Large columns that were not asked for by name."""
@@ -283,16 +273,31 @@ class CaptureWriter:
         return tuple(
             column
             for column in columns
-            if column.name not in self.request.named
-            and column.name not in SYSTEM
-            and written.column_bytes.get(column.name, 0) > most
+            if self._may_leave_out(column) and written.column_bytes.get(column.name, 0) > most
         )
 
-    def _statistics(self, written: WrittenRows, columns: Sequence[KeptColumn]) -> dict[str, object]:
+    def _in_numbers(self, columns: tuple[KeptColumn, ...], draft: Draft) -> _Kept:
+        """Statistics of the rows, none of which is written."""
+        rows = self.ended.rows_at(self.frozen.ticket.seq)
+        view = view_rows(rows, columns, self.places.salt(), self.ended.run_id)
+        large = self._large_texts(view, columns) if self.is_prod else ()
+        self.left_out += [OmittedColumn(column.name, "LARGE") for column in large]
+        kept = tuple(column for column in columns if column not in large)
+        described = _described(self.ended.plan, self.request.seq, kept)
+        found = statistics_in_spark(view, [(each.name, parse_type(each.type)) for each in described])
+        return _Kept(CaptureMode.STATS, kept, WrittenRows((), {}, ()), found.to_json(), draft)
+
+    def _large_texts(self, view: DataFrame, columns: Sequence[KeptColumn]) -> tuple[KeptColumn, ...]:
+        """Large columns that were not asked for by name: only texts can be."""
         described = _described(self.ended.plan, self.request.seq, columns)
-        files = parquet(written.sources)
-        rows = Sql(f"SELECT {selected(described) or ROW_ID} FROM ") + files  # noqa: S608 - names are quoted
-        return statistics_of(rows, [(each.name, parse_type(each.type)) for each in described]).to_json()
+        texts = [each.name for each in described if parse_type(each.type).kind is Kind.STRING]
+        lengths = [F.avg(F.octet_length(F.col(quoted(name)))).alias(f"c{index}") for index, name in enumerate(texts)]
+        [found] = view.agg(F.count(F.lit(1)).alias("rows"), *lengths).collect()
+        large = {name for index, name in enumerate(texts) if (found[f"c{index}"] or 0) > LARGE_COLUMN_BYTES}
+        return tuple(column for column in columns if column.name in large and self._may_leave_out(column))
+
+    def _may_leave_out(self, column: KeptColumn) -> bool:
+        return column.name not in self.request.named and column.name not in SYSTEM
 
     def _manifest(self, kept: _Kept, folder: StorageRoot, write_ms: int) -> Manifest:
         request, ticket, now = self.request, self.frozen.ticket, utc_now()

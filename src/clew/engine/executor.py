@@ -5,7 +5,6 @@ Step "load" pins everything that the plan reads. The others are the steps of the
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +14,7 @@ from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
 from clew.engine.expressing import Expressing
+from clew.engine.interrupting import SparkWork
 from clew.engine.joins import UniqueKeys
 from clew.engine.names import SYSTEM_TYPES, with_sql
 from clew.engine.output.publishing import Publisher
@@ -102,9 +102,12 @@ class SparkExecutor:
             return self._execute(attempts, context)
 
     def _execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
-        tag = f"clew-{self._run.run_id}"
-        self._run.spark.addTag(tag)
-        context.cancel.on_cancel(partial(_interrupt, self._run.spark, tag))
+        work = SparkWork(self._run.spark, f"clew-{self._run.run_id}")
+        with work.here():
+            context.cancel.on_cancel(work.interrupt)
+            return self._attempt(attempts, context)
+
+    def _attempt(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
         try:
             if attempts[0].step.step_id == LOAD_STEP:
                 return [self._load()]
@@ -122,8 +125,6 @@ class SparkExecutor:
             step = self._steps.get(attempts[-1].step.seq)
             problem = f"{error.filename or 'storage'}: {error.strerror or error}"
             raise UserError(TRACE_WRITE_FAILURE.at(step.place if step else None, problem=problem)) from error
-        finally:
-            self._run.spark.removeTag(tag)
 
     def expand_windows(self, snapshot: RunSnapshot) -> list[ExpandedStep]:
         """Derive the source rows of the summaries of a run that has ended, where the run deferred that."""
@@ -294,7 +295,3 @@ def joins_working_dataset(use: DatasetUse, plan: Plan) -> bool:
 def datasets_of_step(step: Step) -> list[DatasetUse]:
     """The datasets that a step looks up in or appends."""
     return [each.use for each in step.datasets]
-
-
-def _interrupt(spark: SparkSession, tag: str) -> None:
-    spark.interruptTag(tag)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from clew.engine.blame import SPARK_ERRORS, is_value_error
@@ -18,6 +18,7 @@ from clew.engine.conserving import rows_of, rows_of_output
 from clew.engine.counting import require_rows
 from clew.engine.creating import chosen_rows, written_rows
 from clew.engine.expressing import Expressing
+from clew.engine.interrupting import for_another_thread
 from clew.engine.joins import JoinChecks, UniqueKeys
 from clew.engine.operations import joined_for, new_rows
 from clew.engine.operations.output import has_all_that
@@ -116,7 +117,7 @@ def execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tup
     if not narrow:
         return _published(run, write(), progress, ())
     with ThreadPoolExecutor(max_workers=1) as threads:
-        writing = threads.submit(_tagged(run.storage.spark, write))
+        writing = threads.submit(for_another_thread(run.storage.spark, write))
         try:
             changes = chain.write(narrow)
         except BaseException:
@@ -213,18 +214,6 @@ def _rows_of_state(results: Sequence[StepResult]) -> int | None:
 def _is_small(progress: StepsBehind) -> bool:
     """Whether no step can write many rows: none makes more of them than there are in all that was read and created."""
     return sum(file.rows for part in progress.parts if part.kind != "changes" for file in part.files) <= FEW_ROWS
-
-
-def _tagged(spark: SparkSession, job: Callable[[], "_Written"]) -> Callable[[], "_Written"]:
-    """A job for another thread, under the tags of this one, by which it is interrupted."""
-    tags = spark.getTags()
-
-    def tagged() -> _Written:
-        for tag in tags:
-            spark.addTag(tag)
-        return job()
-
-    return tagged
 
 
 def _discard(writing: "Future[_Written]") -> None:
