@@ -31,6 +31,7 @@ COLUMNS = [
     ("text", STRING),
     ("whole", INTEGER),
     ("money", decimal(18, 2)),
+    ("huge", decimal(38, 2)),
     ("number", DOUBLE),
     ("flag", BOOLEAN),
     ("day", DATE),
@@ -46,7 +47,8 @@ def strange_rows(count: int) -> list[tuple[Any, ...]]:
         (
             f"t{n % 17}" if n % 5 else None,
             n * n % 1009,
-            Decimal(n * 7919 % 100_003) / 100,
+            Decimal(n * 7919 % 100_003 * (-1) ** n) / 100,
+            Decimal(10) ** 35 * (-1) ** (n % 3),
             STRANGE.get(n, n / 7 if n % 3 else None),
             n % 3 == 0,
             date(2020, 1, 1) + timedelta(days=n % 400),
@@ -60,8 +62,8 @@ def strange_rows(count: int) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("count", [0, 1, 500])
 def test_statistics_without_files_are_those_of_the_files(spark: SparkSession, tmp_path: Path, count: int) -> None:
-    types = "text string, whole bigint, money decimal(18,2), number double, flag boolean, day date, moment timestamp"
-    rows = spark.createDataFrame(strange_rows(count), f"{types}, nothing string, same bigint")
+    types = "text string, whole bigint, money decimal(18,2), huge decimal(38,2), number double, flag boolean, day date"
+    rows = spark.createDataFrame(strange_rows(count), f"{types}, moment timestamp, nothing string, same bigint")
     path = str(tmp_path / "rows")
     rows.coalesce(1).write.parquet(path)
     columns = ", ".join(f"{typed_column(name, type_)} AS {name}" for name, type_ in COLUMNS)

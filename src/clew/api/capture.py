@@ -19,7 +19,6 @@ from clew.definitions.privacy import Sight
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAPTURE_NOT_READY
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
-from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.view import RunFactsReader
 from clew.trace.json_values import json_value
@@ -66,7 +65,7 @@ class Capture:
             _require_reading(self.record, self.access.environment, self.access.principal.role)
         manifest, status = self.record.outcome.manifest, self.record.status
         expires = self.record.expires_at
-        if status is CaptureStatus.EXPIRED or (manifest is not None and expires is not None and expires <= utc_now()):
+        if status is CaptureStatus.EXPIRED or (manifest is not None and self.record.is_past):
             when = expires.date().isoformat() if expires is not None else "its day"
             raise UserError(CAPTURE_EXPIRED.anywhere(capture_id=self.id, when=when))
         if status is not CaptureStatus.READY or manifest is None:

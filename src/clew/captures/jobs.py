@@ -26,7 +26,7 @@ from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import BUDGET_EXCEEDED
 from clew.diagnostics.codes.engine import ENGINE_FAILURE
 from clew.engine.blame import SPARK_ERRORS
-from clew.engine.interrupting import SparkWork
+from clew.engine.spark_work import SparkWork
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Value, columns_of
 from clew.lang.types import STRING, Type
@@ -45,7 +45,7 @@ from clew.plan.postlude import (
     TopKTask,
 )
 from clew.plan.privacy import LABELS
-from clew.runs.clock import utc_now
+from clew.runs.clock import Clock
 from clew.runs.view import RunFacts
 from clew.storage.drafts import Draft, attempt_name, draft
 from clew.storage.layout import MANIFEST_FILE, worked_on_folder
@@ -85,6 +85,8 @@ class JobRunner:
     wait_ms: int
     note: Callable[[CaptureOutcome], bool]
     """Records how far the job is; False if another worker has taken it."""
+    now: Clock
+    """By the clock of the state store, which also says what has expired."""
     _started: float = field(default_factory=time.perf_counter)
     _results: list[dict[str, object]] = field(default_factory=list)
     _emissions: list[Emission] = field(default_factory=list)
@@ -224,7 +226,7 @@ class JobRunner:
         )
 
     def _manifest(self, payload: Payload, capture_id: str, folder: str, days: int, sink: str | None) -> Manifest:
-        now, request, frozen = utc_now(), self.view.record.request, self.record.frozen
+        now, request, frozen = self.now(), self.view.record.request, self.record.frozen
         privacy = self.policy.classes(self.ended.plan)
         mode = self._mode(payload)
         return Manifest(

@@ -144,6 +144,8 @@ class CaptureRecord:
     completed_at: datetime | None = None
     expires_at: datetime | None = None
     """Until when it may wait; once it is done, when it or the next of its emissions expires."""
+    is_past: bool = False
+    """Whether that had passed when the record was read, by the clock of the state store."""
 
 
 @dataclass(frozen=True, slots=True)

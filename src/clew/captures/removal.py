@@ -15,7 +15,6 @@ from clew.captures.queue import (
     Emission,
     EmissionStatus,
 )
-from clew.runs.clock import Clock, utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
 from clew.storage.removals import Journal, Removable, RemovalRecord
@@ -62,7 +61,6 @@ class ExpiredCaptures:
     environment: RunEnvironment
     state: CaptureState
     kind: str = "capture"
-    clock: Clock = utc_now
 
     def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
         """What may be deleted. A capture does not depend on its run, which may be deleted already."""
@@ -83,7 +81,7 @@ class ExpiredCaptures:
         record = self.state.captures.find(thing.name)
         if record is None:
             return
-        places, now = Places(self.environment), self.clock()
+        places, now = Places(self.environment), self.state.stores.reader.now()
         if not record.status.is_over:
             clear_attempts(places, record, lambda _name: True)
         for root, key in self._due(places, record, now):
@@ -99,17 +97,18 @@ class ExpiredCaptures:
             places.within(path)
             for each in job.emissions
             if _is_due(each, now) and (each.capture_id is None or self.state.captures.find(each.capture_id) is None)
-            for path in _paths_of(each)
+            for path in paths_of(each)
         ]
 
 
 def collect_expired(environment: RunEnvironment, state: CaptureState) -> tuple[Removable, ...]:
     """Delete everything that has expired, and record that as `clew gc` does."""
     captures, journal = ExpiredCaptures(environment, state), Journal(environment.storage_root)
-    gone = tuple(captures.expired(utc_now()))
+    now = state.stores.reader.now()
+    gone = tuple(captures.expired(now))
     for thing in gone:
         captures.remove(thing)
-        journal.add(RemovalRecord(utc_now(), actor_name(), environment.name, thing))
+        journal.add(RemovalRecord(now, actor_name(), environment.name, thing))
     return gone
 
 
@@ -120,11 +119,11 @@ def _kept(places: Places, record: CaptureRecord) -> list[tuple[StorageRoot, Stor
     if outcome.manifest is not None:
         found.append(outcome.manifest.folder.rpartition("/")[0])
     if outcome.job is not None:
-        found += [path for each in outcome.job.emissions if not each.capture_id for path in _paths_of(each)]
+        found += [path for each in outcome.job.emissions if not each.capture_id for path in paths_of(each)]
     return [places.within(shown) for shown in found]
 
 
-def _paths_of(emission: Emission) -> list[str]:
+def paths_of(emission: Emission) -> list[str]:
     """The file and its description, or the folder of a capture."""
     path = emission.path
     return [path.rpartition("/")[0]] if emission.capture_id is not None else [path, f"{path.rpartition('.')[0]}.json"]

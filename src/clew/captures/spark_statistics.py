@@ -5,6 +5,7 @@ least and the greatest, the quantiles, the most frequent and how many differ.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -12,7 +13,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from clew.captures.statistics import NUMBERS, QUANTILES, SCALES, Bin, ColumnStatistics, Statistics, TopValue, mean_of
+from clew.captures.statistics import (
+    NUMBERS,
+    QUANTILES,
+    SCALES,
+    Bin,
+    ColumnStatistics,
+    Statistics,
+    TopValue,
+    is_added_exactly,
+    mean_of,
+)
 from clew.engine.sql import quoted
 from clew.lang.types import Kind, Type
 from clew.trace.json_values import JsonValue, json_value, values_of
@@ -26,7 +37,7 @@ def statistics_in_spark(
     rows: DataFrame, columns: Sequence[tuple[str, Type]], *, bins: int = 10, top: int = 5
 ) -> Statistics:
     """Statistics of columns of rows, which are written nowhere."""
-    total = rows.count()
+    total, sums = _added_up(rows, columns)
     found = list[ColumnStatistics]()
     for start in range(0, len(columns), _AT_ONCE):
         some = columns[start : start + _AT_ONCE]
@@ -36,7 +47,7 @@ def statistics_in_spark(
         for index, (name, type_) in enumerate(some):
             bounded = histograms.get(index, {})
             spread = tuple(_bins(*bounds[index], bounded, bins)) if bounded else ()
-            found.append(_column(name, type_, total, values.get(index, ()), spread, top))
+            found.append(_column(name, type_, total, sums.get(name), values.get(index, ()), spread, top))
     return Statistics(total, tuple(found))
 
 
@@ -60,7 +71,6 @@ def _picked(rows: DataFrame, columns: Sequence[tuple[str, Type]], top: int) -> d
         F.sum(_COUNT).over(in_order).alias("upto"),
         F.sum(_COUNT).over(everything).alias("present"),
         F.count(F.lit(1)).over(everything).alias("distinct"),
-        F.sum(F.col(_MEASURE) * F.col(_COUNT)).over(everything).alias("sum"),
         F.min(finite).over(everything).alias("low"),
         F.max(finite).over(everything).alias("high"),
         F.row_number().over(frequent).alias("rank"),
@@ -77,6 +87,19 @@ def _picked(rows: DataFrame, columns: Sequence[tuple[str, Type]], top: int) -> d
         index = groups[each[_GROUP]]
         picked.setdefault(index, []).append({**each, "value": typed[index][number]})
     return {index: sorted(each, key=lambda one: one["upto"]) for index, each in picked.items()}
+
+
+def _added_up(rows: DataFrame, columns: Sequence[tuple[str, Type]]) -> tuple[int, dict[str, Any]]:
+    """How many rows there are, and the sums of columns with numbers: exact where they have room."""
+    numbers = [(name, type_) for name, type_ in columns if type_.kind in NUMBERS]
+    sums = [F.try_sum(_exact(F.col(quoted(name)), type_)).alias(f"c{at}") for at, (name, type_) in enumerate(numbers)]
+    [found] = rows.agg(F.count(F.lit(1)).alias("rows"), *sums).collect()
+    return int(found["rows"]), {name: found[f"c{at}"] for at, (name, _) in enumerate(numbers)}
+
+
+def _exact(column: Column, type_: Type) -> Column:
+    """A number with room for the sum of many."""
+    return column.cast(f"decimal(38,{type_.scale})" if is_added_exactly(type_) else "double")
 
 
 def _group_of(index: int, count: int) -> int:
@@ -100,7 +123,13 @@ def _measure(column: Column, type_: Type) -> Column:
 
 
 def _column(
-    name: str, type_: Type, total: int, picked: Sequence[Mapping[str, Any]], spread: tuple[Bin, ...], top: int
+    name: str,
+    type_: Type,
+    total: int,
+    added_up: float | Decimal | None,
+    picked: Sequence[Mapping[str, Any]],
+    spread: tuple[Bin, ...],
+    top: int,
 ) -> ColumnStatistics:
     if not picked:
         return ColumnStatistics(name, str(type_), total, total, 0)
@@ -114,7 +143,7 @@ def _column(
         distinct=int(picked[0]["distinct"]),
         min=json_value(picked[0]["value"]),
         max=json_value(picked[-1]["value"]),
-        mean=mean_of(picked[0]["sum"] / present) if type_.kind in NUMBERS else None,
+        mean=mean_of(added_up, present),
         quantiles=_quantiles(picked, present) if type_.kind in SCALES else None,
         top=tuple(TopValue(json_value(each["value"]), int(each[_COUNT])) for each in frequent),
         histogram=spread,

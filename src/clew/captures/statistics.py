@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from clew.captures.captured_rows import Questions, questions
@@ -16,6 +17,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 SCALES = NUMBERS | {Kind.DATE, Kind.TIMESTAMP}
 """Kinds that have a histogram."""
+_SUMMABLE = 29
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def statistics_of(rows: Sql, columns: Sequence[tuple[str, Type]], *, bins: int =
                     distinct=int(found[f"distinct{index}"]),
                     min=json_value(found[f"min{index}"]),
                     max=json_value(found[f"max{index}"]),
-                    mean=mean_of(found[f"mean{index}"]),
+                    mean=mean_of(found[f"sum{index}"], int(found[f"present{index}"])),
                     quantiles=_named(found[f"quantiles{index}"]),
                     top=_top(asked, kept, name, top),
                     histogram=_histogram(asked, kept, name, type_, bins) if type_.kind in SCALES else (),
@@ -101,9 +103,17 @@ def statistics_of(rows: Sql, columns: Sequence[tuple[str, Type]], *, bins: int =
         )
 
 
-def mean_of(value: float | None) -> JsonValue:
-    """A mean with the digits that do not depend on the order in which numbers were added."""
-    return json_value(value if value is None else float(f"{value:.12g}"))
+def mean_of(total: float | int | Decimal | None, count: int) -> JsonValue:
+    """A mean of twelve digits. Numbers are added exactly where there is room, so that small means are right too."""
+    if total is None or not count:
+        return None
+    mean = total / count if isinstance(total, float) else Decimal(total) / count
+    return json_value(float(f"{mean:.12g}"))
+
+
+def is_added_exactly(type_: Type) -> bool:
+    """Whether the sum of a billion numbers of a type has room in 38 digits."""
+    return type_.kind is Kind.INTEGER or (type_.kind is Kind.DECIMAL and type_.precision <= _SUMMABLE)
 
 
 def _summary(rows: Sql, columns: Sequence[tuple[str, Type]]) -> Sql:
@@ -112,14 +122,15 @@ def _summary(rows: Sql, columns: Sequence[tuple[str, Type]]) -> Sql:
     asked = ["count(*) AS n"]
     for index, (name, type_) in enumerate(columns):
         column = quoted(name)
-        mean = f"avg({column}::DOUBLE)" if type_.kind in NUMBERS else "NULL"
+        number = column if is_added_exactly(type_) else f"{column}::DOUBLE"
+        total = f"sum({number})" if type_.kind in NUMBERS else "NULL"
         quantiles = f"quantile_disc({column}, [{shares}])" if type_.kind in SCALES else "NULL"
         asked += [
             f"count({column}) AS present{index}",
             f"count(DISTINCT {column}) AS distinct{index}",
             f"min({column}) AS min{index}",
             f"max({column}) AS max{index}",
-            f"{mean} AS mean{index}",
+            f"{total} AS sum{index}",
             f"{quantiles} AS quantiles{index}",
         ]
     return f"SELECT {', '.join(asked)} FROM (" + rows + ")"

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from clew.events.snapshot import RunStatus
 from clew.events.values import Failure, failure_of, failure_of_unknown
 from clew.plan.plan import Plan
 from clew.plan.postlude import PostludeJob
-from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.limits import LeasePolicy
 from clew.runs.signals import Role
@@ -230,7 +229,7 @@ class CaptureWorker:
         assert record.frozen is not None  # noqa: S101 - only frozen ones are claimed
         ended = self._ended(view, view.plan, record.frozen.ticket)
         over = view.snapshot.completed_at or record.created_at
-        wait_ms = max(0, int((utc_now() - over).total_seconds() * 1000))
+        wait_ms = max(0, int((self._now() - over).total_seconds() * 1000))
         if record.request is not None:
             return CaptureWriter(
                 places=Places(self.environment),
@@ -242,6 +241,7 @@ class CaptureWorker:
                 attempt=record.attempts,
                 wait_ms=wait_ms,
                 is_prod=self.policy.is_prod,
+                now=self._now,
             ).write()
         job = job_of(view.plan, record)
         assert job is not None  # noqa: S101 - the record was made from the plan
@@ -255,6 +255,7 @@ class CaptureWorker:
             job=job,
             wait_ms=wait_ms,
             note=lambda outcome: self.state.captures.note(lease, outcome),
+            now=self._now,
         ).run()
 
     def _ended(self, view: RunFacts, plan: Plan, ticket: Ticket) -> EndedRun:
@@ -276,6 +277,9 @@ class CaptureWorker:
             parts=tuple(by_address[address] for address in ticket.parts if address in by_address),
             skipped=frozenset(ticket.skipped),
         )
+
+    def _now(self) -> datetime:
+        return self.state.stores.reader.now()
 
     def _view(self, run_id: str) -> RunFacts:
         return RunFactsReader(self.state, self.environment).facts(run_id)

@@ -29,7 +29,7 @@ from clew.lang.types import Kind, parse_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.steps import PlannedExpression
-from clew.runs.clock import utc_now
+from clew.runs.clock import Clock
 from clew.runs.request import RunRecord
 from clew.storage.drafts import Draft, attempt_name
 from clew.storage.layout import MANIFEST_FILE
@@ -206,6 +206,8 @@ class CaptureWriter:
     attempt: int
     wait_ms: int
     is_prod: bool
+    now: Clock
+    """By the clock of the state store, which also says what has expired."""
     steps: list[Degradation] = field(default_factory=list)
     left_out: list[OmittedColumn] = field(default_factory=list)
 
@@ -300,7 +302,7 @@ class CaptureWriter:
         return column.name not in self.request.named and column.name not in SYSTEM
 
     def _manifest(self, kept: _Kept, folder: StorageRoot, write_ms: int) -> Manifest:
-        request, ticket, now = self.request, self.frozen.ticket, utc_now()
+        request, ticket, now = self.request, self.frozen.ticket, self.now()
         rows = kept.written.rows if kept.statistics is None else kept.statistics["rows"]
         assert isinstance(rows, int)  # noqa: S101 - a count
         plan = self.ended.plan

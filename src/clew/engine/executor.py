@@ -14,7 +14,6 @@ from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
 from clew.engine.expressing import Expressing
-from clew.engine.interrupting import SparkWork
 from clew.engine.joins import UniqueKeys
 from clew.engine.names import SYSTEM_TYPES, with_sql
 from clew.engine.output.publishing import Publisher
@@ -22,6 +21,7 @@ from clew.engine.output.registering import Registrar
 from clew.engine.parts import DraftedPart
 from clew.engine.session import leaving_active_session
 from clew.engine.sharing import require_shared
+from clew.engine.spark_work import SparkWork
 from clew.engine.sql import spark_type
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group, next_ordinal
 from clew.engine.trace_ids import TraceLinking, carrying, read_traced

@@ -18,7 +18,6 @@ from clew.engine.conserving import rows_of, rows_of_output
 from clew.engine.counting import require_rows
 from clew.engine.creating import chosen_rows, written_rows
 from clew.engine.expressing import Expressing
-from clew.engine.interrupting import for_another_thread
 from clew.engine.joins import JoinChecks, UniqueKeys
 from clew.engine.operations import joined_for, new_rows
 from clew.engine.operations.output import has_all_that
@@ -26,6 +25,7 @@ from clew.engine.output.files import Further
 from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Registrar
 from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
+from clew.engine.spark_work import for_another_thread
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
 from clew.engine.working import StepsBehind, Storage, Working, created_rows, rebuild

@@ -27,6 +27,7 @@ from clew.runs.signals import actor_name
 from clew.storage.layout import folder_of, run_folder
 from clew.storage.removals import (
     DATASET_VERSION,
+    GRACE,
     LEFTOVER,
     RUN,
     Collectable,
@@ -79,10 +80,6 @@ def usual_retention(settings: RetentionSettings) -> Retention:
 
 def _end(run: RunRecord) -> datetime:
     return run.completed_at or run.started_at or run.created_at
-
-
-GRACE = timedelta(hours=1)
-"""Recent files are left alone: a worker that seems dead may still be writing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from clew.captures.orphans import LeftOfCaptures
 from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_captures
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
@@ -99,8 +100,8 @@ def garbage_collector(
 
     Lineage that programs have sent is kept for so many days, else for those of the environment, else forever.
     """
-    others: list[Collectable] = [ExpiredCaptures(environment, state)]
+    others: list[Collectable] = [ExpiredCaptures(environment, state), LeftOfCaptures(environment, state)]
     days = environment.settings.retention.keep_lineage_days if keep_lineage_days is None else keep_lineage_days
     if days is not None:
-        others.append(OldLineage(state.tracelink.pruner, utc_now() - timedelta(days=days)))
-    return GarbageCollector(workspace, environment, state, others=others)
+        others.append(OldLineage(state.tracelink.pruner, state.stores.reader.now() - timedelta(days=days)))
+    return GarbageCollector(workspace, environment, state, others=others, clock=state.stores.reader.now)

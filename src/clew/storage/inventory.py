@@ -53,7 +53,7 @@ def unnamed_in_run(root: StorageRoot, run_id: str, named: Collection[StorageKey]
         yield from _unnamed_links(root, part_folder(run_id, "links", seq))
     for folder in scratch_folders(run_id):
         for name in root.folders(folder):
-            yield _thing(root, f"{folder}/{name}")
+            yield thing_in(root, f"{folder}/{name}")
 
 
 def _unnamed_attempts(root: StorageRoot, folder: StorageKey, named: Collection[StorageKey]) -> Iterator[StoredThing]:
@@ -62,11 +62,11 @@ def _unnamed_attempts(root: StorageRoot, folder: StorageKey, named: Collection[S
         return
     attempts = [f"{folder}/{name}" for name in root.folders(folder)]
     if not any(attempt in named for attempt in attempts):
-        yield _thing(root, folder)
+        yield thing_in(root, folder)
         return
     for attempt in attempts:
         if attempt not in named:
-            yield _thing(root, attempt)
+            yield thing_in(root, attempt)
 
 
 def _unnamed_links(root: StorageRoot, folder: StorageKey) -> Iterator[StoredThing]:
@@ -76,7 +76,7 @@ def _unnamed_links(root: StorageRoot, folder: StorageKey) -> Iterator[StoredThin
         named = {folder_of(file.path) for file in described.files} if described is not None else set[StorageKey]()
         for attempt in root.folders(f"{folder}/{batch}"):
             if f"{folder}/{batch}/{attempt}" not in named:
-                yield _thing(root, f"{folder}/{batch}/{attempt}")
+                yield thing_in(root, f"{folder}/{batch}/{attempt}")
 
 
 def stored_registrations(root: StorageRoot, named: Collection[StorageKey]) -> Iterator[tuple[str, StoredThing]]:
@@ -94,5 +94,6 @@ def unfinished_plans(root: StorageRoot) -> Iterator[StoredThing]:
             yield StoredThing(file.key, file.modified)
 
 
-def _thing(root: StorageRoot, folder: StorageKey) -> StoredThing:
+def thing_in(root: StorageRoot, folder: StorageKey) -> StoredThing:
+    """A folder, with the time of what was written to it last."""
     return StoredThing(folder, max((file.modified for file in root.files(folder)), default=0.0))

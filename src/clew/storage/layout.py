@@ -26,7 +26,8 @@ RUNS, DATASETS, PLANS, CAPTURES = "runs", "datasets", "plans", "captures"
 REMOVALS = "removals.jsonl"
 SALT = "salt"
 """Beside captures: what digests of masked values are made with."""
-_WORKED_ON = "staging"
+WORKED_ON = "staging"
+"""Among captures: what postlude jobs work on."""
 _SCRATCH = "scratch"
 _OLDER_SCRATCH = "output"
 
@@ -95,7 +96,12 @@ def folder_of(key: StorageKey) -> StorageKey:
 
 def worked_on_folder(run_id: str, job_id: str, name: str) -> StorageKey:
     """Among captures: what a postlude job works on. Every attempt of the job has a draft of its own below it."""
-    return f"{_WORKED_ON}/{run_id}-{job_id}-{name}"
+    return f"{WORKED_ON}/{run_id}-{job_id}-{name}"
+
+
+def run_worked_on(folder: str) -> str:
+    """The run in the name of a folder that a postlude job works on: its id is a UUID."""
+    return folder[:36]
 
 
 # What is still being written

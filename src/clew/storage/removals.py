@@ -6,7 +6,7 @@ The record is lines of JSON below the storage root, which are only ever appended
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from clew.storage.layout import REMOVALS
@@ -14,6 +14,9 @@ from clew.storage.root import StorageRoot
 
 RUN, DATASET_VERSION, LEFTOVER = "run", "dataset-version", "leftover"
 """Kinds of things that garbage collection knows by itself."""
+
+GRACE = timedelta(hours=1)
+"""Recent files are left alone: a worker that seems dead may still be writing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,7 +289,8 @@ class SqlCaptureStore:
         return f"captures:{self._environment}"
 
     def _all(self) -> sa.Select[Any]:
-        return sa.select(captures).where(captures.c.environment_id == self._environment)
+        is_past = sa.case((captures.c.expires_at <= self._database.now(), True), else_=False).label("is_past")
+        return sa.select(captures, is_past).where(captures.c.environment_id == self._environment)
 
     def _one(self, connection: sa.Connection, capture_id: str) -> CaptureRecord:
         row = connection.execute(self._all().where(captures.c.capture_id == capture_id)).one_or_none()
@@ -393,4 +394,5 @@ def _record(row: sa.Row[Any]) -> CaptureRecord:
         started_at=row.started_at,
         completed_at=row.completed_at,
         expires_at=row.expires_at,
+        is_past=bool(row.is_past),
     )

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import clew
 from clew.engine.blame import SPARK_ERRORS
-from clew.engine.interrupting import SparkWork, for_another_thread
+from clew.engine.spark_work import SparkWork, for_another_thread
 from clew.runs.signals import SignalType
 from tests.engine.capture_workspaces import write_people
 from tests.engine.endless import ended
