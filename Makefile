@@ -5,17 +5,27 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test lint types imports format bench lock docs golden clean java jars
+.PHONY: help setup demo check test matrix matrix-few lint types imports format bench lock docs golden clean java jars
 
-# Connectors that Spark 4.3 does not include and that tests of tables and formats need. Iceberg has no build for it yet.
+# The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
+SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
+MATRIX_TESTS ?= tests/engine
+FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_internals.py tests/engine/test_spark_session.py \
+                tests/engine/test_sql_cases.py tests/engine/test_loading_csv.py tests/engine/test_engine_runs.py
+
+# Connectors that Spark does not include and that tests of tables and formats need, for the Spark of constraints.txt.
+# Delta and Iceberg name the Spark that they are for; tests take those that fit the one that they run on.
 JARS         ?= $(HOME)/.cache/clew/jars
-CONNECTORS   := org.postgresql:postgresql:42.7.14 io.delta:delta-spark_4.2_2.13:4.4.0 io.delta:delta-storage:4.4.0
+CONNECTORS   := org.postgresql:postgresql:42.7.14 org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 \
+                io.delta:delta-spark_4.1_2.13:4.4.0 io.delta:delta-storage:4.4.0 io.delta:delta-kernel-api:4.4.0 \
+                io.delta:delta-kernel-defaults:4.4.0 io.delta:delta-kernel-unitycatalog:4.4.0
+HADOOP       ?= 3.4.2
 SPARK_HAS    := io.netty,org.slf4j,commons-codec,commons-logging,org.apache.httpcomponents
 MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
-		while IFS='|' read -r target meaning; do printf '  make %-9s %s\n' "$$target" "$$meaning"; done
+		while IFS='|' read -r target meaning; do printf '  make %-10s %s\n' "$$target" "$$meaning"; done
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -44,6 +54,23 @@ test: java $(STAMP) lint types imports ## everything that must pass: style, type
 	@echo "Running all tests ..."
 	@$(BIN)/python -m pytest -n 2
 
+# A version has an environment to itself with nothing but that Spark in it; the rest it takes from $(VENV).
+matrix: java $(STAMP) ## the tests of Spark on every version that Clew supports
+	@failed=; for version in $(SPARKS); do \
+		env=.venv-spark/$$version; \
+		test -e $$env/.installed || { echo "Setting up $$env ..."; rm -rf $$env; \
+			$(BIN)/python -m venv $$env && \
+			$$env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "pyspark==$$version" && \
+			$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(" + repr(s.get_path("purelib")) + ")")' \
+				> "$$($$env/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/the-rest.pth" && \
+			touch $$env/.installed; } || exit 1; \
+		echo "Running $(MATRIX_TESTS) on Spark $$version ..."; \
+		$$env/bin/python -m pytest -n 2 $(MATRIX_TESTS) || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "Failed on Spark$$failed"; exit 1; }
+
+matrix-few: ## a few tests of Spark on the oldest and the newest version
+	@$(MAKE) --no-print-directory matrix SPARKS="$(firstword $(SPARKS)) $(lastword $(SPARKS))" MATRIX_TESTS="$(FEW_TESTS)"
+
 lint: $(STAMP) ## style
 	@echo "Checking style (ruff) ..."
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
@@ -68,8 +95,8 @@ jars: ## drivers, formats and S3 for Spark that some tests use, into ~/.cache/cl
 	@for artifact in $(CONNECTORS); do \
 		file=$$(echo $$artifact | sed -E 's/.*:(.*):(.*)/\1-\2.jar/'); test -s $(JARS)/$$file && continue; \
 		echo "Fetching $$file ..."; mvn -q -B $(MAVEN_COPIES) -Dartifact=$$artifact -DoutputDirectory=$(JARS) || exit 1; done
-	@test -n "$$(ls $(JARS)/s3/hadoop-aws-*.jar 2>/dev/null)" || { echo "Fetching S3 for Spark ..."; \
-		mvn -q -B -f tools/s3_jars/pom.xml $(MAVEN_COPIES)-dependencies -DoutputDirectory=$(JARS)/s3 -DexcludeGroupIds=$(SPARK_HAS); }
+	@test -s $(JARS)/s3-$(HADOOP)/hadoop-aws-$(HADOOP).jar || { echo "Fetching S3 for Spark ..."; \
+		mvn -q -B -f tools/s3_jars/pom.xml $(MAVEN_COPIES)-dependencies -Dhadoop=$(HADOOP) -DoutputDirectory=$(JARS)/s3-$(HADOOP) -DexcludeGroupIds=$(SPARK_HAS); }
 
 docs: $(STAMP) ## regenerate the reference pages from the declarations
 	@$(BIN)/python -m tools.reference_pages
@@ -84,4 +111,4 @@ lock: $(STAMP) ## rewrite constraints.txt from what is installed
 	@rm constraints.new
 
 clean: ## remove what was built
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@rm -rf $(VENV) .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -10,7 +10,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.storage.s3_fixtures import proxy, s3
-from tests.tiers import FEW_EXAMPLES, GUARD, Guard, add_markers
+from tests.tiers import FEW_EXAMPLES, GUARD, SPARK, Guard, add_markers
 
 __all__ = ["proxy", "s3"]
 """Fixtures that tests of several packages share."""
@@ -37,6 +37,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 GOLDEN = Path(__file__).parent / "golden"
 
 
+_LEFT_OPEN_BY_PYSPARK = pytest.mark.filterwarnings(
+    r"ignore:unclosed <socket\.socket .*laddr=\('127\.0\.0\.1', \d+\), raddr=\('127\.0\.0\.1', \d+\)>:ResourceWarning"
+)
+"""`collect` of PySpark 4.0 and 4.1 does not close the socket on which rows come from the JVM."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files with what the tests see")
 
@@ -49,6 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     add_markers(items)
+    for item in items:
+        if item.get_closest_marker(SPARK):
+            item.add_marker(_LEFT_OPEN_BY_PYSPARK)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -15,13 +15,12 @@ import yaml
 from clew.definitions.storage_addresses import RemoteAddress
 from clew.sample import write_sample
 from clew.storage.object_store import ObjectStorage
+from tests.engine.spark_jars import s3_jars
 from tests.engine.spark_servers import needs_namespaces, standalone_cluster
 from tests.storage.s3_server import KEYS, S3Server
 from tests.store.store_postgres import postgres_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-JARS = Path(os.environ.get("CLEW_JARS", Path.home() / ".cache" / "clew" / "jars")) / "s3"
 
 RUN = """
 import json, sys, clew
@@ -32,10 +31,7 @@ print(json.dumps([ws.run(project, period="2026-01").to_json() for project in ("g
 
 @pytest.fixture
 def jars() -> list[str]:
-    found = sorted(str(path) for path in JARS.glob("*.jar"))
-    if not found:
-        pytest.skip(f"no hadoop-aws in {JARS}: `make jars` fetches it")
-    return found
+    return s3_jars()
 
 
 def in_process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

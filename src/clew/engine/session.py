@@ -34,6 +34,7 @@ from clew.engine.spark_internals import (
     silence_query_errors,
     submitted_configuration,
 )
+from clew.engine.spark_versions import require_supported
 from clew.runs.environment import RunEnvironment
 from clew.runs.secrets import REFERENCE, SecretsResolver, with_secrets
 
@@ -148,6 +149,7 @@ def spark_session(settings: SessionSettings) -> SparkSession:
         present = SparkSession.getActiveSession() if settings.master.startswith("sc://") else _present()
         if present is None:
             spark = _connected(settings) if settings.master.startswith("sc://") else _started(settings)
+            require_supported(spark.version, "the Spark of the master")
             _OWN[spark] = spark
             silence_query_errors()
         elif present not in _OWN:

@@ -1,8 +1,7 @@
 """Everything that Clew uses of PySpark without a promise that it stays, in one place.
 
-Each function says what the public interface lacks. `pyproject.toml` bounds the version of PySpark, and
-`tests/engine/test_spark_internals.py` fails if one of these has changed. Differences between versions of Spark belong
-here too.
+Each function says what the public interface lacks. `spark_versions.py` bounds the version of PySpark, and
+`tests/engine/test_spark_internals.py` fails if one of these has changed.
 """
 
 import logging

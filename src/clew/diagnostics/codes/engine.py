@@ -73,6 +73,19 @@ ENGINE_FAILURE = Code(
     "Spark failed in a way that Clew does not recognise.",
     "this is a bug in Clew: report it with the message",
 )
+SPARK_MISSING = Code(
+    "SparkMissing",
+    "Spark is not installed for this Python: there is no module {module}",
+    "Runs, tests, captures and workers need PySpark, which is not installed with Clew. Reading does not need it.",
+    'install it with: pip install "clew[spark]"; on a platform that has a Spark of its own, use the Python of that '
+    "platform",
+)
+SPARK_UNSUPPORTED = Code(
+    "SparkUnsupported",
+    "{problem}",
+    "The Spark that is installed, or that the master is, has a version that Clew is not tested with.",
+    'install the recommended one with: pip install "clew[spark]"; or use a platform that has a supported version',
+)
 JAVA_MISSING = Code(
     "JavaMissing",
     "{problem}",
@@ -105,6 +118,8 @@ ENGINE_CODES = (
     DESTINATION_UNAVAILABLE,
     SPARK_UNAVAILABLE,
     ENGINE_FAILURE,
+    SPARK_MISSING,
+    SPARK_UNSUPPORTED,
     JAVA_MISSING,
     SPARK_NOT_STARTED,
     CONNECT_MISSING,

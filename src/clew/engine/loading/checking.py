@@ -3,6 +3,7 @@
 No two rows of a period may have the same natural key.
 """
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,7 +88,8 @@ class Checking:
             F.count(F.col(_FIRST)).alias("wrong"),
             F.count(F.col(SOURCE_LINE)).alias("numbered"),
             F.try_sum(SOURCE_LINE).alias("lines"),
-            F.min(F.col(_FIRST)).alias("first"),
+            # As text: Spark 4.0 cannot observe a struct.
+            F.to_json(F.min(F.col(_FIRST)), {"ignoreNullFields": "false"}).alias("first"),
         )
         return observed.where(F.col(_COUNTS)).drop(_COUNTS, _FIRST)
 
@@ -99,7 +101,7 @@ class Checking:
             rows_wrong=int(found["wrong"]),
             without_line=int(found["rows"]) - int(found["numbered"]),
             sum_of_lines=found["lines"],
-            first=found["first"],
+            first=None if found["first"] is None else tuple(json.loads(found["first"]).values()),
         )
 
     def problem(self, findings: Findings, unit: str) -> UserError | None:

@@ -1,7 +1,8 @@
 """Functions on strings in Spark SQL. Spark counts code points too, but with 32 bits and from the end where negative."""
 
-from clew.engine.sql.call import Entries, SqlCall, calling, repeating, whole_constant
-from clew.lang.functions.text import MOST_CHARACTERS, TEXT_TOO_LONG
+from clew.engine.sql.call import Entries, SqlCall, SqlOf, calling, repeating, whole_constant
+from clew.engine.sql.literals import text_literal
+from clew.lang.functions.text import MOST_CHARACTERS, PAIRS_OF_UNICODE_17, TEXT_TOO_LONG
 from clew.lang.typed import Constant
 
 _LONGEST = 2**31 - 1
@@ -86,10 +87,25 @@ def _clamped(count: str) -> str:
     return f"CASE WHEN {count} < 0L THEN 0 WHEN {count} > {_LONGEST}L THEN {_LONGEST} ELSE CAST({count} AS INT) END"
 
 
+_UPPER_LETTERS, _LOWER_LETTERS = (
+    text_literal("".join(letters)) for letters in (PAIRS_OF_UNICODE_17.keys(), PAIRS_OF_UNICODE_17.values())
+)
+
+
+def _in_case(function: str, old: str, new: str) -> SqlOf:
+    """Upper or lower case, with the letters that only newer versions of Spark know. Few texts can have one of them."""
+
+    def sql(text: str) -> str:
+        is_ascii = f"octet_length({text}) = char_length({text})"
+        return f"IF({is_ascii}, {function}({text}), translate({function}({text}), {old}, {new}))"
+
+    return lambda call: repeating(sql, call.arguments[0])
+
+
 TEXT: Entries = {
     "CONCAT": _concat,
-    "UPPER": calling("upper"),
-    "LOWER": calling("lower"),
+    "UPPER": _in_case("upper", _LOWER_LETTERS, _UPPER_LETTERS),
+    "LOWER": _in_case("lower", _UPPER_LETTERS, _LOWER_LETTERS),
     "TRIM": calling("trim"),
     "LEFT": _left,
     "RIGHT": _right,
