@@ -1,6 +1,7 @@
 """How long captures live, and who may read them."""
 
 import os
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,17 @@ COMMON: dict[str, Any] = {
     "breakpoint": "gl-close::main::cleaned",
     "seq": 30,
 }
+TICKET = Ticket(
+    run_id="run",
+    breakpoint=COMMON["breakpoint"],
+    seq=30,
+    plan_digest="d",
+    parts=(),
+    skipped=(),
+    rows=1,
+    estimated_bytes=1,
+    frozen_at=None,
+)
 
 
 def done_job(
@@ -40,17 +52,7 @@ def done_job(
     status: CaptureStatus = CaptureStatus.READY,
 ) -> CaptureRecord:
     """A job that a worker has done."""
-    ticket = Ticket(
-        run_id=run_id,
-        breakpoint=COMMON["breakpoint"],
-        seq=30,
-        plan_digest="d",
-        parts=(),
-        skipped=(),
-        rows=1,
-        estimated_bytes=1,
-        frozen_at=None,
-    )
+    ticket = replace(TICKET, run_id=run_id)
     store.enlist([CaptureRecord(**COMMON, capture_id=capture_id, kind="job", slot="job_1", run_id=run_id)])
     week = timedelta(days=7)
     store.freeze(capture_id, ticket, 1, lambda _in_flight: Fitting(None, 0, 0, ()), waits_for=week)
@@ -180,6 +182,24 @@ def test_each_emission_of_a_job_expires_on_its_own_date_also_if_the_job_failed_l
         assert record.outcome.job is not None
         assert [each.status.value for each in record.outcome.job.emissions] == ["expired", "sent"]
         assert (record.status, record.expires_at) == (status, record.outcome.job.emissions[1].expires_at)
+
+
+def test_a_capture_that_waits_too_long_for_a_worker_expires(clew: Clew, sample: Path) -> None:
+    """What an attempt has left goes with it, and no worker takes it any more."""
+    environment = clew_package.open(sample).run_environment
+    with open_state(environment) as state:
+        state.captures.enlist([CaptureRecord(**COMMON, capture_id="cap_late", kind="capture", slot="s", run_id="run")])
+        ticket = replace(TICKET, run_id="run")
+        fitting = Fitting(CaptureMode.FULL_RAW, 10, 1, ())
+        state.captures.freeze("cap_late", ticket, 1, lambda _in_flight: fitting, waits_for=timedelta(seconds=-1))
+        assert state.captures.claim(owner="w", ttl_s=30) is None
+    [waiting] = clew("captures", "--json", cwd=sample).json["captures"]
+    assert waiting["status"] == "queued"
+    removed = clew("gc", "--json", cwd=sample).json["removed"]
+    assert [(each["kind"], each["name"]) for each in removed] == [("capture", "cap_late")]
+    [gone] = clew("captures", "--json", cwd=sample).json["captures"]
+    assert gone["status"] == "expired"
+    assert clew("capture", "view", "cap_late", "--json", cwd=sample).json["error"]["code"] == "CaptureExpired"
 
 
 # Files that nothing names

@@ -2,8 +2,10 @@
 
 import math
 import threading
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import clew
 from clew import budgets
 from clew.budgets import Allowance, QuestionLimits
 from clew.captures import job_rows, writing
+from clew.captures.captured_rows import questions
 from clew.captures.job_rows import JobRows
 from clew.captures.jobs import copy_within_budget
 from clew.captures.spark_statistics import statistics_in_spark
@@ -139,6 +142,8 @@ operations:
       {name: slow, budget: {timeout_seconds: 1}, tasks: [%s]}]}
 """
 WRITES = "{take: 2}, {serialize_rowset: {format: parquet, mode: raw}}, {emit_training_log: {sink: log}}"
+ENDLESS = Sql("SELECT sum(a.range * b.range) FROM range(10000000000) a, range(10000000000) b")
+"""A query that the database would compute for years."""
 
 
 def endless_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +157,7 @@ def endless_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that the database would compute for years."""
-    query = Sql("SELECT sum(a.range * b.range) FROM range(10000000000) a, range(10000000000) b")
-    monkeypatch.setattr(JobRows, "_raw", lambda _rows: query)
+    monkeypatch.setattr(JobRows, "_raw", lambda _rows: ENDLESS)
 
 
 @pytest.mark.parametrize(("tasks", "make_endless"), [("{describe: {}}", endless_rows), (WRITES, endless_query)])
@@ -173,18 +176,33 @@ def test_a_job_that_would_never_end_is_stopped_by_its_budget(
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
-def test_copying_is_stopped_by_the_budget() -> None:
-    """The source has no end, so that only the budget can stop it."""
+def stopped_by_its_budget(work: Callable[[], object]) -> str:
+    """The code of the error of work that has no end, so that only the budget can stop it."""
     allowance = Allowance(QuestionLimits(deadline_s=math.inf))
     error = UserError(BUDGET_EXCEEDED.anywhere(problem="it takes longer than it may"))
-    timer = threading.Timer(0.05, lambda: allowance.stop(error))
+    timer = threading.Timer(0.2, lambda: allowance.stop(error))
     timer.start()
-    with (
-        Path("/dev/zero").open("rb") as source,
-        Path("/dev/null").open("wb") as target,
-        pytest.raises(UserError) as stopped,
-        budgets.under(allowance),
-    ):
-        copy_within_budget(source, target)
+    with pytest.raises(UserError) as stopped, budgets.under(allowance):
+        work()
     timer.join()
-    assert stopped.value.code == "BudgetExceeded"
+    return stopped.value.code
+
+
+def test_the_database_is_stopped_by_the_budget_before_its_first_row_and_between_rows() -> None:
+    for query in (ENDLESS, Sql("SELECT a.range FROM range(10000000000) a, range(10000000000) b")):
+
+        def ask(query: Sql = query) -> None:
+            with questions() as asked:
+                _, batches = asked.batches(query)
+                for _batch in batches:
+                    pass
+
+        assert ended(partial(stopped_by_its_budget, ask), or_else=lambda: None) == "BudgetExceeded"
+
+
+def test_copying_is_stopped_by_the_budget() -> None:
+    def copy() -> None:
+        with Path("/dev/zero").open("rb") as source, Path("/dev/null").open("wb") as target:
+            copy_within_budget(source, target)
+
+    assert ended(partial(stopped_by_its_budget, copy), or_else=lambda: None) == "BudgetExceeded"

@@ -383,6 +383,12 @@ def test_a_job_that_fails_leaves_the_run_and_the_others_alone(people: tuple[Path
     ]
 
 
+def test_the_error_of_a_job_quotes_no_value_where_the_plan_reads_personal_columns(people: tuple[Path, Run]) -> None:
+    error = job_of(people[1], "cannot-work")["error"]
+    assert (error["code"], "CAST_INVALID_INPUT" in error["message"]) == ("ValueOutOfRange", True)
+    assert "City" not in error["message"]
+
+
 def test_jobs_at_one_point_share_the_ticket_and_record_waits_and_times(people: tuple[Path, Run]) -> None:
     _, run = people
     records = [record for record in run.view.captures if record.frozen is not None]

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 
 import clew
@@ -85,6 +86,27 @@ def test_a_message_about_a_join_quotes_no_restricted_value(spark: SparkSession, 
     assert "…" in run.error.message
     assert CANARY not in told
     assert "QXSEC" not in told
+
+
+def test_errors_of_libraries_quote_no_value_where_a_plan_reads_restricted_columns(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = [("id", "integer", None), ("name", "string", "personal")]
+    shop = shop_with(tmp_path / "shop", *columns, key="id", rows=f"1,{CANARY}-a\n")
+    shop.project("p", step(10, "Copy", "update", assignments=setting(copy="id")), dataset="people")
+    for error in (
+        ValueError(f"could not convert '{CANARY}-a' with type str"),
+        SparkRuntimeException(f"[SOME_ERROR] the row ({CANARY}-a, 1) is refused"),
+    ):
+
+        def broken(*_arguments: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr("clew.engine.executor.execute", broken)
+        run = clew.open(shop.root).run("p", MONTH)
+        assert run.error is not None
+        assert (run.error.code, "…" in run.error.message) == ("EngineFailure", True)
+        assert CANARY not in run.error.message + str([event.to_json() for event in run.events()])
 
 
 FORMULAS = ["=1+1", "+49 30", "-2", "@sum", "\tx", "＝1", "plain", "a=b", ""]

@@ -170,6 +170,11 @@ def _engine(failing: bool) -> Any:
     return engine
 
 
+def failing_engine() -> Any:
+    """An engine whose runs fail in step 20."""
+    return _engine(failing=True)
+
+
 @dataclass
 class FailingEngine:
     """Fails in step 20 with a message that quotes a public value, as the loading of real files does."""

@@ -122,6 +122,14 @@ def _failure(of: TableAddress) -> ClewError:
     return caught.value
 
 
+def test_a_value_that_the_table_refuses_is_not_quoted(postgres_url: str, connection: psycopg.Connection) -> None:
+    connection.execute("CREATE TABLE things (id integer, amount numeric, name integer)")
+    with pytest.raises(UserError) as error:
+        TABLES.write(address(postgres_url), COLUMNS, [batch((1, "1.00", "QXPERS"))], mode="append", once="r/1")
+    assert 'invalid input syntax for type integer: "…"' in error.value.diagnostic.message
+    assert "QXPERS" not in error.value.diagnostic.message
+
+
 def test_a_table_that_is_not_there_is_the_users_error(postgres_url: str) -> None:
     error = _failure(address(postgres_url, "nothing", "hunter2"))
     assert isinstance(error, UserError)

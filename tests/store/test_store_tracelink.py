@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clew.budgets import Allowance, QuestionLimits, under
 from clew.diagnostics import UserError
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import (
@@ -23,6 +24,7 @@ from clew.tracelink import (
     TraceWindow,
     walk,
 )
+from tests.engine.endless import ended
 from tests.tiers import examples
 
 # 6 is a summary of 4 and 5; 4 came from 1 and 2, 5 from 2 and 3.
@@ -211,6 +213,26 @@ def test_questions_that_end_at_a_limit_let_go_of_the_database(tracing: TraceLink
         for root in (50, 51):
             graph = walk(tracing.reader, root, Direction.UP, max_nodes=5)
             assert [node.trace_id for node in graph.nodes] == [root, 1000, 1001, 1002, 1003]
+
+
+def test_a_question_is_interrupted_at_its_deadline_while_the_database_works_on_it(
+    tracing: TraceLinkStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement would take minutes. Afterwards the database answers again."""
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000000)"
+    endless = f"{numbers} SELECT count(*), max(i) FROM n WHERE i {{ids}} OR i > 0"
+    monkeypatch.setattr("clew.store.tracelink.queries._PARENTS", (endless,))
+
+    def ask() -> str:
+        budget = Allowance(QuestionLimits(deadline_s=0.3))
+        with pytest.raises(UserError) as error, under(budget):
+            walk(tracing.reader, 6, Direction.UP)
+        return error.value.code
+
+    assert ended(ask, or_else=lambda: None, within_s=60) == "QuestionTooLong"
+    monkeypatch.undo()
+    tracing.writer.write(TraceBatch(links=DIAMOND))
+    assert {node.trace_id for node in walk(tracing.reader, 6, Direction.UP).nodes} == {1, 2, 3, 4, 5, 6}
 
 
 def test_an_unexpanded_window_says_what_it_covers(tracing: TraceLinkStores) -> None:

@@ -15,11 +15,14 @@ from clew.api.signalling import send_signal
 from clew.api.state import State, queue_of
 from clew.api.trace_ids import ProcessTraceIds
 from clew.api.workspace_files import WorkspaceFiles
+from clew.auth.roles import AccessRole
 from clew.bus.buses import buses_of
 from clew.bus.dispatcher import OutboxDispatcher
+from clew.captures.manifests import Places
 from clew.captures.queue import EnlistingExecutors, capture_parameters, enlist
 from clew.captures.tickets import TicketOffice
 from clew.definitions import CaptureWish
+from clew.definitions.settings import BusSettings
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN
 from clew.engine.opening import DRAFT, SparkExecutors, period_of
@@ -29,6 +32,8 @@ from clew.events.envelope import NewEvent, StoredEvent
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import PlanRef
 from clew.plan import Plan
+from clew.privacy.messages import as_seen
+from clew.privacy.policy import PrivacyPolicy
 from clew.runs.driver import DriverSettings, RunDriver
 from clew.runs.environment import RunEnvironment
 from clew.runs.executor import ExecutorFactory, StepExecutor
@@ -201,7 +206,7 @@ class RunStarter:
         dispatcher = OutboxDispatcher(
             stores.outbox,
             stores.writer,
-            buses_of(self.environment, self.state.secrets),
+            buses_of(self.environment, self.state.secrets, self._seen_by_bus),
             policy=self.environment.delivery_policy(),
             redactor=self.state.secrets.redactor,
         )
@@ -212,6 +217,17 @@ class RunStarter:
             lease=self.environment.lease_policy(),
         )
         return Worker(stores, driver, self._projector(), dispatcher, settings=settings, beside=[trace_ids.run])
+
+    def _seen_by_bus(self, bus: BusSettings, event: StoredEvent) -> StoredEvent:
+        """An event as the receivers of a bus may see it."""
+        policy = PrivacyPolicy.of(
+            self.environment.name,
+            self.environment.settings,
+            AccessRole(bus.role),
+            marks=(self.current() if self.current else self.files).privacy_marks,
+            salt=Places(self.environment).salt,
+        )
+        return as_seen(policy, event)
 
     def _is_under_way(self, run_id: str) -> bool:
         """Whether a run may still publish. One that is unknown here may belong to another store, and counts as such."""

@@ -13,7 +13,7 @@ from clew.budgets.allowance import (
     holding,
     under,
 )
-from clew.budgets.interrupting import interruptibly
+from clew.budgets.interrupting import interruptibly, watched
 
 __all__ = [
     "Allowance",
@@ -28,4 +28,5 @@ __all__ = [
     "holding",
     "interruptibly",
     "under",
+    "watched",
 ]

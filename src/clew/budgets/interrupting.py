@@ -7,7 +7,8 @@ queries done by another thread.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
@@ -70,6 +71,21 @@ def interruptibly(work: Callable[[], _Result], interrupt: Callable[[], None]) ->
     number = _watch.add(budget, interrupt)
     try:
         return _heeding_signals(work, interrupt)
+    finally:
+        _watch.remove(number)
+
+
+@contextmanager
+def watched(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Call `interrupt` while this block goes on after the budget is over. It stays in its thread, whichever that is."""
+    budget = current()
+    if budget is None:
+        yield
+        return
+    budget.check()
+    number = _watch.add(budget, interrupt)
+    try:
+        yield
     finally:
         _watch.remove(number)
 

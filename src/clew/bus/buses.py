@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from clew.bus.event_bus import ChosenEvents, EventBus
+from clew.bus.event_bus import ChosenEvents, EventBus, SeenEvents
 from clew.bus.file import FileBus
 from clew.bus.openlineage import FileTarget, HttpTarget, OpenLineageBus
 from clew.bus.webhook import WebhookBus
 from clew.definitions.settings import BusSettings, BusType
+from clew.events.envelope import StoredEvent
 from clew.plan import Plan
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
@@ -18,11 +19,13 @@ from clew.runs.secrets import SecretRef, SecretsResolver
 from clew.storage.plans import is_kept, kept_plan
 
 
-def buses_of(environment: RunEnvironment, secrets: SecretsResolver) -> dict[str, EventBus]:
-    """The event buses of an environment, by id."""
+def buses_of(
+    environment: RunEnvironment, secrets: SecretsResolver, see: Callable[[BusSettings, StoredEvent], StoredEvent]
+) -> dict[str, EventBus]:
+    """The event buses of an environment, by id. `see` gives what the receivers of a bus may see of an event."""
     opening = _Opening(environment, secrets)
     buses = environment.settings.bus
-    opened = {bus.id: opening.bus(bus) for bus in buses}
+    opened: dict[str, EventBus] = {bus.id: SeenEvents(opening.bus(bus), partial(see, bus)) for bus in buses}
     return {**opened, **{bus.id: ChosenEvents(opened[bus.id], bus.events) for bus in buses if bus.events}}
 
 

@@ -1,6 +1,7 @@
 """What a receiver of events is, and the CloudEvents form in which most receivers get them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Protocol
 
 from clew.events.codec import canonical_json, iso
@@ -28,6 +29,18 @@ class ChosenEvents:
         """Pass the event on if its type was chosen."""
         if entry.event.event_type in self._event_types:
             self._bus.deliver(entry)
+
+
+class SeenEvents:
+    """Passes on events as their receivers may see them."""
+
+    def __init__(self, bus: EventBus, see: Callable[[StoredEvent], StoredEvent]) -> None:
+        self._bus = bus
+        self._see = see
+
+    def deliver(self, entry: OutboxEntry) -> None:
+        """Pass on what may be seen of the event."""
+        self._bus.deliver(replace(entry, event=self._see(entry.event)))
 
 
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"

@@ -15,6 +15,7 @@ from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
+from clew.diagnostics.foreign_words import without_quoted
 from clew.lang.types import parse_type
 from clew.storage.parts import ORDINAL
 from clew.storage.root import RemoteSource, StorageRoot
@@ -69,7 +70,7 @@ class Questions:
         try:
             return answered(self._connection, query)
         except duckdb.Error as error:
-            raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
+            raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=without_quoted(str(error)))) from error
 
     def batches(self, sql: Sql) -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
         """The rows that a query gives, batch by batch, within the budget at hand."""
@@ -83,7 +84,7 @@ class Questions:
                 return budgets.interruptibly(work, self._connection.interrupt)
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 budgets.check()
-                raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
+                raise EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=without_quoted(str(error)))) from error
 
         def rest() -> "Iterator[pa.RecordBatch]":
             while (batch := within_budget(lambda: next(reader, None))) is not None:

@@ -19,7 +19,7 @@ from clew.captures.tickets import timed_ticket
 from clew.captures.writing import CaptureWriter, EndedRun
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.captures import CAPTURE_ABANDONED
-from clew.engine.blame import SPARK_ERRORS, translated
+from clew.engine.blame import SPARK_ERRORS, of_unknown_cause, reads_restricted, translated
 from clew.engine.session import leaving_active_session
 from clew.engine.types import SparkSession
 from clew.events.artifacts import parts_among
@@ -197,7 +197,7 @@ class CaptureWorker:
         try:
             outcome = self._done(lease)
         except SPARK_ERRORS as error:
-            failure = failure_of(translated(error, None))
+            failure = failure_of(translated(error, None, self._plan_of(record)))
         except ClewError as error:
             failure = failure_of(error)
         except OSError as error:
@@ -206,13 +206,22 @@ class CaptureWorker:
         except Overtaken:
             raise
         except Exception as error:  # noqa: BLE001 - a capture that fails must not take the run with it
-            failure = failure_of_unknown(error)
+            plan = self._plan_of(record)
+            is_private = plan is None or reads_restricted(plan)
+            failure = failure_of(of_unknown_cause(error)) if is_private else failure_of_unknown(error)
         else:
             return (CaptureStatus.DROPPED if outcome.drop_reason else CaptureStatus.READY), outcome
         safe = self._safe(failure)
         _log.warning("%s failed: %s: %s", record.capture_id, safe.code, safe.message)
         outcome = CaptureOutcome(error=safe, job=self._noted(record))
         return (CaptureStatus.QUEUED if failure.retryable else CaptureStatus.FAILED), outcome
+
+    def _plan_of(self, record: CaptureRecord) -> Plan | None:
+        """What a run executed, which says whose values an error may quote; None if that is not known any more."""
+        try:
+            return self._view(record.run_id).plan
+        except ClewError:
+            return None
 
     def _noted(self, record: CaptureRecord) -> JobReport | None:
         """What a job has sent so far."""

@@ -286,6 +286,11 @@ class BusSettings(Located):
         default=None,
     )
     events: tuple[str, ...] = key(ListOf(NAME, "event names"), "The events to send; by default all.", default=())
+    role: RoleName = key(
+        Choice(RoleName),
+        "Whose sight its receivers have: messages that may quote values of rows are sent as this role sees them.",
+        default=RoleName.VIEWER,
+    )
 
     def check(self) -> Iterator[Diagnostic]:
         """A webhook needs an address, a file a path, OpenLineage one of them."""

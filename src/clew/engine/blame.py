@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row as Record
 
 from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
@@ -16,6 +16,7 @@ from clew.diagnostics.codes.engine import (
     TRACE_WRITE_FAILURE,
 )
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
+from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.creating import aggregated, chosen_rows, sql_over_chosen
 from clew.engine.expressing import Expressing
 from clew.engine.names import joined_column
@@ -77,16 +78,18 @@ def is_value_error(error: Exception) -> bool:
     return condition.startswith(_VALUE_CONDITIONS) or any(f"[{name}" in text for name in _VALUE_CONDITIONS)
 
 
-def translated(error: Exception, step: Step | None, plan: Plan | None = None) -> ClewError:
+def translated(error: Exception, step: Step | None, plan: Plan | None) -> ClewError:
     """An error of Spark as one of ours, without looking at rows.
 
-    Spark quotes values in some messages. If the plan reads personal or secret columns, only the kind of error is told.
+    Spark and the drivers of databases quote values in some messages. If the plan reads personal or secret columns, what
+    they quote is left out; of an error in a value, only the kind is told. Without a plan, every column may be one.
     """
     place = step.place if step else None
-    text = str(error)
+    is_private = plan is None or reads_restricted(plan)
+    text = _told(error, str(error)) if is_private else str(error)
     summary = next((line for line in text.splitlines() if line.strip()), type(error).__name__)[:500]
     if is_value_error(error):
-        if plan is not None and any(_marked(use) for use in plan.datasets_read):
+        if is_private:
             kind = next((name for name in _VALUE_CONDITIONS if name in text), "")
             summary = f"{_HIDDEN} ({kind})" if kind else _HIDDEN
         return UserError(VALUE_OUT_OF_RANGE.at(place, problem=f"{_named(step)}: {summary}"))
@@ -107,6 +110,24 @@ def translated(error: Exception, step: Step | None, plan: Plan | None = None) ->
     if any(word in text for word in _LOST):
         return TransientFailure(SPARK_UNAVAILABLE.at(place, problem=summary))
     return EngineBug(ENGINE_FAILURE.at(place, problem=summary))
+
+
+def reads_restricted(plan: Plan) -> bool:
+    """Whether a plan reads personal or secret columns."""
+    return any(_marked(use) for use in plan.datasets_read)
+
+
+def of_unknown_cause(error: Exception) -> EngineBug:
+    """Any other error, where the plan reads personal or secret columns: libraries quote values too."""
+    problem = f"{type(error).__name__}: {without_quoted(str(error))}"[:500]
+    return EngineBug(ENGINE_FAILURE.anywhere(problem=problem))
+
+
+def _told(error: Exception, text: str) -> str:
+    """The lines of a text without what they quote. What Spark says before it reads rows quotes none."""
+    if isinstance(error, AnalysisException):
+        return text
+    return "\n".join(map(without_quoted, text.splitlines()))
 
 
 def _line_with(text: str, words: tuple[str, ...]) -> str | None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
-from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, translated
+from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, of_unknown_cause, reads_restricted, translated
 from clew.engine.expressing import Expressing
 from clew.engine.joins import UniqueKeys
 from clew.engine.names import SYSTEM_TYPES, with_sql
@@ -125,6 +125,12 @@ class SparkExecutor:
             step = self._steps.get(attempts[-1].step.seq)
             problem = f"{error.filename or 'storage'}: {error.strerror or error}"
             raise UserError(TRACE_WRITE_FAILURE.at(step.place if step else None, problem=problem)) from error
+        except ClewError:
+            raise
+        except Exception as error:
+            if reads_restricted(self._run.plan):
+                raise of_unknown_cause(error) from error
+            raise
 
     def expand_windows(self, snapshot: RunSnapshot) -> list[ExpandedStep]:
         """Derive the source rows of the summaries of a run that has ended, where the run deferred that."""

@@ -18,6 +18,7 @@ from clew.diagnostics import ClewError, Diagnostic, UserError, did_you_mean
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
+from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.direct import run_directly
 from clew.engine.executor import datasets_of, pinned_rows
 from clew.engine.expressing import Expressing
@@ -181,10 +182,17 @@ class ScenarioRunner:
             elif expected is None:
                 error = raised.diagnostic
         except Exception as broken:  # noqa: BLE001 - the scenarios behind this one still want to be run
-            error = INTERNAL_ERROR.anywhere(problem=f"{type(broken).__name__}: {broken}")
+            told = without_quoted(str(broken)) if self._has_restricted(scenario) else str(broken)
+            error = INTERNAL_ERROR.anywhere(problem=f"{type(broken).__name__}: {told}")
         status: ScenarioStatus = "error" if error else "fail" if mismatches else "pass"
         seconds = time.perf_counter() - started
         return ScenarioResult(scenario.name, scenario.file, status, seconds, tuple(mismatches), error)
+
+    def _has_restricted(self, scenario: Scenario) -> bool:
+        """Whether an error may quote values of personal or secret columns."""
+        known = [dataset.main_table for dataset in self._workspace.datasets]
+        given = [dataset.main_table for dataset in scenario.datasets]
+        return any(column.privacy for table in (*known, *given) if table is not None for column in table.columns)
 
     def _do(self, scenario: Scenario, root: StorageRoot) -> ScenarioOutcome:
         periods = PeriodTree(scenario.periods) if scenario.periods else self._workspace.periods

@@ -7,7 +7,7 @@ Errors of database drivers become ours here; no other module knows their codes.
 
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from clew import budgets
 from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
 from clew.diagnostics.codes.runs import (
     STORE_BROKEN_PROMISE,
@@ -56,6 +57,7 @@ def driver_errors(place: str) -> Iterator[None]:
     except exc.TimeoutError as error:
         raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="no free connection")) from error
     except exc.DBAPIError as error:
+        budgets.check()
         raise _converted(error.orig, place) from error
 
 
@@ -123,6 +125,10 @@ class Transactions(Protocol):
         """Keep all other transactions with the same lock waiting until this one ends."""
         ...
 
+    def interruption(self, connection: sa.Connection) -> Callable[[], None]:
+        """What ends the statement that a connection is at. Any thread may call it, again and again."""
+        ...
+
     def close(self) -> None:
         """Return all connections."""
         ...
@@ -146,9 +152,21 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A transaction that changes nothing."""
-        with driver_errors(self.place), self._transactions.read() as connection:
+        """A transaction that changes nothing. It is interrupted when the budget of the question at hand is over."""
+        with driver_errors(self.place), self._transactions.read() as connection, self._interruptible(connection):
             yield connection
+
+    @contextmanager
+    def _interruptible(self, connection: sa.Connection) -> Iterator[None]:
+        """A connection that may have been interrupted is closed: the interrupt may come late, to what follows."""
+        try:
+            with budgets.watched(self._transactions.interruption(connection)):
+                yield
+        except BaseException:
+            budget = budgets.current()
+            if budget is not None and budget.is_over:
+                connection.invalidate()
+            raise
 
     @contextmanager
     def write(self, *, lock: str | None = None) -> Iterator[sa.Connection]:

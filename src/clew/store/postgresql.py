@@ -1,8 +1,9 @@
 """PostgreSQL: a server that many machines share."""
 
 import hashlib
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,6 +63,18 @@ class PostgresqlTransactions:
         """An advisory lock until the transaction ends."""
         number = int.from_bytes(hashlib.sha256(f"clew:{name}".encode()).digest()[:8], "big", signed=True)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+
+    def interruption(self, connection: sa.Connection) -> Callable[[], None]:
+        """What asks the server to end the statement that a connection is at. No one waits for its answer."""
+        driver: Any = connection.connection.driver_connection
+        asked = threading.Event()
+
+        def ask() -> None:
+            if not asked.is_set():
+                asked.set()
+                threading.Thread(target=driver.cancel, name="cancelling", daemon=True).start()
+
+        return ask
 
     def close(self) -> None:
         """Close all connections."""

@@ -71,6 +71,10 @@ class SqliteTransactions:
     def lock(self, connection: sa.Connection, name: str) -> None:
         """Nothing to do: a write transaction is alone anyway."""
 
+    def interruption(self, connection: sa.Connection) -> Callable[[], None]:
+        """What ends the statement that a connection is at."""
+        return _driver(connection).interrupt
+
     def close(self) -> None:
         """Close all connections; the last one folds the log into the file."""
         self._reader.dispose()

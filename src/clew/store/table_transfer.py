@@ -13,6 +13,7 @@ from pyarrow import csv
 
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
+from clew.diagnostics.foreign_words import without_quoted
 from clew.lang.types import Kind, Type
 from clew.plan.datasets import TableAddress
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _CONNECT_TIMEOUT_S = 10
 _BATCH_BYTES = 4 * 1024 * 1024
 _AWAY = ("08", "53", "57", "58")
+_ABOUT_VALUES = ("22", "23")
+"""Classes of errors whose messages quote values: those of data, and of constraints."""
 """Classes of transient errors: connection, resources, shutdown, system."""
 _DONE_TABLE = "clew_written"
 """What was written, so that a retry after a lost answer writes nothing twice."""
@@ -106,6 +109,8 @@ def _converted(error: psycopg.Error, address: TableAddress) -> ClewError:
     reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     if address.password:
         reason = reason.replace(address.password, "***")
+    if (error.sqlstate or "").startswith(_ABOUT_VALUES):
+        reason = without_quoted(reason)
     diagnostic = SOURCE_UNAVAILABLE.anywhere(problem=f"the table {address.table} cannot be used: {reason}")
     state = error.sqlstate
     if state is not None:

@@ -13,6 +13,7 @@ from clew import budgets
 from clew.budgets import QuestionLimits
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
+from clew.diagnostics.foreign_words import without_quoted
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import PartFile
 from clew.storage.row_identity import RowIds
@@ -106,7 +107,7 @@ class TraceDatabase:
             return answered(cursor, sql)
         except duckdb.Error as error:
             found = self._files.first_unreadable(read)
-            raise found or EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=str(error))) from error
+            raise found or EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=without_quoted(str(error)))) from error
         finally:
             cursor.close()
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from clew.definitions import DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import UserError
+from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.checking import Checking, Findings, require_unique_key
 from clew.engine.loading.columnar import format_rows, parquet_rows
@@ -286,6 +287,8 @@ def _explained(error: Exception, request: PinRequest) -> UserError | None:
     cause = driver_says(error)
     if source.kind == "table" and cause is not None:
         reason = hidden(cause, _password(request, _database(request, source)))
+        if any(column.privacy for column in request.use.columns):
+            reason = without_quoted(reason)
         return unavailable(f'cannot read the table {source.location} of "{source.datasource_id}": {reason}')
     if not any(word in text for word in _UNREADABLE):
         return None

@@ -52,7 +52,7 @@ def write_through(
         try:
             rows.write.format(format_).options(**options, **once).mode(step.mode).save(path)
         except SPARK_ERRORS as error:
-            if is_value_error(error) or isinstance(translated(error, step), TransientFailure):
+            if is_value_error(error) or isinstance(translated(error, step, None), TransientFailure):
                 raise
             is_foreign = any(name in str(error) for name in _BUILT_FOR_ANOTHER)
             reason = "its connector is built for another version of Spark" if is_foreign else reason_of(error)

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.engine import DESTINATION_UNAVAILABLE, OUTPUT_CONFLICT
+from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.loading.databases import driver_of, driver_says, hidden
@@ -121,7 +122,7 @@ class TableOutputs:
             staged.write.format("jdbc").options(**options).mode("overwrite").save()
         except SPARK_ERRORS as error:
             reason = hidden(driver_says(error) or reason_of(error), target.address.password)
-            problem = f"the table {target.shown} cannot be written: {reason}"
+            problem = f"the table {target.shown} cannot be written: {without_quoted(reason)}"
             raise UserError(DESTINATION_UNAVAILABLE.at(step.place, problem=problem)) from None
 
 
