@@ -6,6 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from clew.engine.session import SessionSettings, spark_session
+from tests.engine import table_jars
+from tests.engine.table_lakes import Lake
+from tests.engine.table_process import TableProcess, table_process
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +26,17 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(settings)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def table_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableProcess]:
+    """A process with a session that knows Delta and Iceberg."""
+    with table_process(tmp_path_factory.mktemp("tables")) as process:
+        yield process
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def lake(request: pytest.FixtureRequest, table_spark: TableProcess) -> Lake:
+    """Each format of tables in turn, as far as there is a connector."""
+    table_jars.require(request.param)
+    return Lake(table_spark, table_spark.folder / "warehouse", request.param)

@@ -83,7 +83,7 @@ def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence
             part = inputs.pin(use, 0).part
             if (part.details or {}).get("format") == "managed":
                 _require_files(part, environment.storage_root)
-            found.append(DryRead(use.dataset_id, sum(file.rows for file in part.files), sources_of(part)))
+            found.append(DryRead(use.dataset_id, part.counted, sources_of(part)))
     return DryRun(choice.project, choice.version, period, choice.plan, tuple(found))
 
 

@@ -146,10 +146,7 @@ class Run:
 
         parts, _ = readable_parts(self._access.environment.storage_root, self.view.snapshot)
         read = [part for part in parts if part.kind == "input"]
-        return [
-            RunInput(part.name, sum(file.rows for file in part.files), sources_of(part), part.details or {})
-            for part in read
-        ]
+        return [RunInput(part.name, part.counted, sources_of(part), part.details or {}) for part in read]
 
     def resolver_snapshots(self) -> "list[ResolverSnapshot]":
         """What the names of its datasets meant when it read them: versions, and who said where the data is."""

@@ -82,7 +82,7 @@ def _rows(plan: Plan, seq: int, parts: Sequence[Part]) -> int | None:
     if loaded is None or periods_of(loaded, plan.input) is not None:
         return None
     created = [part for part in parts if part.kind == "created" and part.seq <= seq]
-    return sum(file.rows for part in (loaded, *created) for file in part.files)
+    return sum(file.counted for part in (loaded, *created) for file in part.files)
 
 
 class Reason(StrEnum):

@@ -55,6 +55,20 @@ class Approval(StrEnum):
     NONE = "none"
 
 
+class TableInputs(StrEnum):
+    """How a run keeps the version of a table that it reads."""
+
+    VERSION = "version"
+    COPY = "copy"
+
+
+class ShortLived(StrEnum):
+    """What to do about a version that may be gone before the run is."""
+
+    WARN = "warn"
+    COPY = "copy"
+
+
 class OverloadPolicy(StrEnum):
     """What happens to a run that is requested while too many are running."""
 
@@ -254,6 +268,23 @@ class RetentionSettings(Located):
     )
 
 
+@record("the table settings")
+class TableSettings(Located):
+    """How runs pin versions of Delta and Iceberg tables that they read."""
+
+    inputs: TableInputs = key(
+        Choice(TableInputs),
+        "version: the version is read where it lies; copy: its rows are copied to the run.",
+        default=TableInputs.VERSION,
+    )
+    short_lived: ShortLived = key(
+        Choice(ShortLived),
+        "What to do about a version that VACUUM may delete while the run is kept: warn in the record of the run, "
+        "or copy.",
+        default=ShortLived.WARN,
+    )
+
+
 @record("a sink")
 class Sink(Located):
     """A place that postlude jobs of this environment may emit to."""
@@ -358,6 +389,9 @@ class Environment(Located):
     )
     tracelink: TraceLinkSettings = key(
         Record(TraceLinkSettings), "How runs keep the lineage of their rows.", default_factory=TraceLinkSettings
+    )
+    tables: TableSettings = key(
+        Record(TableSettings), "How versions of Delta and Iceberg tables are pinned.", default_factory=TableSettings
     )
     questions: QuestionSettings = key(
         Record(QuestionSettings), "What a question about rows may cost.", default_factory=QuestionSettings

@@ -20,7 +20,7 @@ def rows_of(plan: Plan, parts: Sequence[Part]) -> int | None:
     if periods_of(loaded, plan.input) is not None:
         return None
     created = [part for part in parts if part.kind == "created"]
-    return sum(file.rows for part in (loaded, *created) for file in part.files)
+    return sum(file.counted for part in (loaded, *created) for file in part.files)
 
 
 def rows_of_output(plan: Plan, root: StorageRoot, parts: Sequence[Part], step: OutputStep) -> int | None:

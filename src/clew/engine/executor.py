@@ -146,7 +146,7 @@ class SparkExecutor:
         for use in datasets_of(self._run.plan):
             ordinal = sum(len(each.part.files) for each in pinned)
             pinned.append(self._pin(use, ordinal))
-        rows = sum(file.rows for file in pinned[0].part.files)
+        rows = pinned[0].part.counted
         return StepOutput.success(*(each.artifact for each in pinned), loaded=rows)
 
     def _pin(self, use: DatasetUse, first_file_ordinal: int) -> DescribedPart:

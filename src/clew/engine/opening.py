@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clew.definitions import Period, WorkspaceDefinitions
+from clew.definitions.settings import ShortLived, TableInputs
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.project import DATASET_CONFLICT
 from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
+from clew.engine.loading.sources import TablePolicy
 from clew.engine.output.destinations import Destinations
 from clew.engine.output.places import RunIsUnderWay
 from clew.engine.output.publishing import FilePublisher
@@ -169,8 +171,18 @@ class Inputs:
             storage_of=self.executors.environment.storage_of,
             tables=self.executors.tables,
             may_be_empty=use.key != self.plan.input.key or self._may_be_empty(use),
+            table_policy=self._table_policy(),
         )
         return pin(self.spark, request).drafted
+
+    def _table_policy(self) -> TablePolicy:
+        settings = self.executors.environment.settings
+        tables = settings.tables
+        return TablePolicy(
+            copies=tables.inputs is TableInputs.COPY,
+            copies_short_lived=tables.short_lived is ShortLived.COPY,
+            keep_days=settings.retention.keep_days,
+        )
 
     def _with_secrets(self, options: Mapping[str, str]) -> dict[str, str]:
         return with_secrets(options, self.executors.secrets, self.executors.environment.scope)

@@ -23,10 +23,14 @@ from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.names import named
 from clew.engine.spark_internals import arrow_schema
 from clew.engine.sql import quoted
+from clew.engine.table_rows import is_of_table, table_rows
+from clew.storage.checked_files import TraceFiles
 from clew.storage.committed import DescribedPart, publish_part
 from clew.storage.drafts import Draft, draft
 from clew.storage.parts import (
     ORDINAL,
+    SOURCE_FILE,
+    SOURCE_LINE,
     TRACE_ID,
     Part,
     PartFile,
@@ -47,6 +51,8 @@ _WRITE_OPTIONS = {
     f"parquet.enable.dictionary#{TRACE_ID}": "false",
 }
 """Small row groups make lookups by ordinal quick."""
+
+_PLACES = frozenset({SOURCE_FILE, SOURCE_LINE})
 
 _LONGEST_WORD = 18
 """Decimals with more digits than these are not whole numbers in a file but bytes."""
@@ -159,7 +165,9 @@ def sources_of_files(root: StorageRoot, part: Part) -> list[str]:
 
 
 def arrow_tables(root: StorageRoot, part: Part, columns: list[str] | None = None) -> list[pa.Table]:
-    """The rows of each file of a part; all columns where none are named."""
+    """The rows of each file of a part that count; all columns where none are named."""
+    if is_of_table(part):
+        return _tables_of_views(root, part, columns)
     tables = list[pa.Table]()
     for file in part.files:
         with root.open_parquet(file.path) as opened:
@@ -167,10 +175,29 @@ def arrow_tables(root: StorageRoot, part: Part, columns: list[str] | None = None
     return tables
 
 
+def _tables_of_views(root: StorageRoot, part: Part, columns: list[str] | None) -> list[pa.Table]:
+    files = TraceFiles(root)
+    excluded = part.excluded
+    skipped = pa.array([], pa.int64()) if excluded is None else files.whole(excluded, [ORDINAL])[ORDINAL]
+    tables = list[pa.Table]()
+    for file in part.files:
+        names = columns or [column.name for column in (file.view.columns if file.view else ())]
+        table = files.whole(file, names)
+        if file.skipped:
+            ordinals = pa.array(range(file.first_ordinal, file.first_ordinal + table.num_rows), pa.int64())
+            table = table.filter(pc.invert(pc.is_in(ordinals, value_set=skipped)))
+        tables.append(table)
+    return tables
+
+
 def read_part(
     spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]], extra: Iterable[str] = ()
 ) -> DataFrame:
     """The rows of an input or created part with their ordinals; `columns` are names and SQL types."""
+    if is_of_table(part):
+        rows = table_rows(spark, root, part, [name for name, _ in columns if name not in _PLACES])
+        typed = (f"CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in columns)
+        return rows.selectExpr(*typed, ORDINAL)
     if sum(file.rows for file in part.files) <= FEW_ROWS and not extra:
         return _few_rows(spark, root, part, columns)
     schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)

@@ -14,9 +14,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clew.engine.names import with_sql
 from clew.engine.parts import read_part
+from clew.engine.sql import quoted
+from clew.engine.table_rows import PerFile, is_of_table, table_rows
 from clew.plan.operations import CreatingStep
 from clew.plan.plan import Plan
-from clew.storage.parts import CARRIED, ORDINAL, TRACE_ID, IdBlock, Part, PartFile, PartLineage
+from clew.storage.parts import (
+    CARRIED,
+    ORDINAL,
+    SOURCE_FILE,
+    SOURCE_LINE,
+    TRACE_ID,
+    IdBlock,
+    Part,
+    PartFile,
+    PartLineage,
+)
 from clew.storage.root import StorageRoot
 from clew.storage.row_identity import ROW_INDEX_BITS, RowIds, ordinal_of
 from clew.storage.trace_id_bits import SEQUENCE_BITS, STRIDE, node_bits
@@ -134,9 +146,28 @@ def carries_ids(part: Part) -> bool:
 
 def read_traced(spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """The rows of an input or created part with their ordinals and their trace ids, NULL where they have none."""
+    if is_of_table(part):
+        return _of_table(spark, root, part, columns)
     carried = [(TRACE_ID, "BIGINT")] if carries_ids(part) else []
     rows = read_part(spark, root, part, [*columns, *carried])
     return with_sql(rows, {TRACE_ID: _trace_id_sql(part)})
+
+
+_TICK, _NODE = "__tick", "__node"
+
+
+def _of_table(spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
+    """The rows of a table. There may be many files, so that what their ids begin with is found with the file."""
+    per_file: PerFile = {
+        _TICK: ("BIGINT", lambda file: file.ids.first_tick if isinstance(file.ids, IdBlock) else None),
+        _NODE: ("BIGINT", lambda file: node_bits(file.ids.node_id) if isinstance(file.ids, IdBlock) else None),
+    }
+    names = [name for name, _ in columns if name not in {SOURCE_FILE, SOURCE_LINE}]
+    rows = table_rows(spark, root, part, names, per_file)
+    typed = (f"CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in columns)
+    tick = f"({_TICK} + {SOURCE_LINE} - 1)"
+    minted = f"({tick} + shiftright({tick}, {SEQUENCE_BITS}) * {STRIDE}L + {_NODE})"
+    return rows.selectExpr(*typed, ORDINAL, f"{minted} AS {TRACE_ID}")
 
 
 def _trace_id_sql(part: Part) -> str:

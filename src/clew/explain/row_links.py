@@ -180,7 +180,7 @@ class _Group:
     @property
     def size(self) -> int:
         """How many rows there are, roughly: rows that do not count are among them."""
-        return sum(file.rows for part in self.parts for file in part.files)
+        return sum(file.counted for part in self.parts for file in part.files)
 
     @property
     def columns(self) -> list[str]:

@@ -2,16 +2,18 @@
 
 import os
 import re
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from clew.definitions import FilesDatasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.plan.resolution import ResolvedSource
 
+_UNESCAPED = frozenset("/_-!.~'()*,;:$&+=@" + string.ascii_letters + string.digits)
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
 
 
@@ -29,7 +31,19 @@ class SourceFile:
     @property
     def literal_path(self) -> str:
         """The path with characters escaped that Spark would take for wildcards."""
-        return "".join(f"\\{char}" if char in "*?[]{}\\" else char for char in self.path)
+        return literal_path(self.path)
+
+
+def literal_path(path: str) -> str:
+    """A path with characters escaped that Spark would take for wildcards."""
+    return "".join(f"\\{char}" if char in "*?[]{}\\" else char for char in path)
+
+
+def escaped_path(path: str) -> str:
+    """A path as the Java platform escapes it in a URI, which leaves letters alone."""
+    return "".join(
+        char if char in _UNESCAPED or (ord(char) > 127 and char.isprintable()) else quote(char) for char in path
+    )
 
 
 def local_folder(datasource: FilesDatasource, workspace_root: Path) -> Path | None:

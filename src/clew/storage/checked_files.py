@@ -4,16 +4,17 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.trace import DAMAGED_TRACE
-from clew.storage.parts import ORDINAL, Part, PartFile
-from clew.storage.root import StorageRoot
+from clew.diagnostics.codes.trace import DAMAGED_TRACE, TABLE_VERSION_GONE
+from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.root import StorageKey, StorageRoot
 from clew.storage.shared_files import SMALL, NotAsWritten, SharedFiles
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
+from clew.storage.tables.places import THIS_MACHINE, local_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +28,9 @@ millisecond. In larger files the checksums of pages guard the lookup of rows, an
 
 
 def damaged(file: PartFile, problem: str) -> UserError:
-    """The error that names a damaged file."""
+    """The error that names a damaged file. Those of a table belong to others, who may delete what they need no more."""
+    if file.view is not None:
+        return UserError(TABLE_VERSION_GONE.anywhere(file=file.shown, problem=problem))
     return UserError(DAMAGED_TRACE.anywhere(file=file.path, problem=problem))
 
 
@@ -42,7 +45,12 @@ class TraceFiles:
 
     def source(self, file: PartFile) -> str:
         """A file for DuckDB."""
-        return self._root.source(file.path)
+        root, key = self._place(file)
+        return root.source(key)
+
+    def _place(self, file: PartFile) -> tuple[StorageRoot, StorageKey]:
+        """Where a file lies: below the storage root, or where a table has it."""
+        return (self._root, file.path) if file.view is None else (THIS_MACHINE, local_key(file.path))
 
     def shared(self, file: PartFile) -> "NativeFile":
         """A remote file that DuckDB reads too. It has the size, and a small one the content, that was written."""
@@ -53,9 +61,10 @@ class TraceFiles:
 
     def footer(self, file: PartFile) -> "pq.FileMetaData":
         """The footer of a file that has the size and the rows that it was written with."""
+        root, key = self._place(file)
         with self._told(file):
-            is_remote = self._shared.opened(file) is not None
-            size = file.size if is_remote else self._root.stat(file.path).size
+            is_remote = self._opened_remotely(file) is not None
+            size = file.size if is_remote else root.stat(key).size
         if size != file.size:
             raise damaged(file, f"it has {size:,} bytes, {file.size:,} were written")
         if file.path not in self._footers:
@@ -63,18 +72,22 @@ class TraceFiles:
                 footer = opened.metadata
             if footer.num_rows != file.rows:
                 raise damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
-            if file.size <= _ALWAYS_VERIFIED and not is_remote:
+            if file.size <= _ALWAYS_VERIFIED and not is_remote and file.view is None:
                 self._require_content(file)
             self._footers[file.path] = footer
         return self._footers[file.path]
 
     def _parquet(self, file: PartFile, footer: "pq.FileMetaData | None") -> "pq.ParquetFile":
-        shared = self._shared.opened(file)
+        shared = self._opened_remotely(file)
         if shared is None:
-            return self._root.open_parquet(file.path, footer)
+            root, key = self._place(file)
+            return root.open_parquet(key, footer)
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(shared, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+
+    def _opened_remotely(self, file: PartFile) -> "NativeFile | None":
+        return self._shared.opened(file) if file.view is None else None
 
     @contextmanager
     def _told(self, file: PartFile) -> "Iterator[None]":
@@ -86,7 +99,8 @@ class TraceFiles:
         except NotAsWritten as error:
             raise damaged(file, str(error)) from error
         except OSError as error:
-            reason = self._root.reason(file.path, error)
+            root, key = self._place(file)
+            reason = root.reason(key, error)
             if isinstance(reason, OUT_OF_REACH):
                 raise unavailable(reason) from error
             raise damaged(file, reason.strerror or str(reason)) from error
@@ -94,11 +108,36 @@ class TraceFiles:
             raise damaged(file, str(error)) from error
 
     def columns(self, file: PartFile) -> frozenset[str]:
-        """The columns that a file has."""
+        """The columns that a file has; of a file of a table, those of the dataset, and where its rows stand."""
+        if file.view is None:
+            return self.stored_columns(file)
+        return frozenset({SOURCE_FILE, SOURCE_LINE, *(column.name for column in file.view.columns)})
+
+    def stored_columns(self, file: PartFile) -> frozenset[str]:
+        """The columns as the file itself calls them."""
         return frozenset(self.footer(file).schema.names)
 
     def row(self, file: PartFile, position: int, columns: Sequence[str]) -> "pa.Table":
         """The row at a position, as a table of one row."""
+        if file.view is not None:
+            return viewed(file, lambda stored: self._stored_row(file, position, stored), columns, position)
+        return self._stored_row(file, position, columns)
+
+    def whole(self, file: PartFile, columns: Sequence[str]) -> "pa.Table":
+        """All rows of a file, whether they count or not."""
+
+        def read(names: Sequence[str]) -> "pa.Table":
+            with self._opened(file) as opened:
+                return opened.read(columns=list(names))
+
+        return read(columns) if file.view is None else viewed(file, read, columns, 0)
+
+    def is_excluded(self, part: Part, file: PartFile, ordinal: int) -> bool:
+        """Whether a row of a pinned table does not count."""
+        excluded = part.excluded
+        return bool(file.skipped) and excluded is not None and self.row_with(excluded, ordinal, [ORDINAL]) is not None
+
+    def _stored_row(self, file: PartFile, position: int, columns: Sequence[str]) -> "pa.Table":
         footer = self.footer(file)
         for group in range(footer.num_row_groups):
             rows = footer.row_group(group).num_rows
@@ -163,10 +202,12 @@ class TraceFiles:
     def verify(self, parts: Iterable[Part]) -> None:
         """Compare every byte of the files of parts with what was written. Raises UserError for all that differ."""
         problems = list[UserError]()
-        for file in {file.path: file for part in parts for file in part.files}.values():
+        named = [file for part in parts for file in (*part.files, part.excluded) if file is not None]
+        for file in {file.path: file for file in named}.values():
             try:
                 self.footer(file)
-                self._require_content(file)
+                if file.view is None:
+                    self._require_content(file)
             except UserError as error:
                 problems.append(error)
         if problems:
@@ -177,6 +218,31 @@ class TraceFiles:
             digest = self._root.sha256(file.path)
         if digest != file.sha256:
             raise damaged(file, "its content is not what was written")
+
+
+def viewed(
+    file: PartFile, read: "Callable[[Sequence[str]], pa.Table]", columns: Sequence[str], first_position: int
+) -> "pa.Table":
+    """Columns of a dataset in rows of a table's file, given what reads columns by the names that the file has."""
+    import pyarrow as pa
+
+    view = file.view
+    assert view is not None  # noqa: S101 - the caller asks for files of tables
+    wanted = {name: view.column(name) for name in columns}
+    stored = list(dict.fromkeys(each.stored for each in wanted.values() if each is not None and each.stored))
+    rows = read(stored)
+    found = dict[str, pa.Array | pa.ChunkedArray]()
+    for name, column in wanted.items():
+        if name == SOURCE_FILE:
+            found[name] = pa.repeat(file.shown, rows.num_rows)
+        elif name == SOURCE_LINE:
+            found[name] = pa.array(range(first_position + 1, first_position + 1 + rows.num_rows), pa.int64())
+        elif column is not None and column.stored is not None:
+            found[name] = rows.column(column.stored)
+        else:
+            value = pa.scalar(None if column is None else column.value, pa.string())
+            found[name] = pa.repeat(value, rows.num_rows)
+    return pa.table(found)
 
 
 def _position(ordinals: "pa.ChunkedArray", ordinal: int) -> int | None:

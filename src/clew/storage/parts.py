@@ -1,7 +1,7 @@
 """The parts of a run: what lies in their files, and the description beside them."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, cast, get_args
 
 from clew.diagnostics import UserError
@@ -9,10 +9,11 @@ from clew.diagnostics.codes.trace import DAMAGED_TRACE, NEWER_TRACE_LAYOUT
 from clew.storage.row_identity import ordinal_of
 from clew.storage.trace_id_bits import node_id_of, tick_of, trace_id_of
 
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 5
 """A reader refuses what a newer Clew wrote with a higher one.
 
-Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change.
+Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change. Since
+5 an input may name files of a table that is not Clew's, and rows of them that do not count.
 """
 
 ORDINAL = "__ordinal"
@@ -84,17 +85,64 @@ CARRIED: Literal["carried"] = "carried"
 
 
 @dataclass(frozen=True, slots=True)
+class ViewColumn:
+    """A column of a dataset in a file of a table. Without a stored column and a value it is NULL."""
+
+    name: str
+    type: str
+    """The type of the table's column, as Spark calls it."""
+    stored: str | None = None
+    """What the file calls it."""
+    value: str | None = None
+    """What all rows have, as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """How files of a Delta or Iceberg table hold rows of a dataset."""
+
+    title: str
+    """The table and its version, in words."""
+    base: str
+    """The folder of the table, with which the paths of most of its files begin."""
+    columns: tuple[ViewColumn, ...]
+
+    def column(self, name: str) -> ViewColumn | None:
+        """The column that has a column of the dataset; None where the files do not have it."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
 class PartFile:
     """A Parquet file of a part. Files of input and created parts have ordinals, which make those of their rows."""
 
     path: str
-    """Relative to the storage root of the environment."""
+    """Relative to the storage root of the environment; absolute for a file of a table, which has a view."""
     rows: int
     size: int
     sha256: str
+    """Empty for a file of a table: such a table names its files by their paths, and never writes one twice."""
     ordinal: int | None = None
     ids: IdBlock | Literal["carried"] | None = None
     """Which trace ids its rows have; None where they have none."""
+    view: FileView | None = None
+    """For a file of a table."""
+    skipped: int = 0
+    """How many of its rows do not count, since the table says that they are deleted."""
+    first_row_id: int | None = None
+    """The table's own id of its first row, from which those of the others count on; None where it has none."""
+
+    @property
+    def counted(self) -> int:
+        """How many rows it has that count."""
+        return self.rows - self.skipped
+
+    @property
+    def shown(self) -> str:
+        """A file of a table as explanations cite it."""
+        if self.view is None:
+            return self.path
+        return f"{self.view.title}: {self.path.removeprefix(self.view.base.rstrip('/') + '/')}"
 
     @property
     def first_ordinal(self) -> int:
@@ -137,6 +185,8 @@ PartKind = Literal["input", "created", "changes", "links"]
 PartLineage = Literal["links", "window", "continues"]
 """How created rows lead to their source rows: by ids stored with them, by what their step and keys say, or not at all
 since they keep the ids of the rows that they were appended from."""
+COUNTED_ROWS = "rows"
+"""The detail of a pinned table that says how many rows count, where its files have those of other periods too."""
 LINEAGE = "lineage"
 """The detail of a created part that says which."""
 
@@ -157,13 +207,26 @@ class Part:
     details: Mapping[str, str | int | None] | None = None
     """For an input: dataset, version, source description. For created rows: how they were made."""
     sources: tuple[SourceRead, ...] = ()
-    """For an input that was copied: every file that it was read from."""
+    """For an input: every file or table that it was read from."""
+    excluded: PartFile | None = None
+    """For an input from a table: a file with the ordinals of rows that do not count."""
     version: int = LAYOUT_VERSION
+
+    @property
+    def counted(self) -> int:
+        """How many rows it has that count. Where the period decides, pinning a table has counted them."""
+        rows = (self.details or {}).get(COUNTED_ROWS)
+        return rows if isinstance(rows, int) else sum(file.counted for file in self.files)
 
 
 def part_to_json(part: Part) -> dict[str, object]:
-    """The part as plain data for `json.dumps`."""
-    data = asdict(part)
+    """The part as plain data for `json.dumps`. Files that share a view name it by its number."""
+    views = {view: number for number, view in enumerate(dict.fromkeys(file.view for file in part.files if file.view))}
+    plain = replace(part, files=tuple(replace(file, view=None) for file in part.files))
+    data = asdict(plain)
+    for file, found in zip(part.files, data["files"], strict=True):
+        found["view"] = None if file.view is None else views[file.view]
+    data["views"] = [asdict(view) for view in views]
     data["details"] = None if part.details is None else dict(part.details)
     return data
 
@@ -178,29 +241,32 @@ def part_from_json(data: object, file: str) -> Part:
         raise UserError(NEWER_TRACE_LAYOUT.anywhere(file=file, found=version, known=LAYOUT_VERSION))
     try:
         return _part(data)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, IndexError) as error:
         problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(DAMAGED_TRACE.anywhere(file=file, problem=problem)) from None
 
 
 def _part(data: object) -> Part:
-    record = _record(data, Part)
+    record = _record(data, Part, "views")
+    views = [_view(each) for each in _list(record.get("views", ()))]
+    excluded = record.get("excluded")
     return Part(
         kind=cast("PartKind", _one_of(record["kind"], get_args(PartKind))),
         name=_text(record["name"]),
-        files=tuple(_file(each) for each in _list(record["files"])),
+        files=tuple(_file(each, views) for each in _list(record["files"])),
         columns=tuple(_pair(each) for each in _list(record["columns"])),
         seq=_number(record["seq"]),
         steps=tuple(_step(each) for each in _list(record["steps"])),
         details=_details(record["details"]),
         sources=tuple(_source(each) for each in _list(record.get("sources", ()))),
+        excluded=None if excluded is None else _file(excluded, ()),
         version=_number(record["version"]),
     )
 
 
-def _file(data: object) -> PartFile:
+def _file(data: object, views: Sequence[FileView]) -> PartFile:
     record = _record(data, PartFile)
-    ordinal = record["ordinal"]
+    ordinal, view, first = record["ordinal"], record.get("view"), record.get("first_row_id")
     return PartFile(
         path=_text(record["path"]),
         rows=_number(record["rows"]),
@@ -208,6 +274,26 @@ def _file(data: object) -> PartFile:
         sha256=_text(record["sha256"]),
         ordinal=None if ordinal is None else _number(ordinal),
         ids=_ids(record.get("ids")),
+        view=None if view is None else views[_number(view)],
+        skipped=_number(record.get("skipped", 0)),
+        first_row_id=None if first is None else _number(first),
+    )
+
+
+def _view(data: object) -> FileView:
+    record = _record(data, FileView)
+    columns = tuple(_view_column(each) for each in _list(record["columns"]))
+    return FileView(_text(record["title"]), _text(record["base"]), columns)
+
+
+def _view_column(data: object) -> ViewColumn:
+    record = _record(data, ViewColumn)
+    stored, value = record["stored"], record["value"]
+    return ViewColumn(
+        _text(record["name"]),
+        _text(record["type"]),
+        None if stored is None else _text(stored),
+        None if value is None else _text(value),
     )
 
 
@@ -248,10 +334,13 @@ def _details(data: object) -> dict[str, str | int | None] | None:
     return data
 
 
-def _record(data: object, declared: type[Part | PartFile | SourceRead | TracedStep | IdBlock]) -> dict[str, object]:
+_Declared = type[Part | PartFile | FileView | ViewColumn | SourceRead | TracedStep | IdBlock]
+
+
+def _record(data: object, declared: _Declared, *further: str) -> dict[str, object]:
     if not isinstance(data, dict):
         raise TypeError(f"expected {declared.__name__}, found {_shown(data)}")
-    unknown = data.keys() - declared.__dataclass_fields__.keys()
+    unknown = data.keys() - declared.__dataclass_fields__.keys() - set(further)
     if unknown:
         raise ValueError(f"{declared.__name__} has no {', '.join(sorted(unknown))}")
     return data

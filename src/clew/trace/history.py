@@ -48,6 +48,8 @@ class Histories:
         return [first, *self._changed(ordinal, first.operation_seq, first.full_state, until)]
 
     def _created(self, part: Part, file: PartFile, position: int) -> TraceEntry | None:
+        if self._files.is_excluded(part, file, file.first_ordinal + position):
+            return None
         seq = part.seq if part.kind == "created" else 0
         columns = self._run.columns(seq)
         stored = self._files.columns(file)

@@ -22,7 +22,7 @@ from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import ORDINAL, ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile, TracedStep, after_column
 from clew.trace.json_values import arrow_type, table_of, values_of
 from clew.trace.prefilter import conjuncts, translated
-from clew.trace.row_sources import FileRows, FileSource, RowBounds, RowSource, StateSource
+from clew.trace.row_sources import FileRows, FileSource, RowBounds, RowSource, StateSource, excluded_from
 from clew.trace.run_parts import STATE_COLUMNS, GroupKey, group_keys, periods_of
 from clew.trace.sql import Sql, is_set, joined, latest_value, layers_of, needed_columns, parquet, quoted, typed_column
 from clew.trace.trace_database import Reading, TraceDatabase
@@ -310,7 +310,10 @@ def working_rows(reading: Reading, at: int) -> RowSet:
         data = {column.name for column in run.plan.input.columns} | {name for name, _ in STATE_COLUMNS}
         system = (("_period", Sql("?", (reading.period,))), ("_labels", Sql("''")), ("_deleted", Sql("FALSE")))
         periods = periods_of(run.loaded, run.plan.input)
-        origins += [FileRows(file, files.columns(file) & data, system, periods) for file in run.loaded.files]
+        origins += [
+            FileRows(file, files.columns(file) & data, system, periods, excluded_from(run.loaded, file))
+            for file in run.loaded.files
+        ]
     for part in run.created:
         if start < part.seq <= at:
             origins += [FileRows(file, files.columns(file), (("_deleted", Sql("FALSE")),)) for file in part.files]
@@ -362,5 +365,8 @@ def _pinned(reading: Reading, use: DatasetUse, periods: frozenset[str] | None) -
         files=files,
         database=reading.database,
         types=list(types.items()),
-        origins=[FileRows(file, files.columns(file), (("_deleted", Sql("FALSE")),), periods) for file in numbered],
+        origins=[
+            FileRows(file, files.columns(file), (("_deleted", Sql("FALSE")),), periods, excluded_from(part, file))
+            for file in numbered
+        ],
     )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from clew.lang.types import Type
+from clew.lang.types import STRING, Type
 from clew.storage.checked_files import TraceFiles
-from clew.storage.parts import ORDINAL, Part, PartFile
+from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.storage.row_identity import place_of
 from clew.trace.run_parts import STATE_COLUMNS
 from clew.trace.sql import Sql, joined, parquet, quoted, sql_type, typed_column
@@ -33,6 +33,13 @@ class FileRows:
     """Columns that the file may lack or leave empty, and what they are then."""
     periods: frozenset[str] | None = None
     """The periods whose rows count; None if all do."""
+    excluded: PartFile | None = None
+    """A file with the ordinals of rows that do not count; None if all do."""
+
+
+def excluded_from(part: Part, file: PartFile) -> PartFile | None:
+    """The file that says which rows of a file of a pinned table do not count; None if all do."""
+    return part.excluded if file.skipped else None
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,8 @@ class FileSource:
     @property
     def read(self) -> list[PartFile]:
         """The files that a query over it reads."""
-        return [self.origin.file]
+        excluded = self.origin.excluded
+        return [self.origin.file] if excluded is None else [self.origin.file, excluded]
 
     @cached_property
     def positions(self) -> tuple[int, int]:
@@ -97,7 +105,7 @@ class FileSource:
     @property
     def counts_all(self) -> bool:
         """Whether all rows count, so that their ordinals are known without reading."""
-        return self.origin.periods is None
+        return self.origin.periods is None and self.origin.excluded is None
 
     @property
     def ordinals(self) -> range:
@@ -118,13 +126,18 @@ class FileSource:
         table = self._numbered()
         within = Sql(f" WHERE {_POSITION} BETWEEN ? AND ?", self.positions)
         if self.origin.periods is not None:
-            within += Sql(f" AND list_contains(?, {quoted('_period')})", (sorted(self.origin.periods),))
+            period = self._column("_period", STRING)
+            within += Sql(" AND list_contains(?, ", (sorted(self.origin.periods),)) + period + ")"
+        if self.origin.excluded is not None:
+            excluded = parquet([self.files.source(self.origin.excluded)])
+            within += f" AND {base} + {_POSITION} NOT IN (SELECT {ORDINAL} FROM " + excluded + ")"
         return f"SELECT {base} + {_POSITION} AS {ORDINAL}" + joined("", columns) + " FROM " + table + within
 
     def _numbered(self) -> Sql:
         """The rows with their positions, which DuckDB adds unless a column of the file has the name it gives them."""
         path = [self.files.source(self.origin.file)]
-        own = next((name for name in self.files.columns(self.origin.file) if name.casefold() == _POSITION), None)
+        names = self.files.stored_columns(self.origin.file)
+        own = next((name for name in names if name.casefold() == _POSITION), None)
         if own is None:
             return parquet(path, f", {_POSITION} = true")
         renamed = f"* RENAME ({quoted(own)} AS {quoted(_OWN_POSITION)})"
@@ -134,8 +147,26 @@ class FileSource:
         default = dict(self.origin.defaults).get(name)
         if name not in self.origin.columns:
             return default or Sql(f"CAST(NULL AS {sql_type(type_)})")
-        stored = Sql(typed_column(_OWN_POSITION if name.casefold() == _POSITION else name, type_))
+        stored = self._stored(name, type_)
         return stored if default is None else "coalesce(" + stored + ", " + default + ")"
+
+    def _stored(self, name: str, type_: Type) -> Sql:
+        """A column that the file has, or all rows of it."""
+        file = self.origin.file
+        if file.view is None:
+            return _named(name, type_)
+        if name == SOURCE_FILE:
+            return Sql("?", (file.shown,))
+        if name == SOURCE_LINE:
+            return Sql(f"({_POSITION} + 1)")
+        column = file.view.column(name)
+        if column is not None and column.stored is not None:
+            return _named(column.stored, type_)
+        return Sql(f"CAST(? AS {sql_type(type_)})", (None if column is None else column.value,))
+
+
+def _named(name: str, type_: Type) -> Sql:
+    return Sql(typed_column(_OWN_POSITION if name.casefold() == _POSITION else name, type_))
 
 
 RowSource = StateSource | FileSource

@@ -64,7 +64,9 @@ class RowTraceIds:
             for file in numbered(part)
             if isinstance(file.ids, IdBlock)
             for trace_id in trace_ids
-            if (position := file.ids.position(trace_id)) is not None and position < file.rows
+            if (position := file.ids.position(trace_id)) is not None
+            and position < file.rows
+            and not self._reading.files.is_excluded(part, file, file.first_ordinal + position)
         ]
         files = [file for file in numbered(part) if file.ids == CARRIED]
         if files and trace_ids:

@@ -39,6 +39,14 @@ NOT_AN_OUTPUT = Code(
     "`clew plan` shows which steps write outputs",
     Nature.USAGE,
 )
+TABLE_VERSION_GONE = Code(
+    "TableVersionGone",
+    "{file} can no longer be read: {problem}",
+    "The run read a version of a Delta or Iceberg table where it lies, without a copy, and a file of that version is "
+    "gone or is not the same: someone has vacuumed the table, expired the snapshot, or changed the file. Clew "
+    "reads nothing from it, so that it never shows a wrong value.",
+    "restore the file; to be independent of the table, set `tables: {inputs: copy}` in the environment and run again",
+)
 DAMAGED_TRACE = Code(
     "DamagedTrace",
     "{file} is damaged: {problem}",
@@ -86,6 +94,7 @@ TRACE_CODES = (
     AMBIGUOUS_ROW,
     COLUMN_NOT_VISIBLE,
     NOT_AN_OUTPUT,
+    TABLE_VERSION_GONE,
     DAMAGED_TRACE,
     INCOMPLETE_TRACE,
     TRACE_INTEGRITY_ERROR,

@@ -218,8 +218,16 @@ def require_unique_key(spark: SparkSession, use: DatasetUse, drafted: DraftedPar
     names = _key_columns(use)
     if number <= _FEW_ROWS and _are_unique(drafted, names):
         return
-    keys = [quoted(name) for name in names]
     rows = spark.read.parquet(*sources_of_files(drafted.root, drafted.part))
+    require_unique_rows(use, rows, unit)
+
+
+def require_unique_rows(use: DatasetUse, rows: DataFrame, unit: str) -> None:
+    """The same for rows with their places, however they are read."""
+    if not use.natural_key:
+        return
+    names = _key_columns(use)
+    keys = [quoted(name) for name in names]
     hashed = rows.select(F.xxhash64(*keys).alias("__hash"))
     suspects = [row[0] for row in hashed.groupBy("__hash").count().where("count > 1").limit(100).collect()]
     if not suspects:

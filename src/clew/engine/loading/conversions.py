@@ -91,7 +91,7 @@ _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 def value_of_typed(value: str, source: str, target: Type) -> str:
     """SQL for a value of a Spark type as one of a dataset's type that it serves; NULL where it does not fit."""
     wanted = spark_type(target)
-    if _holds_all(source, target):
+    if holds_all(source, target):
         return f"CAST({value} AS {wanted})"
     cast = f"try_cast({value} AS {wanted})"
     return f"CASE WHEN try_cast({cast} AS {source}) = {value} THEN {cast} END"
@@ -114,7 +114,7 @@ def _is_number(source: str) -> bool:
     return source in _WHOLE or source in {"float", "double"} or _DECIMAL.fullmatch(source) is not None
 
 
-def _holds_all(source: str, target: Type) -> bool:
+def holds_all(source: str, target: Type) -> bool:
     """Whether every value of the source type is one of the target."""
     match target.kind:
         case Kind.STRING | Kind.BOOLEAN | Kind.TIMESTAMP:

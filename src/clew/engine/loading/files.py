@@ -1,13 +1,12 @@
 """The files of a path source: found below the root of their datasource, and nowhere else."""
 
 import re
-import string
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from clew.definitions import FilesDatasource
 from clew.engine.loading.sources import unavailable
-from clew.plan.local_files import SourceFile, local_folder
+from clew.plan.local_files import SourceFile, escaped_path, local_folder
 from clew.plan.resolution import ResolvedSource
 from clew.storage.source_files import RootOf, source_files
 
@@ -20,8 +19,6 @@ __all__ = [
     "metadata_path",
     "reason_of",
 ]
-
-_UNESCAPED = frozenset("/_-!.~'()*,;:$&+=@" + string.ascii_letters + string.digits)
 
 _CODED = re.compile(r"^.*?\[[A-Z][A-Z0-9_.]+\] ")
 _AROUND = re.compile(r"^: |\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error): | SQLSTATE: \w+.*$")
@@ -48,9 +45,7 @@ def file_of_metadata(path: str) -> str:
 
 def metadata_path(file: SourceFile) -> str:
     """The path of a file as `METADATA_PATH` gives it: escaped as the Java platform does, which leaves letters alone."""
-    return "".join(
-        char if char in _UNESCAPED or (ord(char) > 127 and char.isprintable()) else quote(char) for char in file.path
-    )
+    return escaped_path(file.path)
 
 
 def reason_of(error: Exception) -> str:

@@ -11,14 +11,15 @@ from functools import reduce
 from operator import add
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from clew.definitions import DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import UserError
 from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.blame import SPARK_ERRORS
-from clew.engine.loading.checking import Checking, Findings, require_unique_key
+from clew.engine.loading.accepting import no_rows, require_good
+from clew.engine.loading.checking import Checking, Findings
 from clew.engine.loading.columnar import format_rows, parquet_rows
 from clew.engine.loading.conversions import RawRows
 from clew.engine.loading.databases import driver_says, hidden, jdbc_rows, transferred_rows
@@ -27,16 +28,17 @@ from clew.engine.loading.lines import can_be_read_one_by_one, lines_by_block, li
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.source_digests import DigestsOfSources
 from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
+from clew.engine.loading.table_inputs import TABLE_FORMATS
+from clew.engine.loading.table_pinning import pin_tables
 from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
 from clew.engine.parts import DraftedPart, draft_part
 from clew.engine.session import tuned_for_few_rows
 from clew.engine.sharing import require_sources_shared
-from clew.engine.sql import quoted, spark_type
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
 from clew.storage.drafts import Draft, draft
 from clew.storage.layout import part_folder, scratch_folder
-from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageKey
 
 _SMALL = 1024 * 1024
@@ -70,6 +72,10 @@ class _Reading:
 
 
 def _pinned(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
+    if request.sources[0].kind == "path" and request.sources[0].format in TABLE_FORMATS:
+        for source in request.sources:
+            _datasource(request, source)
+        return pin_tables(spark, request, folder, lambda known: _by_connector(spark, known, folder, transfer))
     found = _found_files(request)
     require_sources_shared(spark, [each.file for each in found])
     is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
@@ -91,19 +97,11 @@ def _pinned(spark: SparkSession, request: PinRequest, folder: StorageKey, transf
     )
 
 
-def _nothing_to_load(request: PinRequest, found: Sequence[FoundFile], rows_read: int) -> UserError:
-    """A run without a single row would replace good outputs with empty ones."""
-    period = request.period.identifier
-    sources = _descriptions(request, found)
-    place = f"{', '.join(sources[:3])}{' and others' if len(sources) > 3 else ''}"
-    problem = f'{place} {"has" if len(sources) == 1 else "have"} no rows of "{request.use.name}"'
-    if request.use.temporal_mode != "none":
-        problem = f'{problem} for the period "{period}"'
-    if rows_read:
-        others = "the row there is" if rows_read == 1 else f"the {rows_read:,} rows there are"
-        problem = f"{problem}; {others} not of this period"
-    hint = f'put the data of "{period}" there; `may_be_empty: true` in the dataset lets runs continue without rows'
-    return unavailable(problem, hint)
+def _by_connector(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
+    """Copy rows as Spark's connector for the format gives them; their places are not known."""
+    drafted, findings = _written(spark, request, folder, (), transfer, is_small=False)
+    loaded = drafted.part.counted
+    return Pinned(drafted, findings.rows_read, loaded, findings.rows_read - loaded, _descriptions(request, ()))
 
 
 def _written(
@@ -122,14 +120,14 @@ def _written(
     for read_lines in ways:
         reading = _reading(spark, request, found, read_lines, transfer)
         checking = Checking(request.use, request.period, request.periods)
-        rows = checking.rows(reading.raws) if reading.raws else _no_rows(spark, checking)
+        rows = checking.rows(reading.raws) if reading.raws else no_rows(spark, checking)
         described = _described(request, found, reading.unit)
         ordinal = request.first_file_ordinal
         drafted = draft_part(rows, request.storage_root, folder, described, ordinal, is_small=is_small)
         try:
             findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
             if _is_numbered(reading, findings, request):
-                _require_good(spark, request, found, reading, checking, findings, drafted)
+                require_good(spark, request, _descriptions(request, found), reading.unit, checking, findings, drafted)
                 return drafted, findings
         except BaseException:
             drafted.draft.abandon()
@@ -137,24 +135,6 @@ def _written(
         drafted.draft.abandon()
     names = ", ".join(source.location for source in request.sources)
     raise unavailable(f"{names} changed while it was being read", "run again when no other process writes to it")
-
-
-def _require_good(
-    spark: SparkSession,
-    request: PinRequest,
-    found: Sequence[FoundFile],
-    reading: _Reading,
-    checking: Checking,
-    findings: Findings,
-    drafted: DraftedPart,
-) -> None:
-    """Rows that break a rule are never published."""
-    problem = checking.problem(findings, reading.unit)
-    if problem is not None:
-        raise problem
-    require_unique_key(spark, request.use, drafted, reading.unit)
-    if not drafted.part.files and not request.may_be_empty:
-        raise _nothing_to_load(request, found, findings.rows_read)
 
 
 def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> bool:
@@ -246,12 +226,6 @@ def _database(request: PinRequest, source: ResolvedSource) -> DatabaseDatasource
 
 def _password(request: PinRequest, datasource: DatabaseDatasource) -> str | None:
     return request.secrets(datasource.credential_ref) if datasource.credential_ref else None
-
-
-def _no_rows(spark: SparkSession, checking: Checking) -> DataFrame:
-    columns = [(column.name, spark_type(column.type)) for column in checking.columns]
-    columns += [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
-    return spark.createDataFrame([], ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns))
 
 
 def _described(request: PinRequest, found: Sequence[FoundFile], unit: str) -> Part:

@@ -102,6 +102,18 @@ def _missing(use: DatasetUse, missing: Sequence[str], names: Sequence[str], orig
 
 
 @dataclass(frozen=True, slots=True)
+class TablePolicy:
+    """How an environment pins versions of Delta and Iceberg tables."""
+
+    copies: bool = False
+    """Whether their rows are copied, so that the run does not depend on how long the tables keep them."""
+    copies_short_lived: bool = False
+    """Whether that is done where housekeeping of the table may delete files before the run is."""
+    keep_days: int | None = None
+    """Days for which runs are kept; None where nothing says so."""
+
+
+@dataclass(frozen=True, slots=True)
 class PinRequest:
     """A dataset, where its data lies, and where it is pinned."""
 
@@ -122,6 +134,7 @@ class PinRequest:
     """Reads tables of PostgreSQL where there is no JDBC driver."""
     may_be_empty: bool = True
     """Whether it is all right that there are no rows for the period."""
+    table_policy: TablePolicy = field(default_factory=TablePolicy)
     resolution: Mapping[str, str | int | None] = field(default_factory=dict)
     """Which versions of which definitions have led to the sources, for the record."""
 

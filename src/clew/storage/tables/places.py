@@ -1,0 +1,65 @@
+"""Where the files of a table lie: below the folder of the table, or at an address that its metadata names."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from clew.storage.local import LocalStorage
+from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.tables.snapshot import UnsupportedTable
+
+_SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_LOCAL = re.compile(r"^(?:file:)?/+", re.IGNORECASE)
+
+THIS_MACHINE = LocalStorage(Path("/"))
+"""Every file of this machine, by its absolute path without the first slash."""
+
+
+def is_remote(address: str) -> bool:
+    """Whether an address is not one of this machine."""
+    return _LOCAL.match(address) is None
+
+
+def local_key(path: str) -> StorageKey:
+    """The key of an absolute path below `THIS_MACHINE`."""
+    return path.lstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """The folder of a table."""
+
+    root: StorageRoot
+    address: str
+    """The folder as addresses of its files begin: an absolute path, or an address with a scheme."""
+
+    def below(self, key: StorageKey) -> str:
+        """The address of a file in the folder."""
+        return f"{self.address.rstrip('/')}/{key}"
+
+    def absolute(self, address: str) -> str:
+        """An address as metadata writes it, in the form that all addresses here have."""
+        if not is_remote(address):
+            return "/" + _LOCAL.sub("", address)
+        return re.sub(r"^s3[an]:", "s3:", address)
+
+    def decoded(self, address: str) -> str:
+        """The same for one that is written as a URI, with % for special characters; it may be relative."""
+        if _SCHEME.match(address) or address.startswith("/"):
+            return self.absolute(unquote(address))
+        return self.below(unquote(address))
+
+    def opened(self, address: str) -> tuple[StorageRoot, StorageKey]:
+        """What reads a file, and its key there."""
+        inside = self.address.rstrip("/") + "/"
+        if address.startswith(inside):
+            return self.root, address[len(inside) :]
+        if not is_remote(address):
+            return THIS_MACHINE, local_key(address)
+        raise UnsupportedTable(f"its file {address} lies outside the folder of the table")
+
+    def read(self, address: str) -> bytes:
+        """The content of a file."""
+        root, key = self.opened(address)
+        return root.read_bytes(key)
