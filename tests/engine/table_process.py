@@ -28,7 +28,8 @@ class TableProcess:
         self.folder = folder
 
     def __call__(self, function: Callable[Concatenate[SparkSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._pool.submit(_called, function, args, kwargs).result(timeout=300)
+        found: T = self._pool.submit(_called, function, args, kwargs).result(timeout=300)
+        return found
 
     def sql(self, *statements: str) -> list[tuple[Any, ...]]:
         """The rows of the last of some statements."""

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,7 +86,7 @@ def test_every_version_of_a_delta_table_has_the_files_and_rows_that_its_own_libr
         known = DeltaTable(folder, version=version)
         found = read_snapshot(place(folder), "delta", {"versionAsOf": str(version)})
         assert found.version == version
-        assert found.table_id == known.metadata().id
+        assert found.table_id == str(known.metadata().id)
         expected = known.to_pyarrow_table().select(["id", "_period"]).to_pylist()
         assert rows_of(found, "id", "_period") == sorted(((row["id"], row["_period"]) for row in expected), key=repr)
     assert read_snapshot(place(folder), "delta", {}).version == 13
@@ -117,7 +118,7 @@ def test_a_feature_of_delta_that_readers_must_know_and_we_do_not_is_refused(tmp_
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_a_folder_that_is_no_table_is_told(tmp_path: Path, format_: str) -> None:
-    with pytest.raises(TableProblem, match="it is not an? (Delta|Iceberg) table"):
+    with pytest.raises(TableProblem, match=r"it is not an? (Delta|Iceberg) table"):
         read_snapshot(place(tmp_path), format_, {})  # type: ignore[arg-type]
 
 
@@ -170,7 +171,7 @@ def test_an_iceberg_table_without_rows_has_no_files(catalog: Catalog) -> None:
     assert read_snapshot(*_with_format(table)).files == ()
 
 
-def _with_format(table: Table) -> tuple[TablePlace, str, dict[str, str], str]:
+def _with_format(table: Table) -> tuple[TablePlace, Literal["iceberg"], dict[str, str], str]:
     where, metadata = metadata_of(table)
     return where, "iceberg", {}, metadata
 

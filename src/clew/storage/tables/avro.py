@@ -1,12 +1,12 @@
 """Reads Avro files: the form of Iceberg's manifests. Records become dictionaries."""
 
-# ruff: noqa: PLC0415 - pyarrow is imported for the codecs that need it
-
 import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import pyarrow as pa
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -71,12 +71,8 @@ def _decompressed(block: bytes, codec: str) -> bytes:
         case "deflate":
             return zlib.decompress(block, -15)
         case "snappy":
-            import pyarrow as pa
-
             return bytes(pa.decompress(block[:-_CHECKSUM_BYTES], _length_of_snappy(block), "snappy", asbytes=True))
         case "zstandard":
-            import pyarrow as pa
-
             return bytes(pa.CompressedInputStream(pa.BufferReader(block), "zstd").read())
         case _:
             raise ValueError(f"its codec {codec} is not known")
