@@ -17,10 +17,10 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyroaring import BitMap64
 
 from clew.storage.local import LocalStorage
-from clew.storage.tables.places import TablePlace
-from clew.storage.tables.reading import read_snapshot
 from clew.storage.tables.roaring import positions_of
-from clew.storage.tables.snapshot import TableProblem, TableSnapshot, UnsupportedTable
+from clew.storage.tables.table_places import TablePlace
+from clew.storage.tables.table_snapshot import TableProblem, TableSnapshot, UnsupportedTable
+from clew.storage.tables.table_versions import read_snapshot
 from tests.tiers import examples
 
 

@@ -14,7 +14,7 @@ from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.storage.root import StorageKey, StorageRoot
 from clew.storage.shared_files import SMALL, NotAsWritten, SharedFiles
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
-from clew.storage.tables.places import THIS_MACHINE, local_key
+from clew.storage.tables.table_places import THIS_MACHINE, local_key
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,9 +25,8 @@ from clew.plan.resolution import ResolvedSource
 from clew.storage.drafts import Draft
 from clew.storage.parts import ORDINAL, FileView, PartFile, SourceRead, ViewColumn
 from clew.storage.roots import storage_at
-from clew.storage.tables.places import TablePlace, is_remote
-from clew.storage.tables.reading import read_snapshot, table_folder, version_option
-from clew.storage.tables.snapshot import (
+from clew.storage.tables.table_places import TablePlace, is_remote
+from clew.storage.tables.table_snapshot import (
     DataFile,
     TableColumn,
     TableFormat,
@@ -35,6 +34,7 @@ from clew.storage.tables.snapshot import (
     TableSnapshot,
     UnsupportedTable,
 )
+from clew.storage.tables.table_versions import read_snapshot, table_folder, version_option
 
 TABLE_FORMATS: Mapping[str, TableFormat] = {"delta": "delta", "iceberg": "iceberg"}
 _THREADS = 8

@@ -30,8 +30,8 @@ from clew.plan.local_files import SourceFile
 from clew.storage.drafts import draft
 from clew.storage.parts import COUNTED_ROWS, Part
 from clew.storage.root import StorageKey
-from clew.storage.tables.places import is_remote
-from clew.storage.tables.snapshot import UnsupportedTable
+from clew.storage.tables.table_places import is_remote
+from clew.storage.tables.table_snapshot import UnsupportedTable
 
 _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""

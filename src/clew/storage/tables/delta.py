@@ -13,9 +13,16 @@ from typing import Any
 from uuid import UUID
 
 from clew.storage.root import StorageRoot
-from clew.storage.tables.places import TablePlace
 from clew.storage.tables.roaring import positions_of
-from clew.storage.tables.snapshot import DataFile, Positions, TableColumn, TableProblem, TableSnapshot, UnsupportedTable
+from clew.storage.tables.table_places import TablePlace
+from clew.storage.tables.table_snapshot import (
+    DataFile,
+    Positions,
+    TableColumn,
+    TableProblem,
+    TableSnapshot,
+    UnsupportedTable,
+)
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")

@@ -12,9 +12,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from clew.storage.tables.avro import read_avro
-from clew.storage.tables.places import TablePlace
 from clew.storage.tables.roaring import positions_of
-from clew.storage.tables.snapshot import DataFile, TableColumn, TableProblem, TableSnapshot, UnsupportedTable
+from clew.storage.tables.table_places import TablePlace
+from clew.storage.tables.table_snapshot import DataFile, TableColumn, TableProblem, TableSnapshot, UnsupportedTable
 
 _HINT = "metadata/version-hint.text"
 _NUMBERED = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")

@@ -14,8 +14,8 @@ from clew.storage.tables.iceberg import (
     is_metadata_file,
     read_iceberg,
 )
-from clew.storage.tables.places import TablePlace
-from clew.storage.tables.snapshot import TableFormat, TableProblem, TableSnapshot, UnsupportedTable
+from clew.storage.tables.table_places import TablePlace
+from clew.storage.tables.table_snapshot import TableFormat, TableProblem, TableSnapshot, UnsupportedTable
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from clew.storage.local import LocalStorage
 from clew.storage.root import StorageKey, StorageRoot
-from clew.storage.tables.snapshot import UnsupportedTable
+from clew.storage.tables.table_snapshot import UnsupportedTable
 
 _SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _LOCAL = re.compile(r"^(?:file:)?/+", re.IGNORECASE)
