@@ -1,5 +1,6 @@
 """Random projects with everything that an engine can trip over, on top of those that the trace is tested with."""
 
+import math
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -16,11 +17,15 @@ RICH_DATASETS: dict[str, dict[str, Any]] = {
         "mode": "none",
         "table": "bands",
     },
+    "grid": {"columns": {"share": "double", "cell": "string"}, "mode": "none", "table": "grid"},
 }
 _BANDS = {"alias": "bands", "dataset_id": "bands", "on": "t.amount >= bands.low AND t.amount < bands.high"}
 _DIM = {"alias": "dim", "dataset_id": "dim", "on": "dim.code = t.currency"}
 _DIM_BY_BAND = {"alias": "dim", "dataset_id": "dim", "on": "dim.code = bands.code AND bands.band IS NOT NULL"}
+_GRID = {"alias": "grid", "dataset_id": "grid", "on": "grid.share = t.share"}
 _SELF = {"alias": "own", "dataset_id": "main", "on": "own.k = t.k"}
+_KEYS = [0.0, -0.0, 0.5, 1.0, -1.5, math.nan, math.inf]
+"""Doubles of a joined side: the first two are equal, so that rows with one of them match two."""
 _SELECTORS = {"large": "t.amount > 20", "euro": 't.currency = "EUR"', "both": "{{large}} OR flag"}
 
 
@@ -64,6 +69,10 @@ def _joining(draw: st.DrawFn) -> dict[str, Any]:
                     "assignments": [{"column": "currency", "expression": "COALESCE(bands.code, dim.label, currency)"}],
                 },
                 {
+                    "joins": [_GRID],
+                    "assignments": [{"column": "note", "expression": 'COALESCE(grid.cell, "off")'}],
+                },
+                {
                     "joins": [_SELF],
                     "assignments": [{"column": "doubled", "expression": "COALESCE(own.amount, 0) * 2"}],
                 },
@@ -85,6 +94,12 @@ def rich_tables(draw: st.DrawFn) -> dict[str, list[dict[str, Any]]]:
     data = draw(tables())
     keys = draw(st.permutations(range(-4, 30)))
     data["main"] = [{**row, "k": key} for row, key in zip(data["main"], keys, strict=False)]
+    shares = st.sampled_from([0.0, -0.0, 0.5, 1.0, -1.5, 1e300]) | st.floats(0, 1) | st.none()
+    data["main"] = [{**row, "share": draw(shares)} for row in data["main"]]
+    data["grid"] = [
+        {"share": share, "cell": f"c{index}"}
+        for index, share in enumerate(draw(st.lists(st.sampled_from(_KEYS), unique_by=repr, max_size=6)))
+    ]
     edges = sorted(draw(st.sets(st.sampled_from(["-5.00", "0.00", "1.50", "50.00", "2000.00"]), max_size=5)), key=float)
     data["bands"] = [
         {"low": Decimal(low), "high": Decimal(high), "band": f"b{index}", "code": code}

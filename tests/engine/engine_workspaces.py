@@ -76,6 +76,18 @@ DATA = {
     "data/targets.csv": "currency,goal,_period\nEUR,1,2026-01\nEUR,2,2026-02\nUSD,3,2026-01\n",
 }
 
+EXAMPLE = Path(__file__).parent.parent / "plan" / "example"
+"""The worked example of the specification of operations."""
+EXAMPLE_DATA = {
+    "calendars/c.yaml": SHOP["calendars/c.yaml"],
+    "data/orders.csv": (
+        "order_id,customer_id,region,status,amount,_period\n"
+        "1,7,EMEA,active,100.00,2026-01\n2,8,EMEA,active,0.00,2026-01\n"
+        "3,7,APAC,closed,30.00,2026-01\n4,9,APAC,active,50.00,2026-01\n5,7,EMEA,active,1.00,2026-02\n"
+    ),
+    "data/customers.csv": "id,tier\n7,gold\n8,silver\n",
+}
+
 
 @dataclass(frozen=True)
 class Shop:

@@ -5,10 +5,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from clew.diagnostics import ClewError
+from clew.storage.parts import after_column
+from clew.trace.reader import RunTrace
 from tests.engine.engine_runs import PERIOD, Ran, run_plan
 from tests.plan.plan_interpreter import Cells
 from tests.trace.random_projects import compiled
@@ -412,7 +415,24 @@ def test_two_hundred_updates_run_in_segments(spark: SparkSession, tmp_path: Path
     row_id = trace.search("id = 1").rows[0].row_id
     states = [trace.state(row_id, seq).state for seq in (0, 99, 200)]
     assert [state["amount"] for state in states if state] == [100, 199, 300]
+    check_segments(trace, tmp_path / "storage")
     trace.close()
+
+
+def check_segments(trace: RunTrace, storage: Path) -> None:
+    """A part has the differences of at most a dozen steps, and the state after the last of them once, if a dozen."""
+    changes = sorted((part for part in trace.parts if part.kind == "changes"), key=lambda part: part.steps[0].seq)
+    assert [step.seq for part in changes for step in part.steps] == list(range(1, 201))
+    assert [len(part.steps) for part in changes] == [12] * 16 + [8]
+    for part in changes:
+        is_segment = len(part.steps) == 12
+        assert bool(part.columns) is is_segment
+        first, last = part.steps[0].seq, part.steps[-1].seq
+        for file in part.files:
+            for row in pq.read_table(storage / file.path).to_pylist():
+                after = [row[after_column(step.seq, 0)] for step in part.steps]
+                assert [amount - after[0] for amount in after] == list(range(last - first + 1))
+                assert row.get("amount") == (after[-1] if is_segment else None)
 
 
 def test_aliases_and_columns_with_two_underscores_are_kept_apart(spark: SparkSession, tmp_path: Path) -> None:

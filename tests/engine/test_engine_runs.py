@@ -1,6 +1,7 @@
 """Projects as users run them: periods, versions, snapshots, failures and what comes after them."""
 
 import shutil
+import tempfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,9 @@ from clew.api.run_view import RunReader, RunView
 from clew.diagnostics import UserError
 from clew.plan.operations import UpdateStep
 from clew.storage.committed import committed_parts
-from tests.engine.engine_workspaces import DATA, SHOP, Shop, make_shop
+from tests.engine.engine_workspaces import DATA, EXAMPLE, EXAMPLE_DATA, SHOP, Shop, make_shop
 
 pytestmark = pytest.mark.usefixtures("spark")
-
-EXAMPLE = Path(__file__).parent.parent / "plan" / "example"
 
 
 @pytest.fixture
@@ -250,19 +249,38 @@ def test_a_trace_that_cannot_be_written_fails_the_step_and_a_retry_completes(sho
     assert told(shop.retry(view, 10)) == ("COMPLETED", None, 20)
 
 
+def files_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_leaves_nothing_outside_its_storage_but_its_outputs(
+    shop: Shop, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in the workspace nor where it was started, nor among temporary files."""
+    started, temporary = tmp_path_factory.mktemp("started"), tmp_path_factory.mktemp("temporary")
+    monkeypatch.chdir(started)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    summed = {"group_by": ["currency"], "aggregations": [{"column": "total", "expression": "SUM(amount)"}]}
+    steps = [
+        update(10, [RATES], rate="rates.rate"),
+        {"seq": 20, "name": "sum", "type": "aggregate", "arguments": summed},
+        {"seq": 30, "name": "drop", "type": "delete", "selector": "amount < 0"},
+    ]
+    shop.project("without", *steps)
+    shop.project("with", *steps, output(40, "one.csv"), output(50, "kept", register_as_dataset="kept"))
+    before = files_below(shop.root)
+    assert told(shop.run("without")) == ("COMPLETED", None, 30)
+    assert {name for name in files_below(shop.root) - before if not name.startswith(".clew/")} == set()
+    assert told(shop.run("with")) == ("COMPLETED", None, 50)
+    left = {name for name in files_below(shop.root) - before if not name.startswith(".clew/")}
+    assert left
+    assert all(name.startswith(("reports/one.csv", "reports/kept/")) for name in left)
+    assert (files_below(started), files_below(temporary)) == (set(), set())
+
+
 def test_the_example_of_the_specification_runs_on_data(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "example")
-    shop = Shop(tmp_path / "example").write(
-        {
-            "calendars/c.yaml": SHOP["calendars/c.yaml"],
-            "data/orders.csv": (
-                "order_id,customer_id,region,status,amount,_period\n"
-                "1,7,EMEA,active,100.00,2026-01\n2,8,EMEA,active,0.00,2026-01\n"
-                "3,7,APAC,closed,30.00,2026-01\n4,9,APAC,active,50.00,2026-01\n5,7,EMEA,active,1.00,2026-02\n"
-            ),
-            "data/customers.csv": "id,tier\n7,gold\n8,silver\n",
-        }
-    )
+    shop = Shop(tmp_path / "example").write(EXAMPLE_DATA)
     view = shop.run("order-processing")
     assert told(view) == ("COMPLETED", None, 5)
     counts = [

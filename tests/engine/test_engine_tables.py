@@ -1,5 +1,6 @@
 """Projects that read from tables of PostgreSQL and write to them, without a JDBC driver."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+import clew
 from clew.api.run_view import RunView
 from clew.explain.explaining import explain, row_named
 from clew.explain.views import as_text
 from clew.trace.run_trace import open_trace
-from tests.engine.engine_workspaces import Shop, make_shop
+from tests.engine.engine_workspaces import EXAMPLE, EXAMPLE_DATA, Shop, make_shop
 from tests.store.store_postgres import PostgresServer, postgres_server
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.postgres]
@@ -114,6 +116,22 @@ def test_tables_are_joined_overwritten_and_added_to(shop: Shop, server: Postgres
         trace = open_trace(first, starter.environment)
         why = as_text(explain(trace, row_named(trace, 'currency = "USD"', None), "goal"))
     assert "targets, table targets of books" in why
+
+
+def test_the_example_of_the_specification_writes_its_table(tmp_path: Path, server: PostgresServer) -> None:
+    """As an active project, so that it goes to the warehouse and not to the sandbox."""
+    shutil.copytree(EXAMPLE, tmp_path / "example")
+    warehouse = {"id": "ds-warehouse", "type": "database", "options": {"url": server.url}}
+    shop = Shop(tmp_path / "example").write({**EXAMPLE_DATA, "datasources/ds-warehouse.yaml": warehouse})
+    for file in (shop.root / "datasources").iterdir():
+        if "jdbc:" in file.read_text():
+            file.unlink()
+    workspace = clew.open(shop.root)
+    assert workspace.projects.activate("order-processing").version == 1
+    assert workspace.run("order-processing", "2026-01").raise_if_failed().status == "COMPLETED"
+    columns = "order_id, customer_tier, discounted_price::float8, _labels"
+    found = ask(server, f"SELECT {columns} FROM processed_orders ORDER BY order_id")
+    assert found == [(1, "gold", 90.0, "{region:EMEA}"), (4, None, 50.0, "")]
 
 
 def test_a_refused_password_fails_the_run_and_a_retry_after_the_fix_completes(

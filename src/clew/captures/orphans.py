@@ -4,7 +4,8 @@ Environments may share a storage root and sinks. So only files count that lie in
 captures or jobs, which the state store knows in this environment. Their records outlive the run.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +19,8 @@ from clew.storage.layout import WORKED_ON, run_worked_on
 from clew.storage.removals import GRACE, Removable
 from clew.storage.root import StorageKey, StorageRoot
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOfCaptures:
@@ -30,14 +33,13 @@ class LeftOfCaptures:
     def expired(self, now: datetime, without_runs: Collection[str] = ()) -> Sequence[Removable]:
         """What may be deleted. Recent files are left alone: a worker that seems dead may still be writing."""
         del without_runs
-        before = now - GRACE
+        before, own = now - GRACE, self._places.captures(None)
         found = list[tuple[StorageRoot, StoredThing, str]]()
-        own = self._places.captures(None)
         for root in (own, *self._sinks(SinkType.CAPTURE_STORE)):
-            found += [(root, thing, "no capture names it") for thing in self._attempts(root)]
-        found += [(own, thing, "no job works on it") for thing in self._worked_on(own)]
+            found += _in_reach(root, self._attempts, "no capture names it")
+        found += _in_reach(own, self._worked_on, "no job works on it")
         for root in self._sinks(SinkType.TRAINING_LOG):
-            found += [(root, thing, "no job has it on record") for thing in self._unnamed_logs(root)]
+            found += _in_reach(root, self._unnamed_logs, "no job has it on record")
         return [
             Removable(self.kind, f"{self._places.shown(root)}/{thing.key}", reason, root.size(thing.key))
             for root, thing, reason in found
@@ -105,6 +107,17 @@ class LeftOfCaptures:
         """Whether a run had captures or jobs in this environment, and nothing more is written for it."""
         records = self.state.captures.of_run(run_id)
         return bool(records) and all(record.status.is_over for record in records)
+
+
+def _in_reach(
+    root: StorageRoot, look: Callable[[StorageRoot], Iterable[StoredThing]], reason: str
+) -> list[tuple[StorageRoot, StoredThing, str]]:
+    """What is found at a place. One that is out of reach keeps nothing else from being removed."""
+    try:
+        return [(root, thing, reason) for thing in look(root)]
+    except OSError as error:
+        _log.warning("cannot look for leftovers in %s: %s", root.address, error)
+        return []
 
 
 def _folder(record: CaptureRecord) -> StorageKey | None:
