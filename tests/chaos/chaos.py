@@ -31,11 +31,12 @@ from clew.storage.roots import storage_at
 from clew.store import StoreOptions, open_run_stores
 from tests.runs.runs_crashes import WritingSteps
 from tests.runs.runs_workers import MANY, FakeExecutors, Site
+from tests.store.seals import KEY, the_key
 from tests.store.store_postgres import postgres_server
 
 LEASE = LeasePolicy(ttl_s=1.0, poll_s=0.1)
 STEPS = 4
-OPTIONS = StoreOptions(chained=True, busy_timeout_s=10)
+OPTIONS = StoreOptions(key=the_key, busy_timeout_s=10)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,9 @@ def problems(stores: RunStores, expected_runs: int, folder: Path) -> list[str]:
             found.append(f"{run.run_id}: the numbers of its events have gaps")
         if project_run(run.run_id, events).status is not RunStatus.COMPLETED:
             found.append(f"{run.run_id}: {run.status}")
-        chain = verify_chain(stores.reader.raw_events(run.run_id), last_seq=run.last_seq, last_hash=run.last_hash)
+        chain = verify_chain(
+            stores.reader.raw_events(run.run_id), key=KEY, last_seq=run.last_seq, last_hash=run.last_hash
+        )
         found.extend(f"{run.run_id}: {broken.problem}" for broken in chain.breaks)
         for event in events:
             if isinstance(event.body, StepCompleted):

@@ -67,7 +67,7 @@ class Unregistered:
 
     def prepare(
         self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None
-    ) -> Callable[[], int | None]:
+    ) -> Callable[[], None]:
         return lambda: None
 
 

@@ -78,12 +78,20 @@ def test_both_sample_projects_run_with_the_known_figures(clew: Callable[..., Ans
     rows = pq.read_table(sample / published["path"])
     assert rows.num_rows == 1569
 
+    events = clew("events", closed.json["run_id"], "--json", cwd=sample).json["events"]
+    artifacts = [each for event in events for each in event["event_data"].get("artifacts", [])]
+    assert {each["kind"] for each in artifacts} == {"trace-part", "output", "dataset-version"}
+    assert [each for each in artifacts if not each["sha256"] or not each["size_bytes"]] == []
+
     reported = clew("run", "group-report", "--period", "2026-01", cwd=sample)
     assert (reported.code, reported.err) == (0, "")
     assert "dataset gl-closed v1" in reported.out
     assert [each["rows"] for each in clew("datasets", "gl-closed", "--json", cwd=sample).json["versions"]] == [1569]
     kept = clew("rm", closed.json["run_id"], cwd=sample)
     assert (kept.code, "gl-closed" in kept.err) == (1, True)
+
+    verified = clew("verify", "--all", "--json", cwd=sample)
+    assert (verified.code, verified.json["findings"], verified.json["checked"]["runs"]) == (0, [], 2)
 
     run_of_python = clew_package.open(sample).get_run(closed.json["run_id"])
     assert run_of_python.status == "COMPLETED"

@@ -12,6 +12,7 @@ from clew.events.codec import canonical_json, decode, encode
 from clew.events.envelope import UPCASTERS, body_of, request_key
 from clew.events.values import ArtifactRef, Cursor, positions_of, ranges_of
 from tests.runs.runs_histories import PLAN, artifact, eventful, queued, request
+from tests.store.seals import KEY
 
 
 def test_the_idempotency_key_is_the_sha256_of_the_five_parts_joined_by_a_bar() -> None:
@@ -77,7 +78,7 @@ def test_ranges_cover_exactly_their_positions() -> None:
 def chained() -> list[RawEvent]:
     events, previous = [], GENESIS
     for event in eventful(["ok", "ok"]).stored():
-        own = chain_hash(event.raw, previous)
+        own = chain_hash(event.raw, previous, KEY)
         events.append(event.raw.with_hash(previous_hash=previous, own_hash=own))
         previous = own
     return events
@@ -85,7 +86,7 @@ def chained() -> list[RawEvent]:
 
 def test_an_untouched_chain_is_intact() -> None:
     events = chained()
-    report = verify_chain(events, last_seq=len(events), last_hash=events[-1].hash)
+    report = verify_chain(events, key=KEY, last_seq=len(events), last_hash=events[-1].hash)
     assert report.is_intact
     assert report.verified == len(events)
 
@@ -105,7 +106,7 @@ def test_a_chain_shows_tampering(tampering: str) -> None:
             events[2], events[3] = events[3], events[2]
         case _:
             del events[-1]
-    assert not verify_chain(events, last_seq=last_seq, last_hash=last_hash).is_intact
+    assert not verify_chain(events, key=KEY, last_seq=last_seq, last_hash=last_hash).is_intact
 
 
 def test_events_from_before_the_chain_are_counted_apart() -> None:
@@ -114,9 +115,9 @@ def test_events_from_before_the_chain_are_counted_apart() -> None:
     first = events[2]
     rest, previous = [], GENESIS
     for event in [first, *events[3:]]:
-        own = chain_hash(event, previous)
+        own = chain_hash(event, previous, KEY)
         rest.append(event.with_hash(previous_hash=previous, own_hash=own))
         previous = own
-    report = verify_chain([*plain, *rest], last_seq=len(events), last_hash=previous)
+    report = verify_chain([*plain, *rest], key=KEY, last_seq=len(events), last_hash=previous, adopted=2)
     assert report.is_intact
     assert report.unchained == 2

@@ -23,6 +23,7 @@ from clew.storage.parts import Part, PartFile
 from clew.storage.roots import storage_at
 from clew.store import StoreOptions, open_run_stores
 from tests.runs.runs_workers import FakeExecutors, Site
+from tests.store.seals import the_key
 
 HOUR = timedelta(hours=1)
 
@@ -84,7 +85,7 @@ class WritingSteps:
 def work_until_death(url: str, point: str, folder: str, fuse: int) -> None:
     """Drive a run, and die at a point such as "after 3" or "in 20"."""
     dies_in = point.removeprefix("in ") if point.startswith("in ") else ""
-    with open_run_stores(url, StoreOptions(chained=True)) as real:
+    with open_run_stores(url, StoreOptions(key=the_key)) as real:
         stores = replace(real, writer=DyingWriter(real.writer, point))
         site = Site(stores, FakeExecutors(3, WritingSteps(Path(folder), dies_in), fuse))
         site.worker().tick()

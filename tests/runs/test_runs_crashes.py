@@ -15,6 +15,7 @@ from clew.storage.local import sha256_of_file
 from clew.storage.roots import storage_at
 from tests.runs.runs_crashes import WritingSteps, an_hour_later, work_and_freeze, work_until_death, work_until_told
 from tests.runs.runs_workers import FakeExecutors, Site
+from tests.store.seals import KEY, the_key
 from tests.store.store_fixtures import OpenStores
 from tests.store.store_processes import fork_context
 
@@ -30,8 +31,8 @@ def pipe() -> tuple[Connection, Connection]:
 
 
 def kill_and_restart(url: str, open_stores: OpenStores, folder: Path, point: str, fuse: int) -> None:
-    stores: RunStores = open_stores(url, chained=True, clock=an_hour_later)
-    Site(open_stores(url, chained=True), FakeExecutors()).submit()
+    stores: RunStores = open_stores(url, key=the_key, clock=an_hour_later)
+    Site(open_stores(url, key=the_key), FakeExecutors()).submit()
     process = fork_context().Process(target=work_until_death, args=(url, point, str(folder), fuse))
     process.start()
     process.join(60)
@@ -63,7 +64,7 @@ def check_history(stores: RunStores, site: Site, folder: Path) -> None:
             assert (folder / file.path).read_text() == f"half of {event.step_id}, all of {event.step_id}"
             assert sha256_of_file(folder / file.path) == file.sha256
     run = stores.catalog.run("run-1")
-    report = verify_chain(stores.reader.raw_events("run-1"), last_seq=run.last_seq, last_hash=run.last_hash)
+    report = verify_chain(stores.reader.raw_events("run-1"), key=KEY, last_seq=run.last_seq, last_hash=run.last_hash)
     assert report.is_intact
 
 

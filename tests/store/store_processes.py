@@ -8,6 +8,7 @@ from multiprocessing.synchronize import Barrier
 from clew.events import AlertRaised, NewEvent
 from clew.store import StoreOptions, open_run_stores
 from tests.runs.runs_histories import START
+from tests.store.seals import the_key
 
 
 def fork_context() -> ForkServerContext:
@@ -32,7 +33,7 @@ def alert(writer: int, number: int) -> NewEvent:
 
 
 def append_many(url: str, run_ids: list[str], writer: int, count: int, barrier: Barrier) -> None:
-    with open_run_stores(url, StoreOptions(busy_timeout_s=60, chained=True)) as stores:
+    with open_run_stores(url, StoreOptions(busy_timeout_s=60, key=the_key)) as stores:
         barrier.wait(60)
         for number in range(count):
             for run_id in run_ids:

@@ -17,6 +17,7 @@ from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.database import Database
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.state_store import StoreOptions, open_database
+from tests.store.seals import ledger_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -42,7 +43,7 @@ def minted(name: str = "Ada", environment: str = "dev", now: datetime = NOW) -> 
 
 
 def test_a_token_comes_back_as_it_was_kept(database: Database) -> None:
-    tokens, made = SqlTokens(database, "dev"), minted()
+    tokens, made = SqlTokens(database, "dev", ledger_of(database, "dev")), minted()
     tokens.add(made.token)
     assert tokens.token(made.token.token_id) == made.token
     assert verified(made.text, tokens, NOW) == made.token
@@ -50,7 +51,7 @@ def test_a_token_comes_back_as_it_was_kept(database: Database) -> None:
 
 
 def test_a_token_is_good_until_it_expires_or_is_revoked(database: Database) -> None:
-    tokens, made = SqlTokens(database, "dev"), minted()
+    tokens, made = SqlTokens(database, "dev", ledger_of(database, "dev")), minted()
     tokens.add(made.token)
     assert verified(made.text, tokens, NOW + timedelta(hours=23, minutes=59)) is not None
     assert verified(made.text, tokens, NOW + timedelta(days=1)) is None
@@ -64,7 +65,10 @@ def test_a_token_is_good_until_it_expires_or_is_revoked(database: Database) -> N
 
 
 def test_tokens_of_environments_are_apart(database: Database) -> None:
-    dev, prod = SqlTokens(database, "dev"), SqlTokens(database, "prod")
+    dev, prod = (
+        SqlTokens(database, "dev", ledger_of(database, "dev")),
+        SqlTokens(database, "prod", ledger_of(database, "prod")),
+    )
     made = minted(environment="prod")
     prod.add(made.token)
     assert verified(made.text, dev, NOW) is None
@@ -74,7 +78,7 @@ def test_tokens_of_environments_are_apart(database: Database) -> None:
 
 
 def test_tokens_are_listed_the_newest_first(database: Database) -> None:
-    tokens = SqlTokens(database, "dev")
+    tokens = SqlTokens(database, "dev", ledger_of(database, "dev"))
     for hour in range(3):
         tokens.add(minted(f"n{hour}", now=NOW + timedelta(hours=hour)).token)
     assert [token.name for token in tokens.tokens()] == ["n2", "n1", "n0"]
@@ -89,7 +93,7 @@ def test_no_two_tokens_are_alike() -> None:
 
 @pytest.mark.parametrize("spoil", [str.upper, lambda text: text[:-1], lambda text: text + "x", lambda text: text[5:]])
 def test_a_text_that_is_not_quite_the_token_is_refused(database: Database, spoil: object) -> None:
-    tokens, made = SqlTokens(database, "dev"), minted()
+    tokens, made = SqlTokens(database, "dev", ledger_of(database, "dev")), minted()
     tokens.add(made.token)
     assert callable(spoil)
     assert verified(spoil(made.text), tokens, NOW) is None
@@ -109,14 +113,14 @@ def session(digest: str, expires: datetime) -> BrowserSession:
 
 
 def test_sessions_are_kept_until_they_end_or_are_long_over(database: Database) -> None:
-    sessions = SqlBrowserSessions(database, "dev")
+    sessions = SqlBrowserSessions(database, "dev", ledger_of(database, "dev"))
     first, second = session("a", NOW + timedelta(hours=1)), session("b", NOW + timedelta(hours=1))
     sessions.add(session("old", NOW - timedelta(hours=1)))
     sessions.add(first)
     sessions.add(second)
     assert sessions.session("old") is None
     assert sessions.session("a") == first
-    assert SqlBrowserSessions(database, "prod").session("a") is None
+    assert SqlBrowserSessions(database, "prod", ledger_of(database, "prod")).session("a") is None
     sessions.end("a")
     assert (sessions.session("a"), sessions.session("b")) == (None, second)
 
@@ -135,7 +139,7 @@ def record(actor: str, subject_id: str, tenant: str = "default") -> AccessRecord
 
 
 def test_the_access_log_is_read_the_newest_first_by_tenant_subject_and_reader(database: Database) -> None:
-    log = SqlAccessLog(database, "dev")
+    log = SqlAccessLog(database, "dev", ledger_of(database, "dev"))
     for actor, subject, tenant in [("a", "1", "t"), ("b", "1", "t"), ("a", "2", "t"), ("a", "1", "u")]:
         log.add(record(actor, subject, tenant))
     assert [(each.actor, each.subject_id) for each in log.records("t")] == [("a", "2"), ("b", "1"), ("a", "1")]
@@ -143,11 +147,11 @@ def test_the_access_log_is_read_the_newest_first_by_tenant_subject_and_reader(da
     assert [each.subject_id for each in log.records("t", actor="a")] == ["2", "1"]
     newest, *_ = log.records("t", limit=1)
     assert [each.actor for each in log.records("t", before=newest.entry_id)] == ["b", "a"]
-    assert SqlAccessLog(database, "prod").records("t") == ()
+    assert SqlAccessLog(database, "prod", ledger_of(database, "prod")).records("t") == ()
 
 
 def test_many_readers_at_once_are_all_on_record_with_few_writes(database: Database) -> None:
-    log, writes = SqlAccessLog(database, "dev"), list[int]()
+    log, writes = SqlAccessLog(database, "dev", ledger_of(database, "dev")), list[int]()
     together = threading.Barrier(20)
 
     class Counted(SqlAccessLog):
@@ -155,7 +159,7 @@ def test_many_readers_at_once_are_all_on_record_with_few_writes(database: Databa
             writes.append(len(records))
             super().add(*records)
 
-    gathered = GatheredLog(Counted(database, "dev"))
+    gathered = GatheredLog(Counted(database, "dev", ledger_of(database)))
 
     def read(number: int) -> None:
         together.wait()
@@ -176,7 +180,7 @@ def test_whoever_cannot_be_put_on_record_is_told(database: Database) -> None:
         def add(self, *records: AccessRecord) -> None:
             raise TransientFailure(STORE_FULL.anywhere(reason="no room"))
 
-    gathered = GatheredLog(Broken(database, "dev"))
+    gathered = GatheredLog(Broken(database, "dev", ledger_of(database)))
     for _ in range(2):
         with pytest.raises(TransientFailure, match="StoreFull"):
             gathered.add(record("a", "1"))
@@ -184,7 +188,7 @@ def test_whoever_cannot_be_put_on_record_is_told(database: Database) -> None:
 
 @pytest.mark.parametrize("statement", ["UPDATE access_log SET actor = 'me'", "DELETE FROM access_log"])
 def test_nobody_changes_the_access_log(database: Database, statement: str) -> None:
-    log = SqlAccessLog(database, "dev")
+    log = SqlAccessLog(database, "dev", ledger_of(database, "dev"))
     log.add(record("a", "1", "t"))
     with pytest.raises(ClewError, match="append-only"), database.write() as connection:
         connection.execute(sa.text(statement))

@@ -4,6 +4,7 @@ from clew.events import AlertRaised, verify_chain
 from clew.runs.limits import Accepted
 from clew.runs.stores import RunStores
 from tests.runs.runs_histories import request
+from tests.store.seals import KEY, the_key
 from tests.store.store_fixtures import OpenStores
 from tests.store.store_processes import append_many, fork_context, run_all
 
@@ -14,7 +15,7 @@ WRITERS = 8
 def test_eight_processes_append_without_gaps_losses_or_repetitions(
     url: str, open_stores: OpenStores, run_ids: list[str]
 ) -> None:
-    stores: RunStores = open_stores(url, chained=True)
+    stores: RunStores = open_stores(url, key=the_key)
     for run_id in run_ids:
         wanted = request(request_id=run_id, period=run_id)
         stores.intake.create(wanted, run_id=run_id, approval_required=False, decide=lambda _: Accepted())
@@ -34,5 +35,5 @@ def test_eight_processes_append_without_gaps_losses_or_repetitions(
             assert own == sorted(own)
         run = stores.catalog.run(run_id)
         assert run.last_seq == total
-        report = verify_chain(stores.reader.raw_events(run_id), last_seq=total, last_hash=run.last_hash)
+        report = verify_chain(stores.reader.raw_events(run_id), key=KEY, last_seq=total, last_hash=run.last_hash)
         assert report.is_intact

@@ -30,6 +30,7 @@ from clew.store.schema import run_events
 from clew.store.tracelink import open_trace_link_stores
 from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock
 from tests.runs.runs_histories import FAILURE, START, artifact, request, steps
+from tests.store.seals import KEY, the_key
 from tests.store.store_fixtures import OpenStores
 
 
@@ -338,12 +339,12 @@ def test_the_blocks_of_a_deleted_run_go_and_their_ids_are_never_given_out_again(
 
 
 def test_a_chained_history_can_be_verified_and_shows_tampering(url: str, open_stores: OpenStores) -> None:
-    stores = open_stores(url, chained=True)
+    stores = open_stores(url, key=the_key)
     lease = new_run(stores)
     stores.writer.append("run-1", [started(), completed()], token=lease.token)
     stores.writer.append("run-1", [alert(1)])
     run = stores.catalog.run("run-1")
-    report = verify_chain(stores.reader.raw_events("run-1"), last_seq=run.last_seq, last_hash=run.last_hash)
+    report = verify_chain(stores.reader.raw_events("run-1"), key=KEY, last_seq=run.last_seq, last_hash=run.last_hash)
     assert report.is_intact
     assert report.verified == 4
 
@@ -355,7 +356,7 @@ def test_a_chained_history_can_be_verified_and_shows_tampering(url: str, open_st
         connection.exec_driver_sql(drop)
         connection.exec_driver_sql("UPDATE run_events SET step_id = '20' WHERE run_seq = 2")
     engine.dispose()
-    report = verify_chain(stores.reader.raw_events("run-1"), last_seq=run.last_seq, last_hash=run.last_hash)
+    report = verify_chain(stores.reader.raw_events("run-1"), key=KEY, last_seq=run.last_seq, last_hash=run.last_hash)
     assert [broken.run_seq for broken in report.breaks] == [2]
 
 

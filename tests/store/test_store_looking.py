@@ -7,6 +7,7 @@ from clew.store.looking import Recorded, RecordedVersion, look_into_postgresql, 
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
 from clew.store.state_store import StoreOptions, open_database
+from tests.store.seals import ledger_of
 
 
 def look(url: str, environment: str) -> Recorded:
@@ -23,8 +24,8 @@ def test_what_is_on_record_is_seen_in_either_database(url: str) -> None:
         file = DatasetFile("f.parquet", 1, 1, "", "2026-01", "r", 1)
         for run, type_ in (("r", "integer"), ("s", "string")):
             registration = Registration("closed", run, 1, "2026-01", "t", (("id", type_),), (file,))
-            SqlDatasetRegistry(database, "dev").register(registration)
-        projects = SqlProjectRegistry(database, "dev")
+            SqlDatasetRegistry(database, "dev", ledger_of(database, "dev")).register(registration)
+        projects = SqlProjectRegistry(database, "dev", ledger_of(database, "dev"))
         for name in ("close", "report"):
             projects.activate(project=name, digest="d", plan=f"plan of {name}", definition="", actor="tester")
         projects.deactivate("report", "tester")

@@ -16,6 +16,7 @@ from clew.store import StoreOptions, open_run_stores
 from clew.store.migrations import MIGRATIONS
 from clew.store.schema import metadata
 from tests.runs.runs_histories import START, request
+from tests.store.seals import KEY, the_key
 from tests.store.store_fixtures import OpenStores
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -48,7 +49,7 @@ def schema_version(url: str) -> int:
 
 def test_a_database_of_the_first_version_opens_and_its_run_goes_on(first_version: str, open_stores: OpenStores) -> None:
     assert schema_version(first_version) == 1
-    stores = open_stores(first_version, chained=True)
+    stores = open_stores(first_version, key=the_key)
     assert schema_version(first_version) == NEWEST
 
     snapshot = Projector(stores.reader, stores.writer, stores.snapshots).look("run-v1").snapshot
@@ -64,7 +65,9 @@ def test_a_database_of_the_first_version_opens_and_its_run_goes_on(first_version
     stores.writer.append("run-v1", done, token=claim.lease.token)
     assert [event.run_seq for event in stores.reader.events("run-v1")] == [1, 2, 3, 4, 5, 6, 7]
     run = stores.catalog.run("run-v1")
-    report = verify_chain(stores.reader.raw_events("run-v1"), last_seq=run.last_seq, last_hash=run.last_hash)
+    report = verify_chain(
+        stores.reader.raw_events("run-v1"), key=KEY, last_seq=run.last_seq, last_hash=run.last_hash, adopted=5
+    )
     assert (report.is_intact, report.unchained, report.verified) == (True, 5, 2)
     assert [entry.event.run_seq for entry in stores.outbox.take("hook", limit=5, hold_s=1)] == [5]
 

@@ -133,6 +133,9 @@ def test_entries_that_an_older_version_wrote_belong_to_the_environment_of_their_
         connection.exec_driver_sql("ALTER TABLE outbox DROP COLUMN tenant_id")
         connection.exec_driver_sql("ALTER TABLE outbox DROP COLUMN environment_id")
         connection.exec_driver_sql("CREATE INDEX ix_outbox_due ON outbox (sink, due_at, entry_id)")
+        connection.exec_driver_sql("DROP TABLE ledger")
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("DROP FUNCTION ledger_guard")
         connection.exec_driver_sql("DELETE FROM schema_version WHERE version >= 8")
     engine.dispose()
     assert open_stores(url, owner=OWNERS["another tenant"]).outbox.take("hook", limit=5, hold_s=1) == ()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clew.api.questions import AbsentRows, ExplainedValue
     from clew.api.signalling import PossibleSignal, SignalOutcome
     from clew.api.starting import Drive
+    from clew.api.verification import Verification
     from clew.events.chain import ChainReport
     from clew.events.envelope import StoredEvent
     from clew.events.reducer import Gap
@@ -205,8 +206,17 @@ class Run:
 
     def verify(self) -> "ChainReport":
         """Check that no stored event has been changed."""
+        from clew.api.verification import chain_of
+
         with self._access.opened() as at:
-            return at.runs.verify(self.id)
+            return chain_of(at.state, at.environment, at.runs.find(self.id))
+
+    def verification(self) -> "Verification":
+        """Check its events, its state, its plan and every byte of its files against what was written."""
+        from clew.api.verification import Verifier
+
+        with self._access.opened() as at:
+            return Verifier(at.state, at.environment).run(at.runs.find(self.id))
 
     # Signals
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from clew.api.checkpoints import keep_checkpoint
 from clew.api.opened_environment import OpenedEnvironment
 from clew.api.projects import plan_to_run
 from clew.api.signalling import send_signal
@@ -178,8 +179,13 @@ class RunStarter:
     def worker(self, on_event: Callable[[StoredEvent], None] | None = None) -> Worker:
         """A worker for the environment, in this process. It passes its events to `on_event`, from its threads."""
         stores = self.state.stores
-        if on_event is not None:
-            stores = replace(stores, writer=ReportingWriter(stores.writer, on_event))
+
+        def report(event: StoredEvent) -> None:
+            keep_checkpoint(self.environment, self.state.ledger, event)
+            if on_event is not None:
+                on_event(event)
+
+        stores = replace(stores, writer=ReportingWriter(stores.writer, report))
         trace_ids = ProcessTraceIds(self.state.tracelink, node_id=self.environment.settings.tracelink.node_id)
         executors = FreshExecutors(
             lambda files: SparkExecutors(

@@ -3,18 +3,21 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 
 from clew.auth.access_log import AccessLog
 from clew.auth.tokens import BrowserSessionStore, TokenStore
 from clew.captures.queue import CaptureStore
 from clew.runs.environment import PRIVATE_FOLDER, RunEnvironment
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
+from clew.runs.seal_keys import seal_key
 from clew.runs.secrets import SecretsResolver, redacted_logs
 from clew.runs.stores import RunStores
 from clew.runs.submission import RunQueue
 from clew.storage.private_folders import make_private
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
 from clew.store.captures import SqlCaptureStore
+from clew.store.ledger import Ledger, SqlLedgerReader
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.owner import Owner
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
@@ -36,6 +39,7 @@ class State:
     browser_sessions: BrowserSessionStore
     access_log: AccessLog
     tracelink: TraceLinkStores
+    ledger: SqlLedgerReader
 
 
 def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
@@ -55,22 +59,24 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
     options = StoreOptions(
         owner=Owner(tenant_id=environment.settings.tenant, environment_id=environment.name),
         buses=tuple(bus.id for bus in environment.settings.bus),
-        chained=environment.settings.store_limits.tamper_evidence,
+        key=cache(partial(seal_key, environment)),
     )
     with redacted_logs(secrets.redactor):
         database = open_database(environment.store_url(secrets), options)
         try:
             migrate(database, MIGRATIONS)
+            ledger = Ledger(database, options.owner, options.key)
             yield State(
                 stores=run_stores(database, options),
-                datasets=SqlDatasetRegistry(database, environment.name),
-                projects=SqlProjectRegistry(database, environment.name),
+                datasets=SqlDatasetRegistry(database, environment.name, ledger),
+                projects=SqlProjectRegistry(database, environment.name, ledger),
                 captures=SqlCaptureStore(database, environment.name),
                 secrets=secrets,
-                tokens=SqlTokens(database, environment.name),
-                browser_sessions=SqlBrowserSessions(database, environment.name),
-                access_log=SqlAccessLog(database, environment.name),
+                tokens=SqlTokens(database, environment.name, ledger),
+                browser_sessions=SqlBrowserSessions(database, environment.name, ledger),
+                access_log=SqlAccessLog(database, environment.name, ledger),
                 tracelink=trace_link_stores(database),
+                ledger=SqlLedgerReader(database, options.owner),
             )
         finally:
             database.close()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clew.api.run import Run
     from clew.api.tokens import Tokens
     from clew.api.trace_ids import Tracing
+    from clew.api.verification import Verification
     from clew.api.window_expansion import Expanded
     from clew.api.working import Listening, WorkerListener
     from clew.definitions.settings import QuestionSettings
@@ -390,6 +391,13 @@ class Workspace:
         from clew.api.trace_ids import open_tracing
 
         return open_tracing(self._access, node_id=node_id)
+
+    def verify(self) -> "Verification":
+        """Check the ledger, every record that it vouches for, and every run against what was written."""
+        from clew.api.verification import Verifier
+
+        with self._access.opened() as at:
+            return Verifier(at.state, at.environment).everything()
 
     # Maintenance
 

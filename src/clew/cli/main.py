@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "runs": "runs:runs",
     "show": "show:show",
     "events": "events:events",
+    "verify": "verify:verify",
     "signal": "signal:signal",
     "rm": "rm:rm",
     "trace": "trace:trace",

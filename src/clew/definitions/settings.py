@@ -169,7 +169,7 @@ class StoreLimitSettings(Located):
         Whole(1), "Bytes after which the history of a run starts a new segment.", default=1_048_576
     )
     tamper_evidence: bool = key(
-        FLAG, "Whether events are chained by hashes, so that changes are detected.", default=False
+        FLAG, "Has no effect any more: events are always sealed, so that changes are detected.", default=True
     )
 
 
@@ -255,6 +255,28 @@ class QuestionSettings(Located):
     retry_after_seconds: int = key(
         Whole(1, 3600), "After how many seconds a caller should repeat a refused question.", default=5
     )
+
+
+@record("the evidence settings")
+class EvidenceSettings(Located):
+    """How the environment proves that its records are what was written."""
+
+    key_ref: str | None = key(
+        SECRET,
+        "The secret that seals events and the ledger, the same for all machines that share the state store; by "
+        "default a file below .clew/keys that is made once.",
+        default=None,
+    )
+    checkpoints: str = key(
+        PATH,
+        "The folder that keeps where the ledger stood when runs ended. Whoever can write to the state store should "
+        "not be able to write there.",
+        default=".clew/checkpoints",
+    )
+
+    def check(self) -> Iterator[Diagnostic]:
+        """The folder is one of this machine."""
+        yield from problems_of_local_path(self.checkpoints, self.place("checkpoints"), "the folder of checkpoints")
 
 
 @record("the retention settings")
@@ -383,6 +405,9 @@ class Environment(Located):
     )
     store_limits: StoreLimitSettings = key(
         Record(StoreLimitSettings), "Bounds on the history of runs.", default_factory=StoreLimitSettings
+    )
+    evidence: EvidenceSettings = key(
+        Record(EvidenceSettings), "How records are sealed.", default_factory=EvidenceSettings
     )
     retention: RetentionSettings = key(
         Record(RetentionSettings), "Which runs `clew gc` keeps.", default_factory=RetentionSettings

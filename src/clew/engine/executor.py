@@ -190,9 +190,18 @@ class SparkExecutor:
         artifacts = [*pinned_anew, *(described.artifact for described in result.parts)]
         if result.published is not None:
             published = result.published
-            artifacts.append(output_artifact(table=published.table, path=published.path))
-            if published.dataset is not None:
-                artifacts.append(dataset_artifact(published.dataset, published.dataset_version))
+            digest = published.digest
+            artifacts.append(
+                output_artifact(
+                    table=published.table,
+                    path=published.path,
+                    sha256=digest.sha256 if digest is not None else None,
+                    size=digest.size if digest is not None else None,
+                )
+            )
+            version = published.registered
+            if version is not None:
+                artifacts.append(dataset_artifact(version.dataset, version.version, version.digest, version.size))
         counts = result.counts
         return StepOutput.success(
             *artifacts,

@@ -33,6 +33,7 @@ from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
 from clew.runs.leases import Lease
+from clew.runs.registry import DatasetVersion
 from clew.storage.committed import DescribedPart
 from clew.storage.layout import part_folder
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
@@ -332,13 +333,13 @@ def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Fu
         published = pending.publish()
         version = register() if register is not None else None
         if version is not None:
-            published = replace(published, dataset=step.registers, dataset_version=version)
+            published = replace(published, registered=version)
         return (StepResult(step.seq, StepCounts(written=published.rows), published=published),)
 
     return _Written(publish, pending.discard, output=(step, pending.rows))
 
 
-def _registration(run: EngineRun, rows: DataFrame, step: OutputStep) -> Callable[[], int | None]:
+def _registration(run: EngineRun, rows: DataFrame, step: OutputStep) -> Callable[[], DatasetVersion | None]:
     return run.registrar.prepare(rows, step, run.expressing, run.lease)
 
 

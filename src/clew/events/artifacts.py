@@ -34,9 +34,9 @@ def _part_of(artifact: ArtifactRef) -> str:
     return "/".join(key_of_part(artifact).split("/")[:_PART_DEPTH])
 
 
-def dataset_artifact(dataset: str, version: int | None) -> ArtifactRef:
-    """The reference to a version of a dataset."""
-    return ArtifactRef(f"{_DATASET}{dataset}@{version}", DATASET_KIND)
+def dataset_artifact(dataset: str, version: int, sha256: str | None = None, size: int | None = None) -> ArtifactRef:
+    """The reference to a version of a dataset, with one digest of its files."""
+    return ArtifactRef(f"{_DATASET}{dataset}@{version}", DATASET_KIND, sha256, size)
 
 
 def version_among(artifacts: Sequence[ArtifactRef]) -> tuple[str, int] | None:
@@ -48,9 +48,11 @@ def version_among(artifacts: Sequence[ArtifactRef]) -> tuple[str, int] | None:
     return name, int(version)
 
 
-def output_artifact(*, table: str | None, path: str | None) -> ArtifactRef:
-    """The reference to an output in a table, or else in files."""
-    return ArtifactRef(f"{_TABLE}{table}" if table else f"{_PATH}{path}", OUTPUT_KIND)
+def output_artifact(
+    *, table: str | None, path: str | None, sha256: str | None = None, size: int | None = None
+) -> ArtifactRef:
+    """The reference to an output in a table, or else in files, with one digest of what was written."""
+    return ArtifactRef(f"{_TABLE}{table}" if table else f"{_PATH}{path}", OUTPUT_KIND, sha256, size)
 
 
 def output_among(artifacts: Sequence[ArtifactRef]) -> tuple[str, str] | None:

@@ -5,11 +5,13 @@ version: its files replace those of that period, and those of all other periods 
 February does not remove January.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from clew.events.codec import canonical_json, encode
 from clew.runs.leases import Lease
 
 
@@ -59,6 +61,16 @@ class DatasetVersion:
     run_id: str
     seq: int
     created_at: datetime
+
+    @property
+    def digest(self) -> str:
+        """One digest of what is in the version: its files with their rows, sizes and digests."""
+        return hashlib.sha256(canonical_json(encode(self.files)).encode()).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(file.size for file in self.files)
 
 
 class DatasetRegistry(Protocol):

@@ -7,7 +7,6 @@ from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
 from clew.events.artifacts import output_among, version_among
-from clew.events.chain import ChainReport, verify_chain
 from clew.events.envelope import StoredEvent
 from clew.events.snapshot import RunSnapshot, StepSnapshot
 from clew.events.values import LOAD_STEP, ArtifactRef
@@ -138,12 +137,6 @@ class RunFactsReader:
     def events(self, name: str, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
         """The history of a run."""
         return self._state.stores.reader.events(self.find(name).run_id, after=after, limit=limit)
-
-    def verify(self, name: str) -> ChainReport:
-        """Whether every event of a run is still what was stored."""
-        run = self.find(name)
-        history = self._state.stores.reader.raw_events(run.run_id)
-        return verify_chain(history, last_seq=run.last_seq, last_hash=run.last_hash)
 
     def parts(self, snapshot: RunSnapshot) -> tuple[Part, ...]:
         """What the steps of a run have written and committed."""

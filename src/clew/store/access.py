@@ -8,16 +8,19 @@ import sqlalchemy as sa
 from clew.auth.access_log import AccessRecord, Subject
 from clew.auth.roles import AccessRole
 from clew.auth.tokens import ApiToken, BrowserSession
+from clew.events.ledger import EntryKind
 from clew.store.database import Database
+from clew.store.ledger import READS, SESSIONS, TOKENS, Ledger
 from clew.store.schema import access_log, api_tokens, browser_sessions
 
 
 class SqlTokens:
     """The tokens of one environment."""
 
-    def __init__(self, database: Database, environment_id: str) -> None:
+    def __init__(self, database: Database, environment_id: str, ledger: Ledger) -> None:
         self._database = database
         self._environment = environment_id
+        self._ledger = ledger
 
     def add(self, token: ApiToken) -> None:
         """Store a token."""
@@ -35,6 +38,7 @@ class SqlTokens:
                     expires_at=token.expires_at,
                 )
             )
+            self._ledger.add_rows(connection, EntryKind.TOKEN_ADDED, TOKENS, api_tokens.c.token_id == token.token_id)
 
     def token(self, token_id: str) -> ApiToken | None:
         """A token by its id."""
@@ -58,6 +62,7 @@ class SqlTokens:
         )
         with self._database.write() as connection:
             connection.execute(statement)
+            self._ledger.add_rows(connection, EntryKind.TOKEN_REVOKED, TOKENS, api_tokens.c.token_id == token_id)
             row = connection.execute(self._select().where(api_tokens.c.token_id == token_id)).one_or_none()
         return _token(row) if row is not None else None
 
@@ -68,14 +73,16 @@ class SqlTokens:
 class SqlBrowserSessions:
     """The browser sessions of one environment."""
 
-    def __init__(self, database: Database, environment_id: str) -> None:
+    def __init__(self, database: Database, environment_id: str, ledger: Ledger) -> None:
         self._database = database
         self._environment = environment_id
+        self._ledger = ledger
 
     def add(self, session: BrowserSession) -> None:
         """Store a session, and delete expired ones."""
         with self._database.write() as connection:
-            connection.execute(sa.delete(browser_sessions).where(browser_sessions.c.expires_at < session.created_at))
+            expired = browser_sessions.c.expires_at < session.created_at
+            self._ledger.remove_rows(connection, EntryKind.SESSION_ENDED, SESSIONS, expired)
             connection.execute(
                 sa.insert(browser_sessions).values(
                     session_digest=session.session_digest,
@@ -88,6 +95,7 @@ class SqlBrowserSessions:
                     expires_at=session.expires_at,
                 )
             )
+            self._ledger.add_rows(connection, EntryKind.SESSION_STARTED, SESSIONS, self._is(session.session_digest))
 
     def session(self, session_digest: str) -> BrowserSession | None:
         """A session by the digest of its cookie."""
@@ -110,7 +118,7 @@ class SqlBrowserSessions:
     def end(self, session_digest: str) -> None:
         """Delete a session."""
         with self._database.write() as connection:
-            connection.execute(sa.delete(browser_sessions).where(self._is(session_digest)))
+            self._ledger.remove_rows(connection, EntryKind.SESSION_ENDED, SESSIONS, self._is(session_digest))
 
     def _is(self, session_digest: str) -> sa.ColumnElement[bool]:
         mine = browser_sessions.c.environment_id == self._environment
@@ -120,9 +128,10 @@ class SqlBrowserSessions:
 class SqlAccessLog:
     """Who has read what in one environment."""
 
-    def __init__(self, database: Database, environment_id: str) -> None:
+    def __init__(self, database: Database, environment_id: str, ledger: Ledger) -> None:
         self._database = database
         self._environment = environment_id
+        self._ledger = ledger
 
     def add(self, *records: AccessRecord) -> None:
         """Store all records or none."""
@@ -141,7 +150,9 @@ class SqlAccessLog:
             for record in records
         ]
         with self._database.write() as connection:
+            before = connection.execute(sa.select(sa.func.max(access_log.c.entry_id))).scalar_one() or 0
             connection.execute(sa.insert(access_log), values)
+            self._ledger.add_rows(connection, EntryKind.ROWS_READ, READS, access_log.c.entry_id > before)
 
     def records(
         self,

@@ -9,14 +9,16 @@ import sqlalchemy as sa
 
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND, STORE_BROKEN_PROMISE, TOO_LARGE_FOR_HISTORY
-from clew.events.chain import GENESIS, chain_hash
+from clew.events.chain import GENESIS, KeySource, chain_hash
 from clew.events.codec import canonical_json, encode
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.events.ledger import EntryKind, LedgerNote
 from clew.events.meanings import meaning_of
-from clew.events.reducer import head_after
+from clew.events.reducer import Head, head_after
 from clew.events.snapshot import RunStatus
 from clew.runs.leases import LateWrite, Lease, PeriodBusy
 from clew.store.database import Database
+from clew.store.ledger import Ledger
 from clew.store.owner import Owner
 from clew.store.run_rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
 from clew.store.schema import Moment, outbox, run_events, runs
@@ -30,8 +32,8 @@ class AppendOptions:
     owner: Owner = field(default_factory=Owner)
     buses: tuple[str, ...] = ()
     """The event buses that every event of a run of the owner goes to."""
-    chained: bool = False
-    """Whether events carry the hash of the one before them."""
+    key: KeySource | None = None
+    """Seals each event together with the one before it."""
     max_event_bytes: int = 256_000
 
 
@@ -123,8 +125,10 @@ def append_to(
     events: Sequence[NewEvent],
     stored: dict[str, StoredEvent],
     options: AppendOptions,
+    ledger: Ledger,
 ) -> tuple[StoredEvent, ...]:
     """Store what is not stored yet, after the last event of the locked run."""
+    seal = options.key() if options.key is not None else None
     fresh: list[NewEvent] = []
     raws: list[RawEvent] = []
     results: list[StoredEvent] = []
@@ -133,8 +137,8 @@ def append_to(
         key = event.key(run_id=run.run_id, plan_version=run.plan_version)
         if key not in stored:
             raw = _placed(event, run, key, run.last_seq + len(raws) + 1, options)
-            if options.chained:
-                raw = raw.with_hash(previous_hash=previous, own_hash=chain_hash(raw, previous))
+            if seal is not None:
+                raw = raw.with_hash(previous_hash=previous, own_hash=chain_hash(raw, previous, seal))
                 previous = raw.hash or previous
             fresh.append(event)
             raws.append(raw)
@@ -142,9 +146,12 @@ def append_to(
         results.append(stored[key])
     if raws:
         _insert(connection, raws)
-        _move_head(connection, run, fresh, raws, last_hash=previous if options.chained else run.last_hash)
+        head = _move_head(connection, run, fresh, raws, last_hash=previous if seal is not None else run.last_hash)
         if options.owner.owns(run):
             _fill_outbox(connection, raws, options)
+            if head.status.is_terminal:
+                ended = {"status": head.status.value, "last_seq": raws[-1].run_seq, "last_hash": raws[-1].hash}
+                ledger.add(connection, LedgerNote(EntryKind.RUN_ENDED, run.run_id, ended))
     return tuple(results)
 
 
@@ -190,7 +197,7 @@ def _move_head(
     raws: Sequence[RawEvent],
     *,
     last_hash: str | None,
-) -> None:
+) -> Head:
     head = head_after(head_of(run), fresh)
     signals = [raw.run_seq for event, raw in zip(fresh, raws, strict=True) if meaning_of(event).signal is not None]
     values = {
@@ -204,6 +211,7 @@ def _move_head(
         connection.execute(_MOVE_HEAD, {"wanted": run.run_id, **{f"new_{k}": v for k, v in values.items()}})
     except sa.exc.IntegrityError as error:
         raise PeriodBusy(project=run.project_id, period=run.period) from error
+    return head
 
 
 def _slot_held(status: RunStatus, run: sa.Row[Any]) -> str | None:

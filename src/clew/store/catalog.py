@@ -11,12 +11,14 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_DELETED, RUN_NOT_DELETABLE, RUN_NOT_FOUND
 from clew.events.bodies import EventBody, RunRejected
 from clew.events.envelope import NewEvent
+from clew.events.ledger import EntryKind, LedgerNote
 from clew.events.snapshot import RunStatus
 from clew.runs.limits import Accepted, Admission, Load
 from clew.runs.request import RunFilter, RunRecord, RunRequest
 from clew.runs.stores import HeldLease, Intake, OutboxLoad
 from clew.store.appending import AppendOptions, append_to, locked_run
 from clew.store.database import Database
+from clew.store.ledger import Ledger, request_digest
 from clew.store.owner import Owner
 from clew.store.run_rows import RUN_COLUMNS, new_run_values, run_record
 from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots, step_attempts, trace_blocks
@@ -64,9 +66,10 @@ class SqlRunCatalog:
 class SqlRunIntake:
     """Adds and removes whole runs."""
 
-    def __init__(self, database: Database, options: AppendOptions) -> None:
+    def __init__(self, database: Database, options: AppendOptions, ledger: Ledger) -> None:
         self._database = database
         self._options = options
+        self._ledger = ledger
 
     def create(
         self, request: RunRequest, *, run_id: str, approval_required: bool, decide: Callable[[Load], Admission]
@@ -87,7 +90,7 @@ class SqlRunIntake:
             if isinstance(admission, Accepted):
                 _due(connection, run, not_before)
             if known is None or isinstance(admission, Accepted):
-                append_to(connection, run, [NewEvent(body, emitted_at=run.now)], {}, self._options)
+                append_to(connection, run, [NewEvent(body, emitted_at=run.now)], {}, self._options, self._ledger)
             return Intake(_record(connection, run_id), admission)
 
     def delete(self, run_id: str, *, deleted_by: str, reason: str) -> None:
@@ -101,6 +104,9 @@ class SqlRunIntake:
                     run_id=run_id, deleted_at=run.now, deleted_by=deleted_by, reason=reason, last_seq=run.last_seq
                 )
             )
+            if self._options.owner.owns(run):
+                deleted = {"last_seq": run.last_seq, "last_hash": run.last_hash, "by": deleted_by, "reason": reason}
+                self._ledger.add(connection, LedgerNote(EntryKind.RUN_DELETED, run_id, deleted))
             for table in (run_events, snapshots, outbox, step_attempts, runs):
                 connection.execute(sa.delete(table).where(table.c.run_id == run_id))
             # The leases of a node say after which time it may mint ids, so nothing depends on the blocks of
@@ -113,6 +119,10 @@ class SqlRunIntake:
             raise UserError(RUN_DELETED.anywhere(run_id=run_id))
         values = new_run_values(request, run_id=run_id, now=self._now(connection), not_before=not_before)
         connection.execute(sa.insert(runs).values(values))
+        if self._options.owner == _whose(request):
+            row = connection.execute(sa.select(runs).where(runs.c.run_id == run_id)).mappings().one()
+            content = {"request": request_digest(row)}
+            self._ledger.add(connection, LedgerNote(EntryKind.RUN_CREATED, run_id, content))
 
     def _now(self, connection: sa.Connection) -> datetime:
         now = connection.execute(sa.select(self._database.now())).scalar_one()

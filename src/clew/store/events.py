@@ -17,6 +17,7 @@ from clew.runs.rotation import with_earlier_artifacts
 from clew.runs.stores import RecentSignals
 from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
 from clew.store.database import Database
+from clew.store.ledger import Ledger
 from clew.store.owner import Owner
 from clew.store.run_rows import EVENT_COLUMNS, raw_event
 from clew.store.schema import run_events, runs, snapshots
@@ -101,9 +102,10 @@ class SqlEventReader:
 class SqlEventWriter:
     """Continues histories."""
 
-    def __init__(self, database: Database, options: AppendOptions) -> None:
+    def __init__(self, database: Database, options: AppendOptions, ledger: Ledger) -> None:
         self._database = database
         self._options = options
+        self._ledger = ledger
 
     def append(
         self,
@@ -122,7 +124,7 @@ class SqlEventWriter:
             with self._database.write() as connection:
                 run = self._checked_run(connection, run_id, token)
                 if expected_seq is None or expected_seq == run.last_seq:
-                    return append_to(connection, run, events, {}, self._options)
+                    return append_to(connection, run, events, {}, self._options, self._ledger)
         except AlreadyStored:
             pass
         with self._database.write() as connection:
@@ -130,7 +132,7 @@ class SqlEventWriter:
             stored = already_stored(connection, run, events)
             if expected_seq is not None and expected_seq != run.last_seq and len(stored) < len(events):
                 raise OutOfDate(run_id=run_id, expected=expected_seq, actual=run.last_seq)
-            return append_to(connection, run, events, stored, self._options)
+            return append_to(connection, run, events, stored, self._options, self._ledger)
 
     def _checked_run(self, connection: sa.Connection, run_id: str, token: int | None) -> sa.Row[Any]:
         run = locked_head(connection, self._database, run_id)

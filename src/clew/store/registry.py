@@ -7,19 +7,22 @@ import sqlalchemy as sa
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import PROJECT_NOT_ACTIVE
+from clew.events.ledger import EntryKind
 from clew.runs.leases import Lease
 from clew.runs.registry import DatasetFile, DatasetVersion, ProjectVersion, Registration
 from clew.store.appending import require_token
 from clew.store.database import Database
+from clew.store.ledger import DATASETS, PROJECTS, Ledger
 from clew.store.schema import dataset_versions, project_versions
 
 
 class SqlDatasetRegistry:
     """The datasets that runs of one environment register."""
 
-    def __init__(self, database: Database, environment_id: str) -> None:
+    def __init__(self, database: Database, environment_id: str, ledger: Ledger) -> None:
         self._database = database
         self._environment = environment_id
+        self._ledger = ledger
 
     def register(self, registration: Registration, lease: Lease | None = None) -> DatasetVersion:
         """Make the next version. The same run and step again give the version that they made before."""
@@ -45,7 +48,10 @@ class SqlDatasetRegistry:
                     created_at=self._database.now(),
                 )
             )
-            return self._versions(connection, registration.dataset)[0]
+            made = self._versions(connection, registration.dataset)[0]
+            this = (dataset_versions.c.dataset == made.dataset) & (dataset_versions.c.version == made.version)
+            self._ledger.add_rows(connection, EntryKind.DATASET_REGISTERED, DATASETS, this)
+            return made
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
         """All versions of a dataset, newest first; none if it was never registered."""
@@ -67,8 +73,8 @@ class SqlDatasetRegistry:
         with self._database.write(lock=f"dataset:{self._environment}:{dataset}") as connection:
             newer = [known.version for known in self._versions(connection, dataset) if known.version > version]
             if newer:
-                mine = (table.c.environment_id == self._environment) & (table.c.dataset == dataset)
-                connection.execute(sa.delete(table).where(mine, table.c.version == version))
+                this = (table.c.dataset == dataset) & (table.c.version == version)
+                self._ledger.remove_rows(connection, EntryKind.DATASET_FORGOTTEN, DATASETS, this)
 
     def _versions(self, connection: sa.Connection, dataset: str) -> list[DatasetVersion]:
         table = dataset_versions
@@ -103,9 +109,10 @@ def _files_after(before: Sequence[DatasetFile], registration: Registration) -> l
 class SqlProjectRegistry:
     """The projects that were activated in one environment."""
 
-    def __init__(self, database: Database, environment_id: str) -> None:
+    def __init__(self, database: Database, environment_id: str, ledger: Ledger) -> None:
         self._database = database
         self._environment = environment_id
+        self._ledger = ledger
 
     def activate(self, *, project: str, digest: str, plan: str, definition: str, actor: str) -> ProjectVersion:
         """Freeze a definition as the next version, the active one. The active digest again changes nothing."""
@@ -128,7 +135,10 @@ class SqlProjectRegistry:
                     activated_by=actor,
                 )
             )
-            return self._versions(connection, project)[0]
+            made = self._versions(connection, project)[0]
+            this = (table.c.project == project) & (table.c.version == made.version)
+            self._ledger.add_rows(connection, EntryKind.PROJECT_ACTIVATED, PROJECTS, this)
+            return made
 
     def deactivate(self, project: str, actor: str) -> ProjectVersion:
         """Make the active version inactive. UserError ProjectNotActive if there is none."""
@@ -142,11 +152,14 @@ class SqlProjectRegistry:
     def _end_active(self, connection: sa.Connection, project: str, actor: str) -> None:
         table = project_versions
         mine = (table.c.environment_id == self._environment) & (table.c.project == project)
+        active = connection.scalars(sa.select(table.c.version).where(mine, table.c.status == "active")).all()
         connection.execute(
             sa.update(table)
             .where(mine, table.c.status == "active")
             .values(status="inactive", deactivated_at=self._database.now(), deactivated_by=actor)
         )
+        these = (table.c.project == project) & table.c.version.in_(active)
+        self._ledger.add_rows(connection, EntryKind.PROJECT_DEACTIVATED, PROJECTS, these)
 
     def project_versions(self, project: str) -> Sequence[ProjectVersion]:
         """All versions of a project, newest first."""

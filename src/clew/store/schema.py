@@ -230,6 +230,22 @@ access_log = sa.Table(
     sa.Column("read_at", Moment, nullable=False),
 )
 
+ledger = sa.Table(
+    "ledger",
+    metadata,
+    sa.Column("tenant_id", sa.String(255), primary_key=True),
+    sa.Column("environment_id", sa.String(255), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("subject_id", sa.String(255), nullable=False),
+    sa.Column("content", JsonText, nullable=False),
+    sa.Column("recorded_at", Moment, nullable=False),
+    sa.Column("key_id", sa.String(16), nullable=False),
+    sa.Column("previous_hash", sa.String(64), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+)
+"""What happened in an environment, each entry sealed with a key that is not in the database."""
+
 captures = sa.Table(
     "captures",
     metadata,

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import STORE_UNREADABLE
+from clew.events.chain import KeySource
 from clew.runs.clock import Clock, utc_now
 from clew.runs.stores import RunStores
 from clew.store.appending import AppendOptions
@@ -17,6 +18,7 @@ from clew.store.catalog import SqlActivity, SqlRunCatalog, SqlRunIntake
 from clew.store.database import Database, Transactions
 from clew.store.events import SqlEventReader, SqlEventWriter, SqlSnapshots
 from clew.store.leases import SqlAttempts, SqlLeases
+from clew.store.ledger import Ledger
 from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.outbox import SqlOutbox
 from clew.store.owner import Owner
@@ -33,8 +35,8 @@ class StoreOptions:
     """The environment that the store is opened for. Its outbox holds the events of this environment only."""
     buses: tuple[str, ...] = ()
     """Ids of the event buses that every event goes to. An event that was stored before a bus was named does not."""
-    chained: bool = False
-    """Whether events are chained by hashes, so that tampering shows."""
+    key: KeySource | None = None
+    """Seals events and the ledger, so that tampering shows; None only where nothing depends on it."""
     max_event_bytes: int = 256_000
     busy_timeout_s: float = 3.0
     """How long one statement waits for others."""
@@ -69,14 +71,15 @@ def run_stores(database: Database, options: StoreOptions) -> RunStores:
         adapter_version=f"clew-{version('clew')}",
         owner=options.owner,
         buses=options.buses,
-        chained=options.chained,
+        key=options.key,
         max_event_bytes=options.max_event_bytes,
     )
+    ledger = Ledger(database, options.owner, options.key)
     return RunStores(
         reader=SqlEventReader(database),
-        writer=SqlEventWriter(database, appending),
+        writer=SqlEventWriter(database, appending, ledger),
         catalog=SqlRunCatalog(database, options.owner),
-        intake=SqlRunIntake(database, appending),
+        intake=SqlRunIntake(database, appending, ledger),
         leases=SqlLeases(database, options.owner),
         snapshots=SqlSnapshots(database, options.owner),
         attempts=SqlAttempts(database),

@@ -27,7 +27,7 @@ def events(
 ) -> None:
     """Show the events of a run.
 
-    With --verify, check that no stored event has been changed. This needs `tamper_evidence` in the environment.
+    With --verify, check that no stored event has been changed. `clew verify` checks files and records too.
     """
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:
@@ -64,8 +64,8 @@ def _verify(run: "Run", session: Session) -> int:
         if not report.is_intact:
             say(f"{bad('not intact')}: {counted(len(report.breaks), 'break')}")
         elif not report.verified:
-            say(f"nothing is missing, but {counted(report.unchained, 'event')} without hashes cannot be verified;")
-            say("`store_limits: {tamper_evidence: true}` in the environment chains the events of later runs")
+            say(f"nothing is missing, but {counted(report.unchained, 'event')} from before events were sealed;")
+            say("`clew verify` compares them with their digest in the ledger")
         else:
             say(f"{good('intact')}: {counted(report.verified, 'event')} verified")
     return 0 if report.is_intact else FAILED

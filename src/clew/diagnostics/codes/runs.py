@@ -148,6 +148,19 @@ INVALID_CREDENTIALS = Code(
     "The secret for an object store does not have the parts that its kind of store needs.",
     "write the secret for S3 as ACCESS_KEY:SECRET_KEY, or remove credential_ref to use the platform's own credentials",
 )
+OTHER_SEAL_KEY = Code(
+    "OtherSealKey",
+    'the ledger of environment "{environment}" is sealed with another key than the one of this machine',
+    "Everything that an environment records is sealed with one key. Where several machines share a state store, "
+    "all of them need the same one.",
+    "set `evidence: {{key_ref: secret://...}}` in the environment, or copy the key file of the machine that began",
+)
+INVALID_SEAL_KEY = Code(
+    "InvalidSealKey",
+    "{place} holds no key: {problem}",
+    "The key that seals histories must be at least 16 bytes that nobody can guess.",
+    "write 64 random hexadecimal digits, such as those that `openssl rand -hex 32` prints",
+)
 DELIVERY_FAILED = Code(
     "DeliveryFailed",
     'the event bus "{bus}" did not accept the event: {reason}',
@@ -221,6 +234,8 @@ RUN_CODES = (
     SECRET_NOT_FOUND,
     WEAK_SECRET,
     INVALID_CREDENTIALS,
+    OTHER_SEAL_KEY,
+    INVALID_SEAL_KEY,
     DELIVERY_FAILED,
     AMBIGUOUS_RUN,
     PROJECT_NOT_ACTIVE,

@@ -17,6 +17,7 @@ from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS, is_value_error, translated
 from clew.engine.counting import counted, require_rows, told_as_missing
 from clew.engine.loading.files import reason_of
+from clew.engine.output.digests import OutputDigest, digest_of
 from clew.engine.output.formulas import without_formulas
 from clew.engine.output.places import OutputPlace, StagedPiece
 from clew.engine.output.row_counts import rows_in_pieces
@@ -86,6 +87,8 @@ class WrittenOutput:
     """How many rows its files hold; None where nothing is written before it is published."""
     publish: Callable[[], int]
     """Makes it visible, and gives its rows."""
+    digest: OutputDigest | None = None
+    """Of its files; None where a connector writes them."""
 
 
 def write_files(rows: DataFrame, step: OutputStep, place: OutputPlace, further: Further | None = None) -> WrittenOutput:
@@ -188,7 +191,7 @@ def _folder(
         place.publish_folder(step, staged.pieces)
         return staged.rows
 
-    return WrittenOutput(staged.rows, publish)
+    return WrittenOutput(staged.rows, publish, digest_of(staged.pieces))
 
 
 def _with_further(further: Further, first: _Staged, place: OutputPlace, format_: _Format) -> _Staged:
@@ -226,7 +229,7 @@ def _one_file(rows: DataFrame, step: OutputStep, place: OutputPlace, format_: _F
         place.publish_file(step, staged.pieces, header)
         return staged.rows
 
-    return WrittenOutput(staged.rows, publish)
+    return WrittenOutput(staged.rows, publish, digest_of(staged.pieces))
 
 
 def _header(rows: DataFrame, options: Mapping[str, str]) -> bytes:

@@ -13,10 +13,12 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
+from clew.engine.output.digests import OutputDigest
 from clew.engine.output.files import Further, write_files
 from clew.engine.output.places import OutputPlace
 from clew.engine.output.tables import TableOutputs
 from clew.plan.operations import OutputStep
+from clew.runs.registry import DatasetVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,10 @@ class Published:
     rows: int
     path: str | None = None
     table: str | None = None
-    dataset: str | None = None
-    dataset_version: int | None = None
+    digest: OutputDigest | None = None
+    """Of the files that were written for it; None where they are not ours to read."""
+    registered: DatasetVersion | None = None
+    """The version of a dataset that it also became."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,11 @@ class FilePublisher:
             return chosen(rows), is_small
 
         written = write_files(chosen(rows), step, place, added if further is not None else None)
-        return Pending(written.rows, lambda: Published(written.publish(), path=place.shown), place.abandon)
+
+        def published() -> Published:
+            return Published(written.publish(), path=place.shown, digest=written.digest)
+
+        return Pending(written.rows, published, place.abandon)
 
     def _to_table(self, rows: DataFrame, step: OutputStep) -> Pending:
         if self.tables is None:

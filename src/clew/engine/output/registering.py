@@ -18,7 +18,7 @@ from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
 from clew.runs.leases import Lease
-from clew.runs.registry import DatasetFile, DatasetRegistry, Registration
+from clew.runs.registry import DatasetFile, DatasetRegistry, DatasetVersion, Registration
 from clew.storage.layout import registered_folder
 from clew.storage.parts import ORDINAL, ORIGIN, TRACE_ID, Part
 from clew.storage.root import StorageRoot
@@ -38,7 +38,7 @@ class Registrar(Protocol):
 
     def prepare(
         self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None
-    ) -> Callable[[], int | None]:
+    ) -> Callable[[], DatasetVersion | None]:
         """Keep the rows of an output, and give what makes them the next version of its dataset.
 
         That happens once for each run and step, and only while the lease of the run is good. The version is None where
@@ -60,16 +60,16 @@ class StorageRegistrar:
 
     def prepare(
         self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None
-    ) -> Callable[[], int | None]:
+    ) -> Callable[[], DatasetVersion | None]:
         """Keep the rows of an output, and give what makes them the next version of its dataset."""
         assert step.registers is not None  # noqa: S101 - the caller asks for a registration
         for version in self.registry.versions(step.registers):
             if (version.run_id, version.seq) == (self.run_id, step.seq):
-                made = version.version
+                made = version
                 return lambda: made
         self._require_period_of_its_own(step, step.registers)
         registration = self._kept(rows, step, step.registers, expressing)
-        return lambda: self.registry.register(registration, lease).version
+        return lambda: self.registry.register(registration, lease)
 
     def _require_period_of_its_own(self, step: OutputStep, dataset: str) -> None:
         """A month whose rows are already in the file of their quarter would be in the dataset twice."""

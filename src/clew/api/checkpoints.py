@@ -1,0 +1,99 @@
+"""Checkpoints: where the ledger of an environment stood when a run ended, kept in a file outside the state store.
+
+A ledger that was shortened, or replaced by an older copy, holds in itself. It does not hold against its checkpoints.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from clew.diagnostics import ClewError
+from clew.events.chain import SealKey
+from clew.events.codec import canonical_json, iso
+from clew.events.envelope import StoredEvent
+from clew.events.ledger import LedgerEntry
+from clew.events.meanings import meaning_of
+from clew.runs.environment import RunEnvironment
+from clew.runs.seal_keys import seal_key
+from clew.store.ledger import SqlLedgerReader
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An entry of the ledger as it was."""
+
+    tenant: str
+    environment: str
+    seq: int
+    hash: str
+    at: str
+    seal: str = ""
+
+    def sealed(self, key: SealKey) -> str:
+        """The seal that it must have."""
+        return key.seal(canonical_json(["checkpoint", self.tenant, self.environment, self.seq, self.hash, self.at]))
+
+
+def checkpoint_file(environment: RunEnvironment) -> Path:
+    """The file with the checkpoints of an environment."""
+    return environment.root / environment.settings.evidence.checkpoints / f"{environment.name}.jsonl"
+
+
+def keep_checkpoint(environment: RunEnvironment, ledger: SqlLedgerReader, event: StoredEvent) -> None:
+    """After an event with which a run ends, write down the last entry of the ledger. A run never fails by this."""
+    status = meaning_of(event).status
+    if status is None or not status.is_terminal:
+        return
+    try:
+        last = ledger.last()
+        if last is not None:
+            _write(checkpoint_file(environment), _checkpoint(last, seal_key(environment), event.emitted_at))
+    except (OSError, ClewError) as error:
+        _log.warning("no checkpoint of the ledger was kept: %s", error)
+
+
+def _checkpoint(entry: LedgerEntry, key: SealKey, at: datetime) -> Checkpoint:
+    plain = Checkpoint(entry.tenant_id, entry.environment_id, entry.seq, entry.hash, iso(at))
+    return Checkpoint(plain.tenant, plain.environment, plain.seq, plain.hash, plain.at, plain.sealed(key))
+
+
+def _write(path: Path, checkpoint: Checkpoint) -> None:
+    """One line in one write, so that lines of several processes do not mix."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    line = {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}
+    descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    try:
+        os.write(descriptor, f"{canonical_json(line)}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def kept_checkpoints(path: Path) -> Iterator[Checkpoint | str]:
+    """The checkpoints of a file in order, and what is wrong with lines that are none."""
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        try:
+            yield Checkpoint(**json.loads(line))
+        except (ValueError, TypeError):
+            yield f"line {number} is not a checkpoint"
+
+
+def checkpoint_problems(found: list[Checkpoint | str], entries: dict[int, LedgerEntry], key: SealKey) -> Iterator[str]:
+    """Where the ledger is not what it was."""
+    for each in found:
+        if isinstance(each, str):
+            yield each
+        elif each.seal != each.sealed(key):
+            yield f"the checkpoint of {each.at} was changed"
+        elif each.seq not in entries:
+            yield f"entry {each.seq}, of {each.at} or before, is missing: the ledger was shortened"
+        elif entries[each.seq].hash != each.hash:
+            yield f"entry {each.seq} is not the one that was there at {each.at}"

@@ -1,0 +1,287 @@
+"""Checks that what is recorded about runs is what was written: ledger, events, states, descriptions and files.
+
+The ledger and the events are sealed with a key that the database does not hold. Events hold the digests of
+descriptions, descriptions those of files. What anyone changes on the way shows at one of these links.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.api.checkpoints import checkpoint_file, checkpoint_problems, kept_checkpoints
+from clew.api.state import State
+from clew.diagnostics import ClewError, UserError
+from clew.events.chain import ChainReport, SealKey, verify_chain
+from clew.events.ledger import EntryKind, LedgerEntry, chain_problems, problem_with
+from clew.events.reducer import advance
+from clew.events.snapshot import RunSnapshot
+from clew.plan.json_form import digest_of
+from clew.runs.environment import RunEnvironment
+from clew.runs.request import RunFilter, RunRecord
+from clew.runs.seal_keys import seal_key
+from clew.storage.checked_files import TraceFiles
+from clew.storage.committed import readable_parts
+from clew.storage.parts import Part
+from clew.storage.plans import kept_plan
+
+_ALL = 1_000_000
+_UNREADABLE = (ClewError, ValueError, KeyError, TypeError)
+"""What an edited document may cause where it is read."""
+_NAMES = {
+    "api_tokens": "token",
+    "browser_sessions": "browser session",
+    "dataset_versions": "dataset version",
+    "project_versions": "project version",
+    "access_log": "record of the access log",
+}
+"""What people call a row of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not what was written."""
+
+    subject: str
+    """`ledger`, `run ID`, or the kind of record."""
+    problem: str
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew verify --json`."""
+        return {"subject": self.subject, "problem": self.problem}
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was checked, and what was found."""
+
+    checked: Mapping[str, int]
+    """How many of each kind: entries, events, runs, parts, files, bytes, records."""
+    findings: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether nothing contradicts what was written."""
+        return not self.findings
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew verify --json`."""
+        return {
+            "intact": self.is_intact,
+            "checked": dict(self.checked),
+            "seconds": round(self.seconds, 3),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+@dataclass(slots=True)
+class _Expected:
+    """What the ledger says there must be."""
+
+    requests: dict[str, str] = field(default_factory=dict)
+    adopted: dict[str, tuple[int, str]] = field(default_factory=dict)
+    ends: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deleted: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def learn(self, entry: LedgerEntry) -> None:
+        """Take an entry into account, after those before it."""
+        content: Mapping[str, Any] = entry.content
+        match entry.kind:
+            case EntryKind.BEGUN:
+                pass
+            case EntryKind.RUN_CREATED:
+                self.requests[entry.subject_id] = content["request"]
+            case EntryKind.RUN_ADOPTED:
+                self.requests[entry.subject_id] = content["request"]
+                self.adopted[entry.subject_id] = (content["last_seq"], content["events"])
+            case EntryKind.RUN_ENDED:
+                self.ends[entry.subject_id] = dict(content)
+            case EntryKind.RUN_DELETED:
+                self.requests.pop(entry.subject_id, None)
+                self.deleted[entry.subject_id] = content["last_seq"]
+            case _:
+                rows = self.rows.setdefault(content["table"], {})
+                if content["digest"] is None:
+                    rows.pop(content["key"], None)
+                else:
+                    rows[content["key"]] = content["digest"]
+
+
+def chain_of(state: State, environment: RunEnvironment, record: RunRecord) -> ChainReport:
+    """Whether every event of a run is still what was stored."""
+    adopted = 0
+    for entry in state.ledger.entries(subject_id=record.run_id):
+        if entry.kind == EntryKind.RUN_ADOPTED:
+            adopted = int(str(entry.content["last_seq"]))
+    history = state.stores.reader.raw_events(record.run_id)
+    key = seal_key(environment)
+    return verify_chain(history, key=key, last_seq=record.last_seq, last_hash=record.last_hash, adopted=adopted)
+
+
+class Verifier:
+    """Verifies one run or everything in an environment. Reads only."""
+
+    def __init__(self, state: State, environment: RunEnvironment) -> None:
+        self._state = state
+        self._environment = environment
+        self._key: SealKey = seal_key(environment)
+        self._checked: Counter[str] = Counter()
+        self._findings = list[Finding]()
+        self._files: set[str] = set()
+
+    def run(self, record: RunRecord) -> Verification:
+        """One run, by the entries about it."""
+        started = time.perf_counter()
+        expected = _Expected()
+        for entry in self._state.ledger.entries(subject_id=record.run_id):
+            self._checked["entries"] += 1
+            problem = problem_with(entry, self._key)
+            if problem is not None:
+                self._find("ledger", f"entry {entry.seq}: {problem}")
+            expected.learn(entry)
+        self._check_run(record, expected)
+        return self._result(started)
+
+    def everything(self) -> Verification:
+        """The whole ledger, every record that it vouches for, and every run."""
+        started = time.perf_counter()
+        expected = _Expected()
+        problems, entries = chain_problems(self._state.ledger.entries(), self._key)
+        for entry in entries:
+            expected.learn(entry)
+        self._checked["entries"] = len(entries)
+        for problem in problems:
+            self._find("ledger", problem)
+        found = list(kept_checkpoints(checkpoint_file(self._environment)))
+        self._checked["checkpoints"] = len(found)
+        for problem in checkpoint_problems(found, {entry.seq: entry for entry in entries}, self._key):
+            self._find("checkpoints", problem)
+        self._check_rows(expected)
+        self._check_deletions(expected)
+        records = {record.run_id: record for record in self._records()}
+        for run_id in expected.requests.keys() - records.keys():
+            self._find(f"run {run_id}", "it is gone, and nothing says that it was deleted")
+        for record in records.values():
+            self._check_run(record, expected)
+        return self._result(started)
+
+    def _result(self, started: float) -> Verification:
+        return Verification(dict(self._checked), tuple(self._findings), time.perf_counter() - started)
+
+    def _find(self, subject: str, problem: str) -> None:
+        self._findings.append(Finding(subject, problem))
+
+    def _records(self) -> Iterator[RunRecord]:
+        mine = RunFilter(environment_id=self._environment.name, tenant_id=self._environment.settings.tenant)
+        yield from self._state.stores.catalog.runs(mine, limit=_ALL)
+
+    # Records that the ledger vouches for
+
+    def _check_rows(self, expected: _Expected) -> None:
+        for table, actual in self._state.ledger.row_digests().items():
+            known, name = expected.rows.get(table, {}), _NAMES[table]
+            self._checked["records"] += len(actual)
+            for key in sorted(known.keys() | actual.keys()):
+                if key not in actual:
+                    self._find(name, f"{key} is gone")
+                elif key not in known:
+                    self._find(name, f"{key} was not written by Clew")
+                elif known[key] != actual[key]:
+                    self._find(name, f"{key} was changed")
+
+    def _check_deletions(self, expected: _Expected) -> None:
+        recorded = self._state.ledger.deleted_runs()
+        for run_id, last_seq in expected.deleted.items():
+            if recorded.get(run_id) != last_seq:
+                self._find(f"run {run_id}", "the record of its deletion was changed")
+
+    # Runs
+
+    def _check_run(self, record: RunRecord, expected: _Expected) -> None:
+        run_id, subject = record.run_id, f"run {record.run_id}"
+        self._checked["runs"] += 1
+        request = expected.requests.get(run_id)
+        if request is None:
+            self._find(subject, "the ledger does not know it")
+        elif self._state.ledger.request_digest(run_id) != request:
+            self._find(subject, "what it was asked for was changed")
+        snapshot = self._check_events(record, expected)
+        if snapshot is not None:
+            self._check_files(subject, snapshot)
+            self._check_plan(subject, record)
+
+    def _check_events(self, record: RunRecord, expected: _Expected) -> RunSnapshot | None:
+        run_id, subject = record.run_id, f"run {record.run_id}"
+        adopted, digest = expected.adopted.get(run_id, (0, ""))
+        if adopted and self._state.ledger.adopted_digest(run_id, adopted) != digest:
+            self._find(subject, f"one of its first {adopted} events was changed")
+        history = list(self._state.stores.reader.raw_events(run_id))
+        report = verify_chain(
+            history, key=self._key, last_seq=record.last_seq, last_hash=record.last_hash, adopted=adopted
+        )
+        self._checked["events"] += len(history)
+        for each in report.breaks:
+            self._find(subject, f"event {each.run_seq}: {each.problem}")
+        end = expected.ends.get(run_id)
+        if end is not None:
+            last = next((event for event in history if event.run_seq == end["last_seq"]), None)
+            if last is None or last.hash != end["last_hash"]:
+                self._find(subject, f"event {end['last_seq']}, with which it ended, is not the one that was there")
+        try:
+            told = advance(RunSnapshot(run_id), [event.read() for event in history]).snapshot
+        except _UNREADABLE as error:
+            self._find(subject, f"its events cannot be read: {error}")
+            return None
+        self._check_states(record, told)
+        return told
+
+    def _check_states(self, record: RunRecord, told: RunSnapshot) -> None:
+        """The rows that are derived from events say what the events say."""
+        subject = f"run {record.run_id}"
+        if (record.status, record.started_at, record.completed_at) != (told.status, told.started_at, told.completed_at):
+            self._find(subject, f"its record says {record.status.value}, its events say {told.status.value}")
+        try:
+            saved = self._state.stores.snapshots.load(record.run_id)
+        except _UNREADABLE as error:
+            self._find(subject, f"its saved state cannot be read: {error}")
+            return
+        if saved is None:
+            return
+        events = self._state.stores.reader.events(record.run_id, limit=saved.last_event_seq)
+        if saved != advance(RunSnapshot(record.run_id), events).snapshot:
+            self._find(subject, "its saved state is not what its events say")
+
+    def _check_files(self, subject: str, snapshot: RunSnapshot) -> None:
+        parts, problems = readable_parts(self._environment.storage_root, snapshot)
+        for diagnostic in problems:
+            self._find(subject, diagnostic.message)
+        self._checked["parts"] += len(parts)
+        self._verify(subject, parts)
+
+    def _verify(self, subject: str, parts: Iterable[Part]) -> None:
+        files = TraceFiles(self._environment.storage_root)
+        for part in parts:
+            fresh = [file for file in part.files if file.path not in self._files]
+            self._files |= {file.path for file in fresh}
+            self._checked["files"] += len(fresh)
+            self._checked["bytes"] += sum(file.size for file in fresh)
+            try:
+                files.verify([part])
+            except UserError as error:
+                for diagnostic in error.diagnostics:
+                    self._find(subject, diagnostic.message)
+
+    def _check_plan(self, subject: str, record: RunRecord) -> None:
+        digest = record.request.plan.digest
+        if digest is None:
+            return
+        try:
+            plan = kept_plan(self._environment.storage_root, digest)
+        except UserError as error:
+            self._find(subject, error.diagnostic.message)
+            return
+        if digest_of(plan) != digest:
+            self._find(subject, "its plan was changed")

@@ -1,0 +1,94 @@
+"""Entries of the ledger: what happened in an environment, each sealed together with the one before it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from clew.events.chain import SealKey
+from clew.events.codec import canonical_json, encode
+
+FIRST = "0" * 64
+"""Stands for the hash before the first entry."""
+
+
+class EntryKind(StrEnum):
+    """What an entry records."""
+
+    BEGUN = "ledger.begun"
+    ADOPTED = "row.adopted"
+    """A row from before the ledger."""
+    RUN_ADOPTED = "run.adopted"
+    """A run from before the ledger, with the digest of its events so far."""
+    RUN_CREATED = "run.created"
+    RUN_ENDED = "run.ended"
+    """May follow itself: a run that failed can be continued."""
+    RUN_DELETED = "run.deleted"
+    DATASET_REGISTERED = "dataset.registered"
+    DATASET_FORGOTTEN = "dataset.forgotten"
+    PROJECT_ACTIVATED = "project.activated"
+    PROJECT_DEACTIVATED = "project.deactivated"
+    TOKEN_ADDED = "token.added"  # noqa: S105 - not a password
+    TOKEN_REVOKED = "token.revoked"  # noqa: S105 - not a password
+    SESSION_STARTED = "session.started"
+    SESSION_ENDED = "session.ended"
+    ROWS_READ = "rows.read"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNote:
+    """What is to be recorded."""
+
+    kind: EntryKind
+    subject_id: str
+    """The run, dataset, project, token, or whatever else it is about."""
+    content: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """An entry as it is stored."""
+
+    tenant_id: str
+    environment_id: str
+    seq: int
+    kind: str
+    subject_id: str
+    content: Mapping[str, object]
+    recorded_at: datetime
+    key_id: str
+    previous_hash: str
+    hash: str = ""
+
+    def sealed(self, own_hash: str) -> "LedgerEntry":
+        """The same entry with its hash."""
+        return replace(self, hash=own_hash)
+
+
+def entry_hash(entry: LedgerEntry, key: SealKey) -> str:
+    """The hash of an entry as a link after the previous one."""
+    content = {name: value for name, value in encode(entry).items() if name != "hash"}
+    return key.seal(canonical_json(content))
+
+
+def problem_with(entry: LedgerEntry, key: SealKey) -> str | None:
+    """What is wrong with an entry by itself."""
+    if entry.key_id != key.id:
+        return "it was sealed with another key"
+    return None if entry_hash(entry, key) == entry.hash else "it was changed"
+
+
+def chain_problems(entries: Iterable[LedgerEntry], key: SealKey) -> tuple[list[str], list[LedgerEntry]]:
+    """What is wrong with a whole ledger, and its entries."""
+    problems, kept, previous, expected = list[str](), list[LedgerEntry](), FIRST, 1
+    for entry in entries:
+        if entry.seq != expected:
+            problems.append(f"entries {expected} to {entry.seq - 1} are missing")
+        elif entry.previous_hash != previous:
+            problems.append(f"entry {entry.seq}: the entry before it is not the one that was there")
+        found = problem_with(entry, key)
+        if found is not None:
+            problems.append(f"entry {entry.seq}: {found}")
+        previous, expected = entry.hash, entry.seq + 1
+        kept.append(entry)
+    return problems, kept

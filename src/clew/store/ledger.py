@@ -1,0 +1,258 @@
+"""The ledger of an environment in a database: what happened, in one sealed chain.
+
+Everything that changes a table that others rely on adds an entry in the same transaction: runs that begin, end and are
+deleted, versions of datasets and projects, tokens, browser sessions, reads of rows. An entry holds the digest of the
+row as it is from then on, so that rows that were edited, added or removed behind Clew's back are noticed.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import OTHER_SEAL_KEY
+from clew.events.chain import KeySource, SealKey, event_content
+from clew.events.codec import canonical_json, encode
+from clew.events.ledger import FIRST, EntryKind, LedgerEntry, LedgerNote, entry_hash
+from clew.store.database import Database
+from clew.store.owner import Owner
+from clew.store.run_rows import EVENT_COLUMNS, raw_event
+from clew.store.schema import (
+    access_log,
+    api_tokens,
+    browser_sessions,
+    dataset_versions,
+    ledger,
+    project_versions,
+    run_deletions,
+    run_events,
+    runs,
+)
+
+_PAGE = 500
+_REQUEST = (
+    *("run_id", "tenant_id", "project_id", "environment_id", "plan_id", "plan_version", "plan_digest", "request_id"),
+    *("request_key", "period", "project_version", "requested_by", "retry_of", "parameters", "created_at"),
+)
+"""What a run was asked for. The other columns follow from its events."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedTable:
+    """A table whose rows the ledger vouches for."""
+
+    table: sa.Table
+    key: tuple[str, ...]
+    """The columns that name a row, below the environment."""
+    left_out: frozenset[str] = frozenset()
+
+    def key_of(self, row: sa.RowMapping) -> str:
+        """The name of a row in entries."""
+        return canonical_json([encode(row[name]) for name in self.key])
+
+    def digest(self, row: sa.RowMapping) -> str:
+        """The digest of a row."""
+        return _digest({name: row[name] for name in self.table.c.keys() if name not in self.left_out})  # noqa: SIM118
+
+    def rows(self, connection: sa.Connection, owner: Owner) -> Iterator[sa.RowMapping]:
+        """The rows of an environment."""
+        mine = [self.table.c.environment_id == owner.environment_id] if "environment_id" in self.table.c else []
+        yield from connection.execute(sa.select(self.table).where(*mine)).mappings()
+
+
+TOKENS = SealedTable(api_tokens, ("token_id",))
+SESSIONS = SealedTable(browser_sessions, ("session_digest",))
+DATASETS = SealedTable(dataset_versions, ("dataset", "version"))
+PROJECTS = SealedTable(project_versions, ("project", "version"))
+READS = SealedTable(access_log, ("entry_id",))
+SEALED = {each.table.name: each for each in (TOKENS, SESSIONS, DATASETS, PROJECTS, READS)}
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(encode(dict(row))).encode()).hexdigest()
+
+
+def request_digest(row: sa.RowMapping) -> str:
+    """The digest of what a run was asked for."""
+    return _digest({name: row[name] for name in _REQUEST})
+
+
+class Ledger:
+    """Adds entries to the ledger of one environment. Without a key it does nothing."""
+
+    def __init__(self, database: Database, owner: Owner, key: KeySource | None) -> None:
+        self._database = database
+        self._owner = owner
+        self._key = key
+
+    def add(self, connection: sa.Connection, *notes: LedgerNote) -> LedgerEntry | None:
+        """Add entries in the transaction of what they are about. Gives the last one."""
+        if self._key is None or not notes:
+            return None
+        key = self._key()
+        return self._append(connection, key, self._last(connection, key), notes)
+
+    def add_rows(
+        self, connection: sa.Connection, kind: EntryKind, sealed: SealedTable, *where: sa.ColumnElement[bool]
+    ) -> None:
+        """Vouch for rows as they are now in a transaction."""
+        if self._key is None:
+            return
+        mine = sealed.table.c.environment_id == self._owner.environment_id
+        found = connection.execute(sa.select(sealed.table).where(mine, *where)).mappings().all()
+        self.add(connection, *(_about(kind, sealed, row) for row in found))
+
+    def remove_rows(
+        self, connection: sa.Connection, kind: EntryKind, sealed: SealedTable, *where: sa.ColumnElement[bool]
+    ) -> None:
+        """Delete rows, and record that they are meant to be gone."""
+        mine = sealed.table.c.environment_id == self._owner.environment_id
+        if self._key is not None:
+            found = connection.execute(sa.select(sealed.table).where(mine, *where)).mappings().all()
+            self.add(connection, *(_about(kind, sealed, row, is_gone=True) for row in found))
+        connection.execute(sa.delete(sealed.table).where(mine, *where))
+
+    def _last(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
+        """The last entry, while no other transaction can add one. The first transaction begins the ledger."""
+        self._database.lock(connection, f"ledger:{self._owner.tenant_id}:{self._owner.environment_id}")
+        statement = sa.select(ledger).where(self._owner.rows_of(ledger)).order_by(ledger.c.seq.desc()).limit(1)
+        row = connection.execute(statement).mappings().one_or_none()
+        if row is None:
+            return self._begun(connection, key)
+        if row["key_id"] != key.id:
+            raise UserError(OTHER_SEAL_KEY.anywhere(environment=self._owner.environment_id))
+        return entry_of(row)
+
+    def _begun(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
+        """The first entries: what the environment had before."""
+        last = self._append(connection, key, None, [LedgerNote(EntryKind.BEGUN, self._owner.environment_id, {})])
+        notes = list[LedgerNote]()
+        for sealed in SEALED.values():
+            notes += [_about(EntryKind.ADOPTED, sealed, row) for row in sealed.rows(connection, self._owner)]
+        for run in connection.execute(sa.select(runs).where(self._owner.rows_of(runs))).mappings().all():
+            content = {
+                "request": request_digest(run),
+                "last_seq": run["last_seq"],
+                "events": _events_digest(connection, run["run_id"], run["last_seq"]),
+            }
+            notes.append(LedgerNote(EntryKind.RUN_ADOPTED, run["run_id"], content))
+        for start in range(0, len(notes), _PAGE):
+            last = self._append(connection, key, last, notes[start : start + _PAGE])
+        return last
+
+    def _append(
+        self, connection: sa.Connection, key: SealKey, last: LedgerEntry | None, notes: Sequence[LedgerNote]
+    ) -> LedgerEntry:
+        now = connection.execute(sa.select(self._database.now())).scalar_one()
+        assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
+        added = list[LedgerEntry]()
+        for note in notes:
+            entry = LedgerEntry(
+                tenant_id=self._owner.tenant_id,
+                environment_id=self._owner.environment_id,
+                seq=last.seq + 1 if last is not None else 1,
+                kind=note.kind.value,
+                subject_id=note.subject_id,
+                content=note.content,
+                recorded_at=now,
+                key_id=key.id,
+                previous_hash=last.hash if last is not None else FIRST,
+            )
+            last = entry.sealed(entry_hash(entry, key))
+            added.append(last)
+        assert last is not None  # noqa: S101 - there is at least one note
+        connection.execute(sa.insert(ledger), [_values(entry) for entry in added])
+        return last
+
+
+class SqlLedgerReader:
+    """Reads the ledger of one environment, and the tables that it vouches for."""
+
+    def __init__(self, database: Database, owner: Owner) -> None:
+        self._database = database
+        self._owner = owner
+
+    def entries(self, *, subject_id: str | None = None) -> Iterator[LedgerEntry]:
+        """Entries in order, page by page; only those about something where it is given."""
+        after = 0
+        about = [] if subject_id is None else [ledger.c.subject_id == subject_id]
+        while True:
+            statement = (
+                sa.select(ledger)
+                .where(self._owner.rows_of(ledger), ledger.c.seq > after, *about)
+                .order_by(ledger.c.seq)
+                .limit(_PAGE)
+            )
+            with self._database.read() as connection:
+                page = [entry_of(row) for row in connection.execute(statement).mappings()]
+            if not page:
+                return
+            yield from page
+            after = page[-1].seq
+
+    def last(self) -> LedgerEntry | None:
+        """The last entry; None if nothing was recorded yet."""
+        statement = sa.select(ledger).where(self._owner.rows_of(ledger)).order_by(ledger.c.seq.desc()).limit(1)
+        with self._database.read() as connection:
+            row = connection.execute(statement).mappings().one_or_none()
+        return entry_of(row) if row is not None else None
+
+    def row_digests(self) -> dict[str, dict[str, str]]:
+        """The digest of every row that the ledger vouches for, by table and name."""
+        with self._database.read() as connection:
+            return {
+                name: {sealed.key_of(row): sealed.digest(row) for row in sealed.rows(connection, self._owner)}
+                for name, sealed in SEALED.items()
+            }
+
+    def request_digest(self, run_id: str) -> str | None:
+        """The digest of what a run was asked for."""
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(runs).where(runs.c.run_id == run_id)).mappings().one_or_none()
+        return request_digest(row) if row is not None else None
+
+    def adopted_digest(self, run_id: str, last_seq: int) -> str:
+        """The digest of the first events of a run."""
+        with self._database.read() as connection:
+            return _events_digest(connection, run_id, last_seq)
+
+    def deleted_runs(self) -> dict[str, int]:
+        """The runs that were deleted, with the number of their last event."""
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(run_deletions.c.run_id, run_deletions.c.last_seq))
+            return {row.run_id: row.last_seq for row in found}
+
+
+def _about(kind: EntryKind, sealed: SealedTable, row: sa.RowMapping, *, is_gone: bool = False) -> LedgerNote:
+    content = {
+        "table": sealed.table.name,
+        "key": sealed.key_of(row),
+        "digest": None if is_gone else sealed.digest(row),
+    }
+    return LedgerNote(kind, str(row[sealed.key[0]])[:255], content)
+
+
+def _events_digest(connection: sa.Connection, run_id: str, last_seq: int) -> str:
+    """One digest of the first events of a run."""
+    digest = hashlib.sha256()
+    statement = (
+        sa.select(*EVENT_COLUMNS)
+        .where(run_events.c.run_id == run_id, run_events.c.run_seq <= last_seq)
+        .order_by(run_events.c.run_seq)
+    )
+    for row in connection.execute(statement):
+        digest.update(canonical_json(event_content(raw_event(row))).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def entry_of(row: sa.RowMapping) -> LedgerEntry:
+    """An entry as it is stored."""
+    return LedgerEntry(**{name: row[name] for name in ledger.c.keys()})  # noqa: SIM118 - columns, not their names
+
+
+def _values(entry: LedgerEntry) -> dict[str, object]:
+    return {name: getattr(entry, name) for name in ledger.c.keys()}  # noqa: SIM118 - columns, not their names

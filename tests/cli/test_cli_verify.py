@@ -1,0 +1,194 @@
+"""`clew verify` notices whatever was edited behind Clew's back, in the database or in files.
+
+The attacker may write to the database and to every managed file, removes the guards of tables first, and keeps
+everything consistent that can be recomputed without the key.
+"""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clew.cli.main import run as command
+from clew.events.chain import SealKey
+from tests.trace.interpreted_shop import Ran, ran_shop
+
+
+@dataclass(frozen=True)
+class Site:
+    """A copy of the shop for one attack."""
+
+    root: Path
+    ran: Ran
+
+    def sql(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self.root / ".clew" / "state.db")) as database:
+            guards = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+            for (guard,) in guards:
+                database.execute(f"DROP TRIGGER {guard}")
+            for statement in statements:
+                changed = database.execute(statement).rowcount
+                assert changed != 0, statement
+            database.commit()
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.root / ".clew" / "state.db")) as database:
+            return database.execute(query).fetchall()
+
+    @property
+    def run_folder(self) -> Path:
+        return self.root / ".clew" / "storage" / "runs" / self.ran.january
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    with ran_shop(tmp_path_factory.mktemp("shop")) as ran:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(ran.shop.root)
+            assert command(["activate", "close"]) == 0
+            assert command(["token", "create", "Ada", "--role", "auditor"]) == 0
+        yield ran
+
+
+@pytest.fixture
+def site(ran: Ran, tmp_path: Path) -> Site:
+    shutil.copytree(ran.shop.root, tmp_path / "shop")
+    return Site(tmp_path / "shop", ran)
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    json: Any
+
+
+@pytest.fixture
+def verify(site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+    def call(*arguments: str) -> Answer:
+        monkeypatch.chdir(site.root)
+        code = command(["verify", *arguments, "--json"])
+        return Answer(code, json.loads(capsys.readouterr().out))
+
+    return call
+
+
+def test_what_nobody_touched_is_intact(site: Site, verify: Callable[..., Answer]) -> None:
+    everything = verify("--all")
+    assert (everything.code, everything.json["findings"]) == (0, [])
+    checked = everything.json["checked"]
+    assert (checked["runs"], checked["checkpoints"]) == (4, 4)
+    assert min(checked[kind] for kind in ("entries", "events", "parts", "files", "bytes", "records")) > 0
+    one = verify(site.ran.january)
+    assert (one.code, one.json["findings"], one.json["checked"]["runs"]) == (0, [], 1)
+
+
+EDITS = {
+    "an event": "UPDATE run_events SET event_data = json_set(event_data, '$.more', 1) WHERE run_seq = 3",
+    "the time of an event": "UPDATE run_events SET persisted_at = '2020-01-01T00:00:00.000000Z' WHERE run_seq = 2",
+    "all hashes of events": "UPDATE run_events SET hash = NULL, previous_hash = NULL",
+    "an event that is gone": "DELETE FROM run_events WHERE run_seq = 4",
+    "the status of a run": "UPDATE runs SET status = 'COMPLETED' WHERE status = 'FAILED'",
+    "who asked for a run": "UPDATE runs SET requested_by = 'mallory'",
+    "the period of a run": "UPDATE runs SET period = '2027-01' WHERE period = '2026-01'",
+    "the role of a token": "UPDATE api_tokens SET role = 'admin'",
+    "a token that is gone": "DELETE FROM api_tokens",
+    "the rows of a dataset version": "UPDATE dataset_versions SET files = replace(files, '\"rows\":', '\"rows\":1')",
+    "the plan of a project version": "UPDATE project_versions SET plan = replace(plan, 'ROUND', 'FLOOR')",
+    "an entry of the ledger": "UPDATE ledger SET recorded_at = '2020-01-01T00:00:00.000000Z' WHERE seq = 3",
+    "an entry that is gone": "DELETE FROM ledger WHERE seq = 3",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_of_the_database_is_noticed(site: Site, verify: Callable[..., Answer], edit: str) -> None:
+    site.sql(EDITS[edit])
+    found = verify("--all")
+    assert found.code == 1
+    assert found.json["findings"]
+
+
+def test_a_saved_state_that_events_do_not_tell_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    site.sql("UPDATE snapshots SET document = json_set(document, '$.status', 'COMPLETED')")
+    found = verify(site.ran.failed)
+    assert [each["problem"] for each in found.json["findings"]] == ["its saved state is not what its events say"]
+    site.sql("UPDATE snapshots SET document = json_set(document, '$.status', 'CLOSED')")
+    found = verify(site.ran.failed)
+    assert [each["problem"].split(":")[0] for each in found.json["findings"]] == ["its saved state cannot be read"]
+
+
+def test_a_history_sealed_with_another_key_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    forged = SealKey(b"a key that the attacker has made").seal("anything")
+    site.sql(f"UPDATE run_events SET hash = '{forged}' WHERE run_seq = 1")
+    assert verify(site.ran.january).code == 1
+
+
+def test_a_run_that_was_removed_without_a_trace_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    tables = ("run_events", "snapshots", "runs")
+    site.sql(*(f"DELETE FROM {table} WHERE run_id = '{site.ran.february}'" for table in tables))
+    problems = {each["subject"]: each["problem"] for each in verify("--all").json["findings"]}
+    assert problems[f"run {site.ran.february}"] == "it is gone, and nothing says that it was deleted"
+
+
+def test_a_shortened_ledger_is_noticed_by_its_checkpoints(site: Site, verify: Callable[..., Answer]) -> None:
+    (ended,) = site.rows(f"SELECT seq FROM ledger WHERE kind = 'run.created' AND subject_id = '{site.ran.failed}'")
+    tables = ("run_events", "snapshots", "runs")
+    site.sql(
+        *(f"DELETE FROM {table} WHERE run_id = '{site.ran.failed}'" for table in tables),
+        "DELETE FROM api_tokens",
+        f"DELETE FROM ledger WHERE seq >= {ended[0]}",
+    )
+    findings = verify("--all").json["findings"]
+    assert {each["subject"] for each in findings} == {"checkpoints"}
+    assert "the ledger was shortened" in findings[0]["problem"]
+
+
+def test_a_checkpoint_that_was_edited_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    path = site.root / ".clew" / "checkpoints" / "dev.jsonl"
+    path.write_text(path.read_text().replace('"seq":', '"seq":1', 1))
+    assert [each["subject"] for each in verify("--all").json["findings"]] == ["checkpoints"]
+
+
+def test_rows_that_were_changed_with_their_description_and_event_are_noticed(
+    site: Site, verify: Callable[..., Answer]
+) -> None:
+    """All that can be computed without the key is made consistent: file, description, event, record of the run."""
+    [description] = site.run_folder.glob("input/orders/*/part.json")
+    part = json.loads(description.read_text())
+    entry = part["files"][0]
+    path = site.root / ".clew" / "storage" / entry["path"]
+    rows = pq.read_table(path)
+    changed = rows.set_column(
+        rows.schema.get_field_index("amount"),
+        rows.schema.field("amount"),
+        pa.array([value.as_py() + 1 for value in rows["amount"]], rows.schema.field("amount").type),
+    )
+    pq.write_table(changed, path)
+    entry |= {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    before = hashlib.sha256(description.read_bytes()).hexdigest()
+    description.write_text(json.dumps(part, sort_keys=True))
+    after = hashlib.sha256(description.read_bytes()).hexdigest()
+    assert verify(site.ran.january).code == 1
+    site.sql(f"UPDATE run_events SET event_data = replace(event_data, '{before}', '{after}')")
+    assert {each["problem"] for each in verify(site.ran.january).json["findings"]} >= {"event 4: the event was changed"}
+
+
+def test_a_plan_that_was_edited_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    plans = list((site.root / ".clew" / "storage" / "plans").rglob("*.json"))
+    for plan in plans:
+        plan.write_text(plan.read_text().replace("Convert", "Konvert"))
+    problems = {each["problem"] for each in verify("--all").json["findings"]}
+    assert "its plan was changed" in problems
+
+
+def test_a_run_or_all_must_be_named(verify: Callable[..., Answer], site: Site) -> None:
+    assert verify().code == 2
+    assert verify(site.ran.january, "--all").code == 2
