@@ -34,6 +34,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 """Processes that tests start find the modules of the tests."""
 
+os.environ["CLEW_CACHE_MB"] = "0"
+"""Nothing is kept in the folder of whoever runs the tests, and requests can be counted. Tests of copies set it."""
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import yaml
@@ -11,8 +12,11 @@ import yaml
 from clew.sample import write_sample
 from clew.storage.object_store import ObjectStorage
 from tests.cli.conftest import Clew
+from tests.engine.engine_workspaces import Shop
+from tests.storage.moved_to_s3 import moved_to_s3
 from tests.storage.s3_proxy import DENIED, EXPIRED, SKEWED, Answer, Proxy
 from tests.storage.s3_server import KEYS, S3Server
+from tests.trace.interpreted_shop import interpreted_shop
 
 
 @pytest.fixture
@@ -40,6 +44,15 @@ class Said:
 
 
 Ask = Callable[..., Said]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A run whose files are in a bucket."""
+
+    shop: Shop
+    run_id: str
+    root: ObjectStorage
 
 
 @pytest.fixture
@@ -133,6 +146,63 @@ def test_a_run_says_why_it_cannot_write_to_its_bucket(
     assert found.exit_code != 0
     assert says in found.output
     assert not list(ObjectStorage(s3.storage().place, s3.access).files(""))
+
+
+# A run that lies in a bucket
+
+
+@pytest.fixture
+def moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3: S3Server, proxy: Proxy) -> Moved:
+    """A shop with one run, whose files are in a bucket behind the proxy."""
+    monkeypatch.setenv("LEDGER_KEYS", KEYS)
+    shop = interpreted_shop(tmp_path / "shop", monkeypatch)
+    run_id = shop.run("close").record.run_id
+    return Moved(shop, run_id, moved_to_s3(shop, s3, proxy.endpoint))
+
+
+def test_the_second_trace_of_a_row_asks_the_store_for_less(
+    clew: Clew, moved: Moved, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLEW_CACHE_DIR", str(tmp_path / "copies"))
+    monkeypatch.setenv("CLEW_CACHE_MB", "16")
+    answers, requests = list[str](), list[int]()
+    for _ in range(2):
+        with proxy.counting() as asked:
+            answer = clew("trace", moved.run_id, "--where", "id = 103", cwd=moved.shop.root)
+        assert answer.code == 0, answer.err
+        answers.append(answer.out)
+        requests.append(len(asked))
+    assert answers[0] == answers[1]
+    assert "Convert" in answers[0]
+    assert requests[1] < requests[0] / 2, requests
+    monkeypatch.setenv("CLEW_CACHE_MB", "plenty")
+    refused = clew("trace", moved.run_id, "--where", "id = 103", cwd=moved.shop.root)
+    assert refused.code != 0
+    assert 'CLEW_CACHE_MB is "plenty"' in refused.err
+
+
+def test_collecting_garbage_lists_each_kind_of_thing_once(clew: Clew, moved: Moved, proxy: Proxy) -> None:
+    orphans = [f"runs/{moved.run_id}/{kind}/{name}/1-0a" for kind in ("changes", "created") for name in range(6)]
+    for orphan in orphans:
+        moved.root.write_new(f"{orphan}/part-0.parquet", b"x")
+    with proxy.counting() as asked:
+        answer = clew("gc", "--dry-run", "--json", cwd=moved.shop.root)
+    assert answer.code == 0, answer.err
+    prefixes = [parse_qs(each.query)["prefix"][0] for each in asked if each.is_listing]
+    below_runs = [prefix for prefix in prefixes if "/runs/" in prefix]
+    assert len(below_runs) == 1, prefixes
+    assert len([prefix for prefix in prefixes if "/datasets/" in prefix]) <= 1, prefixes
+
+
+def test_a_run_whose_storage_was_emptied_is_named_in_one_message(clew: Clew, moved: Moved) -> None:
+    for file in list(moved.root.files("")):
+        moved.root.remove(file.key)
+    for command in (("trace",), ("explain", "usd")):
+        answer = clew(command[0], moved.run_id, "--where", "id = 103", *command[1:], cwd=moved.shop.root)
+        assert (answer.code != 0, answer.out) == (True, "")
+        assert "Traceback" not in answer.err
+        assert answer.err.startswith("error UnreadablePlan: "), answer.err
+        assert "it does not exist" in answer.err
 
 
 def test_a_secret_that_holds_no_credentials_is_named_and_not_shown(

@@ -25,6 +25,7 @@ TYPES = {name.removesuffix("Step").lower(): name for name in STEPS}
 
 ABOUT_OUTPUTS = {
     "src/clew/engine/conserving.py": "how many rows an output must have",
+    "src/clew/engine/output/conflicts.py": "an output that cannot be written",
     "src/clew/engine/output/places.py": "the place that an output is published to",
     "src/clew/explain/run_lineage.py": "what an output has registered",
     "src/clew/bus/openlineage_events.py": "an output is a dataset of OpenLineage",

@@ -1,6 +1,7 @@
-"""A process that drives a run, is frozen just before a certain write, and goes on when it is thawed.
+"""A process that drives runs, is frozen just before a certain write of each, and goes on when it is thawed.
 
-`engine_zombie.py ROOT RUN PLACE`. It stops itself with SIGSTOP once, and ends when its driver gives the run up.
+`engine_zombie.py ROOT RUN PLACE [RUN PLACE ...]`. It stops itself with SIGSTOP once for each run, and goes on to the
+next when its driver gives the run up.
 """
 
 import os
@@ -17,12 +18,13 @@ from clew.api import starting
 from clew.api.state import open_state
 from clew.api.workspace import Workspace
 from clew.captures.worker import CaptureWorker
-from clew.engine import parts
+from clew.engine import parts, windows
 from clew.engine.output.places import LocalOutput
 from clew.runs.limits import LeasePolicy
 from clew.runs.worker import WorkerSettings
 from clew.storage.drafts import Draft
 from clew.storage.local import LocalStorage
+from clew.storage.object_store import ObjectStorage
 from clew.storage.parts import Part
 from clew.store.registry import SqlDatasetRegistry
 
@@ -61,6 +63,15 @@ def is_manifest(_draft: Draft, name: str, *_arguments: object) -> bool:
     return name == "manifest.json"
 
 
+def is_first_piece(_root: ObjectStorage, _source: str, key: str) -> bool:
+    """The first file that is copied to a destination: the marker of what was there is gone by then."""
+    return key.rpartition("/")[2].startswith("part-")
+
+
+def is_plan(_root: LocalStorage, key: str, *_arguments: object) -> bool:
+    return key.startswith("plans/")
+
+
 def is_sent(_root: LocalStorage, key: str, *_arguments: object) -> bool:
     return key.endswith(".json") and "-0-" in key
 
@@ -75,20 +86,37 @@ PLACES: dict[str, tuple[Any, str, Callable[..., bool]]] = {
     "registration": (SqlDatasetRegistry, "register", always),
     "capture": (Draft, "publish", is_manifest),
     "job": (LocalStorage, "write_new", is_sent),
+    "links": (windows, "describe_once", always),
+    "plan": (LocalStorage, "write_new", is_plan),
+    "stored output": (ObjectStorage, "copy", is_first_piece),
 }
 """What is the last write of each kind, and which call of it is meant."""
 
 
-def main(root: str, run_id: str, place: str) -> None:
-    patch.object(starting, "WorkerSettings", partial(WorkerSettings, lease=LEASE)).start()
+def overtaken(root: str, run_id: str, place: str) -> None:
+    """Come to a place in a run, stand still there, and go on."""
     spot, name, is_the_one = PLACES[place]
-    patch.object(spot, name, frozen(getattr(spot, name), is_the_one)).start()
-    workspace = Workspace(Path(root))
-    with open_state(workspace.run_environment) as state:
-        starter = starting.RunStarter(workspace.files, workspace.run_environment, state)
-        starter.drive(run_id, threading.Event())
-        if place in {"capture", "job"}:
-            CaptureWorker(workspace.run_environment, state, starter.session, lease=LEASE).after_run(run_id)
+    with (
+        patch.object(starting, "WorkerSettings", partial(WorkerSettings, lease=LEASE)),
+        patch.object(spot, name, frozen(getattr(spot, name), is_the_one)),
+    ):
+        workspace = Workspace(Path(root))
+        if place == "links":
+            workspace.expand_windows(run_id)
+            return
+        with open_state(workspace.run_environment) as state:
+            starter = starting.RunStarter(workspace.files, workspace.run_environment, state)
+            if place == "plan":
+                starter.submit("p", "2026-01")
+                return
+            starter.drive(run_id, threading.Event())
+            if place in {"capture", "job"}:
+                CaptureWorker(workspace.run_environment, state, starter.session, lease=LEASE).after_run(run_id)
+
+
+def main(root: str, *pairs: str) -> None:
+    for run_id, place in zip(pairs[::2], pairs[1::2], strict=True):
+        overtaken(root, run_id, place)
 
 
 if __name__ == "__main__":

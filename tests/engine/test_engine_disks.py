@@ -23,7 +23,7 @@ import json, sys, clew
 import clew.engine.executor, clew.engine.loading.pinning
 if sys.argv[2] == "unprobed":
     clew.engine.executor.require_shared = lambda *_: None
-    clew.engine.loading.pinning.require_sources_shared = lambda *_: None
+    clew.engine.loading.pinning.unseen_sources = lambda *_: []
 run = clew.open(sys.argv[1]).run("p", period="2026-01")
 print(json.dumps(run.to_json()))
 """

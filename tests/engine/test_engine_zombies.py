@@ -5,6 +5,7 @@ wakes up and goes on, every answer about the run stays what it was.
 """
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -22,6 +23,8 @@ from clew.api.run_view import RunReader, RunView
 from clew.api.state import open_state
 from clew.captures.worker import CaptureWorker
 from clew.definitions import capture_wishes_of_data
+from clew.runs.request import RunFilter
+from clew.storage.inventory import expanded_links
 from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop, make_shop
 
@@ -163,6 +166,41 @@ def test_a_capture_or_job_that_was_overtaken_changes_nothing_when_it_wakes_up(sh
     assert [each.to_arrow().to_pylist() for each in clew.open(shop.root).get_run(run_id).captures] == kept
     assert len(kept[0]) == 1200
     assert sent_files(shop, records) == sent
+
+
+def test_links_that_were_worked_out_meanwhile_stay_what_they_are(shop: Shop) -> None:
+    settings = json.loads((shop.root / "clew.yaml").read_text())
+    settings["environments"]["dev"]["tracelink"] = {"links_up_to_rows": 0}
+    run_id = submitted(shop.write({"clew.yaml": settings}))
+    assert driven(shop, run_id).snapshot.status.value == "COMPLETED"
+    with frozen_before(shop, run_id, "links"):
+        assert [step.links for step in clew.open(shop.root).expand_windows(run_id)] == [1200]
+        before = everything(shop, run_id), files_of_links(shop, run_id)
+    assert (everything(shop, run_id), files_of_links(shop, run_id)) == before
+    assert [step.links for step in clew.open(shop.root).expand_windows(run_id)] == [0]
+
+
+def files_of_links(shop: Shop, run_id: str) -> list[tuple[str, str]]:
+    """The files that the description of the links names, with digests; all of them are as they were written."""
+    described = expanded_links(shop.storage_root, run_id, 20)
+    assert described is not None
+    assert sum(file.rows for file in described.files) == 1200
+    for file in described.files:
+        assert shop.storage_root.sha256(file.path) == file.sha256
+    return [(file.path, file.sha256) for file in described.files]
+
+
+def test_a_plan_that_was_written_meanwhile_stays_what_it_is(shop: Shop) -> None:
+    with frozen_before(shop, "none", "plan"):
+        assert not list(shop.storage.glob("plans/*.json"))
+        run_id = submitted(shop)
+        assert driven(shop, run_id).snapshot.status.value == "COMPLETED"
+        [plan] = shop.storage.glob("plans/*.json")
+        before = everything(shop, run_id), plan.read_bytes(), plan.stat().st_ino
+    assert (everything(shop, run_id), plan.read_bytes(), plan.stat().st_ino) == before
+    with shop.starter() as starter:
+        [late] = [run for run in starter.state.stores.catalog.runs(RunFilter()) if run.run_id != run_id]
+    assert driven(shop, late.run_id).snapshot.status.value == "COMPLETED"
 
 
 def sent_files(shop: Shop, records: dict[str, Any]) -> dict[str, str]:

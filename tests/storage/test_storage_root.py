@@ -215,6 +215,36 @@ def test_a_file_of_any_size_is_written_and_read(root: StorageRoot) -> None:
         assert opened.read() == b"x"
 
 
+def test_a_file_is_written_as_its_bytes_come(root: StorageRoot) -> None:
+    root.upload("f/a", (bytes([number]) * 3_000_000 for number in range(15)))
+    assert root.stat("f/a").size == 45_000_000
+    with root.open("f/a") as opened:
+        opened.seek(44_999_999)
+        assert opened.read() == bytes([14])
+    root.upload("f/empty", ())
+    assert root.read_bytes("f/empty") == b""
+
+
+def test_a_file_that_was_written_again_has_another_version(root: StorageRoot) -> None:
+    root.write_new("f/a", b"one")
+    before = root.stat("f/a")
+    root.write_new("f/b", b"two")
+    root.copy("f/b", "f/a")  # of the same size, and maybe within the same second
+    assert root.stat("f/a").version != before.version
+    assert root.etag("f/a") in {None, root.stat("f/a").version}
+
+
+def test_a_root_that_lists_once_shows_what_was_there_at_that_moment(root: StorageRoot) -> None:
+    for key in ("a/deep/1", "a/deep/22", "a/b", "ab/1", "c"):
+        root.write_new(key, b"xy")
+    listed = root.listing_once()
+    assert keys(listed, "a") == ["a/b", "a/deep/1", "a/deep/22"]
+    assert keys(listed, "a/deep") == ["a/deep/1", "a/deep/22"]
+    assert (list(listed.folders("a")), list(listed.folders("a/b")), list(listed.folders("none"))) == (["deep"], [], [])
+    assert [listed.size(key) for key in ("a", "a/deep", "a/deep/1", "ab", "none")] == [6, 4, 2, 2, 0]
+    assert listed.read_bytes("a/b") == b"xy"
+
+
 def test_a_copy_takes_the_place_of_what_is_there_or_fails_without_a_trace(root: StorageRoot) -> None:
     root.write_new("f/a", b"one")
     root.copy("f/a", "g/b")

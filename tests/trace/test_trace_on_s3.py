@@ -1,12 +1,16 @@
 """Traces in an object store: the same answers as on disk, from few requests, and nothing from a file that differs."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from benchmarks.trace_data import Bench, written
 
 from clew.diagnostics import ClewError
+from clew.plan import Plan
+from clew.storage.local_copies import LocalCopies
 from clew.storage.object_store import ObjectStorage
 from clew.storage.row_identity import RowIds
 from clew.trace.reader import RunTrace
@@ -22,8 +26,13 @@ def remote(bench: Bench, root: ObjectStorage) -> RunTrace:
         for file in part.files:
             with root.create(file.path) as target:
                 target.write((bench.root / file.path).read_bytes())
+    return reopened(bench, root)
+
+
+def reopened(bench: Bench, root: ObjectStorage, plan: Plan | None = None) -> RunTrace:
+    """The trace as a process opens it that has just started."""
     local = bench.trace
-    return RunTrace(root, local.run_id, local.plan, local.parts, local.period, local.today)
+    return RunTrace(root, local.run_id, plan or local.plan, local.parts, local.period, local.today)
 
 
 @pytest.fixture
@@ -72,6 +81,43 @@ def test_a_history_of_one_row_out_of_five_million_takes_at_most_twelve_requests(
     assert len(again) < len(asked)
     trace.close()
     bench.trace.close()
+
+
+@pytest.mark.parametrize("rows", [20_000, 400_000], ids=["small files", "a large file"])
+def test_a_process_that_starts_anew_asks_for_less_where_copies_are_kept(
+    tmp_path: Path, s3: S3Server, proxy: Proxy, rows: int
+) -> None:
+    bench = written(tmp_path / "bench", rows)
+    copies = LocalCopies(tmp_path / "copies", 64 << 20)
+    root = replace(s3.through(proxy.endpoint).storage(), copies=copies)
+    remote(bench, root).close()
+    asked = list[int]()
+    for _ in range(2):
+        with closing(reopened(bench, root)) as trace, proxy.counting() as requests:
+            assert trace.history(row_id(bench, 7)) == bench.trace.history(row_id(bench, 7))
+            assert trace.search(WHERE) == bench.trace.search(WHERE)
+        asked.append(len(requests))
+    assert asked[1] < asked[0], asked
+    for path in [path for path in copies.folder.rglob("*") if path.is_file()]:
+        path.write_bytes(path.read_bytes()[:-1])
+    with closing(reopened(bench, root)) as trace:  # damaged copies are as good as none
+        assert trace.history(row_id(bench, 7)) == bench.trace.history(row_id(bench, 7))
+    bench.trace.close()
+
+
+def test_no_rows_of_a_run_that_read_personal_columns_are_kept_on_this_machine(
+    bench: Bench, tmp_path: Path, s3: S3Server
+) -> None:
+    copies = LocalCopies(tmp_path / "copies", 64 << 20)
+    root = replace(s3.storage(), copies=copies)
+    remote(bench, root).close()
+    plan = bench.trace.plan
+    columns = tuple(replace(column, privacy="personal") for column in plan.input.columns)
+    for protected in (replace(plan, input=replace(plan.input, columns=columns)), plan):
+        assert [path for path in tmp_path.glob("copies/?/*") if path.name != ".lock"] == []
+        with closing(reopened(bench, root, protected)) as trace:
+            assert trace.history(row_id(bench, 7)) == bench.trace.history(row_id(bench, 7))
+    assert [path for path in tmp_path.glob("copies/?/*") if path.name != ".lock"] != []
 
 
 def test_a_file_that_is_not_what_was_written_is_named_and_not_read(bench: Bench, trace: RunTrace) -> None:

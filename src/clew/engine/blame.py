@@ -62,6 +62,8 @@ _FULL = (
     "not writable",
 )
 _UNKNOWN_FORMAT = ("DATA_SOURCE_NOT_FOUND", "UNSUPPORTED_DATA_SOURCE", "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE")
+_CALLING = "An error occurred while calling "
+"""How errors of Java begin that Spark has no name for; the next line has the error."""
 _LOST = (
     "Connection refused",
     "connection was closed",
@@ -87,7 +89,8 @@ def translated(error: Exception, step: Step | None, plan: Plan | None) -> ClewEr
     place = step.place if step else None
     is_private = plan is None or reads_restricted(plan)
     text = _told(error, str(error)) if is_private else str(error)
-    summary = next((line for line in text.splitlines() if line.strip()), type(error).__name__)[:500]
+    lines = (line.removeprefix(": ") for line in text.splitlines() if line.strip() and not line.startswith(_CALLING))
+    summary = next(lines, type(error).__name__)[:500]
     if is_value_error(error):
         if is_private:
             kind = next((name for name in _VALUE_CONDITIONS if name in text), "")
@@ -97,7 +100,7 @@ def translated(error: Exception, step: Step | None, plan: Plan | None) -> ClewEr
         problem = f"Spark has no file system for it: {_line_with(text, _NO_FILE_SYSTEM) or summary}"
         hint = "list the jars of hadoop-aws and of the AWS SDK under `spark.jars`, or those of another store"
         return UserError(STORAGE_UNAVAILABLE.at(place, place="the object store", problem=problem, hint=hint))
-    store = store_problem(text)
+    store = store_problem(str(error))  # its sentences quote nothing but the name of the store
     if store is not None:
         return store
     if any(word in text for word in _GONE):

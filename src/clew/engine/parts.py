@@ -7,9 +7,12 @@ Counts come from Parquet footers, which say how many rows and NULLs a file has. 
 bits are stored as numbers, not as bytes.
 """
 
+import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import cast
 
 import pyarrow as pa
@@ -37,7 +40,7 @@ from clew.storage.parts import (
     TracedStep,
     after_column,
 )
-from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.root import StorageKey, StorageRoot, StoredFile
 
 FEW_ROWS = 1_000
 """Parts with no more rows than these are handed to Spark as they are, not as files."""
@@ -53,6 +56,9 @@ _WRITE_OPTIONS = {
 """Small row groups make lookups by ordinal quick."""
 
 _PLACES = frozenset({SOURCE_FILE, SOURCE_LINE})
+
+_AT_ONCE = 8
+"""Files whose digests are worked out at the same time."""
 
 _LONGEST_WORD = 18
 """Decimals with more digits than these are not whole numbers in a file but bytes."""
@@ -129,34 +135,53 @@ def draft_part(
     started = draft(root, folder)
     try:
         if is_small:
-            table = rows.toArrow()
-            # One file name differs from all others of the run: ordinals are looked up by the name of the file.
-            with started.create(f"part-00000-{uuid.uuid4()}.parquet") as file:
-                pq.write_table(table, file, compression="zstd")
-            expected = table.num_rows
-        else:
-            options = options_for_changes if part.kind == "changes" else write_options
-            written, count = counted(rows)
-            written.write.options(**options(rows.schema)).parquet(started.spark_uri)
-            expected = count()
+            return DraftedPart(started, replace(part, files=_written_here(started, rows.toArrow(), first_ordinal)))
+        options = options_for_changes if part.kind == "changes" else write_options
+        written, count = counted(rows)
+        written.write.options(**options(rows.schema)).parquet(started.spark_uri)
         files = _described_files(started, first_ordinal)
-        require_rows(sum(file.rows for file in files), expected, place=f"{root.address}/{started.folder}")
+        require_rows(sum(file.rows for file in files), count(), place=f"{root.address}/{started.folder}")
         return DraftedPart(started, replace(part, files=files))
     except BaseException:
         started.abandon()
         raise
 
 
+def _written_here(started: Draft, table: pa.Table, first_ordinal: int | None) -> tuple[PartFile, ...]:
+    """Write a few rows as one file; none where there are no rows.
+
+    What is written is known, so it is not read again; it must only be there, and as long as it was written.
+    """
+    if table.num_rows == 0:
+        return ()
+    content = BytesIO()
+    pq.write_table(table, content, compression="zstd")
+    # One file name differs from all others of the run: ordinals are looked up by the name of the file.
+    name = f"part-00000-{uuid.uuid4()}.parquet"
+    with started.create(name) as file:
+        file.write(content.getbuffer())
+    key, size = f"{started.folder}/{name}", content.tell()
+    is_there = any((file.key, file.size) == (key, size) for file in started.files(".parquet"))
+    require_rows(table.num_rows if is_there else 0, table.num_rows, place=f"{started.root.address}/{started.folder}")
+    return (PartFile(key, table.num_rows, size, hashlib.sha256(content.getbuffer()).hexdigest(), first_ordinal),)
+
+
 def _described_files(started: Draft, first_ordinal: int | None) -> tuple[PartFile, ...]:
-    """The data files of a draft. Those without rows are not named."""
-    files = list[PartFile]()
+    """The data files of a draft. Those without rows are not named.
+
+    Several are read at a time: what executors have written to a store passes through here once.
+    """
     root = started.root
-    for file in started.files(".parquet"):
+
+    def described(file: StoredFile) -> PartFile:
         rows = rows_in(root, [file.key])
-        if rows:
-            ordinal = None if first_ordinal is None else first_ordinal + len(files)
-            files.append(PartFile(file.key, rows, file.size, root.sha256(file.key), ordinal))
-    return tuple(files)
+        return PartFile(file.key, rows, file.size, root.sha256(file.key) if rows else "")
+
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="digests") as threads:
+        files = [file for file in threads.map(described, started.files(".parquet")) if file.rows]
+    if first_ordinal is None:
+        return tuple(files)
+    return tuple(replace(file, ordinal=first_ordinal + number) for number, file in enumerate(files))
 
 
 def sources_of_files(root: StorageRoot, part: Part) -> list[str]:

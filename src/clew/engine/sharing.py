@@ -4,7 +4,8 @@ On a cluster, rows are written by executors on other machines, and committed by 
 to itself under the same path, everything seems to work and the rows are missing.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from clew.diagnostics.codes.engine import STORAGE_NOT_SHARED
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.counting import rows_in
 from clew.engine.loading.files import reason_of
+from clew.engine.loading.sources import unavailable
 from clew.engine.spark_internals import is_connected
 from clew.plan.local_files import SourceFile
 from clew.storage.drafts import Draft, draft
@@ -29,7 +31,7 @@ _TASKS = 16
 """Files on each side: as many tasks, so that more than one executor takes part."""
 _SMALL = 16 * 1024 * 1024
 _FEW = 8
-"""Source files that executors read for comparison: so many, up to this size."""
+"""Source files whose content executors read for comparison: so many, up to this size. Of others they tell the state."""
 
 
 def is_local(spark: SparkSession) -> bool:
@@ -75,19 +77,53 @@ def _require_written(spark: SparkSession, probe: Draft) -> None:
         raise UserError(STORAGE_NOT_SHARED.anywhere(problem=f"{problem}: it sees {found} of {_TASKS}"))
 
 
-def require_sources_shared(spark: SparkSession, files: Sequence[SourceFile]) -> None:
-    """The same for source files in folders of this machine: executors must read the same content."""
+def unseen_sources(spark: SparkSession, files: Sequence[SourceFile]) -> list[SourceFile]:
+    """The source files in folders of this machine that executors do not see, or not as this process does."""
     if is_local(spark):
-        return
-    chosen = [file for file in files if file.is_local and file.size <= _SMALL][:_FEW]
-    for file in chosen:
-        problem = f"Spark's executors do not see the source file {file.path}"
-        with _told(problem):
-            content = spark.read.format("binaryFile").load(file.literal_path)
-            [row] = content.select(F.sha2("content", 256).alias("digest")).collect()
-        if row["digest"] != sha256_of_file(Path(file.path)):
-            problem = f"Spark's executors see another file than this process under {file.path}"
-            raise UserError(STORAGE_NOT_SHARED.anywhere(problem=problem))
+        return []
+    local = [file for file in files if file.is_local]
+    compared = [file for file in local if file.size <= _SMALL][:_FEW]
+    seen = _seen(spark, compared, _DIGEST, _digest_here)
+    seen |= _seen(spark, [file for file in local if file not in compared], _STATE, _state_here)
+    return [file for file in local if file.path not in seen]
+
+
+def require_sources_shared(spark: SparkSession, files: Sequence[SourceFile]) -> None:
+    """Raise StorageNotShared where executors do not see the files of a format that only a connector understands."""
+    for file in unseen_sources(spark, files)[:1]:
+        problem = f"Spark's executors do not see the source file {file.path} as this process does"
+        raise UserError(STORAGE_NOT_SHARED.anywhere(problem=problem))
+
+
+_DIGEST = "sha2(content, 256)"
+_STATE = "concat(length, ' ', unix_millis(modificationTime))"
+"""What executors say about a file: `binaryFile` asks for size and age where the rows are, and not where they are
+planned, and reads the content only if it is asked for."""
+
+
+def _digest_here(file: SourceFile) -> str:
+    return sha256_of_file(Path(file.path))
+
+
+def _state_here(file: SourceFile) -> str:
+    found = Path(file.path).stat()
+    return f"{found.st_size} {found.st_mtime_ns // 1_000_000}"
+
+
+def _seen(spark: SparkSession, files: Sequence[SourceFile], asked: str, here: Callable[[SourceFile], str]) -> set[str]:
+    """The paths about which executors say the same as this process."""
+    if not files:
+        return set()
+    reader = spark.read.format("binaryFile").option("ignoreMissingFiles", "true")
+    try:
+        rows = reader.load([file.literal_path for file in files]).selectExpr("path", f"{asked} AS said").collect()
+    except SPARK_ERRORS:
+        return set()  # whatever is wrong with that place: executors have just read from storage
+    said = {re.sub("^file:/+", "/", row["path"]): row["said"] for row in rows}
+    try:
+        return {file.path for file in files if said.get(file.path) == here(file)}
+    except OSError as error:
+        raise unavailable(f"a source file cannot be read: {error.filename}: {error.strerror}") from None
 
 
 @contextmanager

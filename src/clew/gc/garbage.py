@@ -35,6 +35,7 @@ from clew.storage.removals import (
     Removable,
     RemovalRecord,
 )
+from clew.storage.root import StorageRoot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,16 +143,17 @@ class GarbageCollector:
 
     def find(self, retention: Retention) -> Garbage:
         """What may be deleted. Nothing is changed."""
+        root = self._root.listing_once()
         seen = survey(self._workspace, self._environment, self._state)
         old = retention.expired(seen.runs, self._clock())
         staying = ({run.run_id for run in seen.runs} - {run.run_id for run in old}) | seen.waited_for
         needs = needs_of(seen.versions, seen.pinned, seen.reads, staying)
         reasons = {**dict.fromkeys(seen.waited_for, "a capture of it is not finished"), **needs.runs}
         going = [run for run in old if run.run_id not in reasons]
-        things = [self._run(run, retention) for run in going]
+        things = [_old_run(root, run, retention) for run in going]
         gone = {run.run_id for run in going}
-        things += self._dataset_versions(seen, needs, gone)
-        things += self._leftovers(seen, gone)
+        things += _old_versions(root, seen, needs, gone)
+        things += self._leftovers(root, seen, gone)
         for other in self._others:
             things += other.expired(self._clock(), gone)
         kept = tuple(KeptRun(run.run_id, reasons[run.run_id]) for run in old if run.run_id in reasons)
@@ -172,30 +174,7 @@ class GarbageCollector:
 
     # What may be deleted
 
-    def _run(self, run: RunRecord, retention: Retention) -> Removable:
-        ended = run.completed_at or run.created_at
-        reason = f"{run.request.project_id} for {run.request.period} ended on {ended.date()}; kept: {retention}"
-        return Removable(RUN, run.run_id, reason, self._root.size(run_folder(run.run_id)))
-
-    def _dataset_versions(self, seen: Survey, needs: Needs, gone: set[str]) -> Iterator[Removable]:
-        """Unneeded versions of runs that are deleted or about to be."""
-        there = {run.run_id for run in seen.runs} - gone
-        leaving = [
-            version
-            for version in seen.versions
-            if (version.dataset, version.version) not in needs.versions and version.run_id not in there
-        ]
-        staying = _folders(version for version in seen.versions if version not in leaving)
-        for version in sorted(leaving, key=lambda version: (version.dataset, version.version)):
-            freed = _folders([version]) - staying
-            staying |= freed
-            size = sum(self._root.size(folder) for folder in freed)
-            name = f"{version.dataset}@{version.version}"
-            yield Removable(
-                DATASET_VERSION, name, f"run {version.run_id[:8]} is gone and the version is not needed", size
-            )
-
-    def _leftovers(self, seen: Survey, gone: set[str]) -> Iterator[Removable]:
+    def _leftovers(self, root: StorageRoot, seen: Survey, gone: set[str]) -> Iterator[Removable]:
         before = self._clock() - GRACE
         ended = {
             run.run_id
@@ -203,12 +182,12 @@ class GarbageCollector:
             if run.status.is_terminal and (run.completed_at or run.created_at) < before and run.run_id not in gone
         }
         for run_id in sorted(ended):
-            yield from left_in_run(self._root, Ended(run_id, seen.folders[run_id]), before)
+            yield from left_in_run(root, Ended(run_id, seen.folders[run_id]), before)
         removed = self._journal.removed_runs()
-        yield from left_of_removed(self._root, removed, self._exists)
+        yield from left_of_removed(root, removed, self._exists)
         named = _folders(seen.versions)
-        yield from left_in_datasets(self._root, named, lambda run_id: run_id in ended | removed, before)
-        yield from left_in_plans(self._root, before)
+        yield from left_in_datasets(root, named, lambda run_id: run_id in ended | removed, before)
+        yield from left_in_plans(root, before)
 
     def _exists(self, run_id: str) -> bool:
         try:
@@ -253,6 +232,29 @@ class GarbageCollector:
 
     def _write_down(self, thing: Removable) -> None:
         self._journal.add(RemovalRecord(self._clock(), actor_name(), self._environment.name, thing))
+
+
+def _old_run(root: StorageRoot, run: RunRecord, retention: Retention) -> Removable:
+    ended = run.completed_at or run.created_at
+    reason = f"{run.request.project_id} for {run.request.period} ended on {ended.date()}; kept: {retention}"
+    return Removable(RUN, run.run_id, reason, root.size(run_folder(run.run_id)))
+
+
+def _old_versions(root: StorageRoot, seen: Survey, needs: Needs, gone: set[str]) -> Iterator[Removable]:
+    """Unneeded versions of runs that are deleted or about to be."""
+    there = {run.run_id for run in seen.runs} - gone
+    leaving = [
+        version
+        for version in seen.versions
+        if (version.dataset, version.version) not in needs.versions and version.run_id not in there
+    ]
+    staying = _folders(version for version in seen.versions if version not in leaving)
+    for version in sorted(leaving, key=lambda version: (version.dataset, version.version)):
+        freed = _folders([version]) - staying
+        staying |= freed
+        size = sum(root.size(folder) for folder in freed)
+        name = f"{version.dataset}@{version.version}"
+        yield Removable(DATASET_VERSION, name, f"run {version.run_id[:8]} is gone and the version is not needed", size)
 
 
 def _folders(versions: Iterable[DatasetVersion]) -> set[str]:

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import NativeFile
+
+    from clew.storage.local_copies import LocalCopies
 
 _BATCH = 1 << 13
 _ALWAYS_VERIFIED = SMALL
@@ -37,9 +40,11 @@ def damaged(file: PartFile, problem: str) -> UserError:
 class TraceFiles:
     """Parquet files below a storage root. What their footers say is remembered, since files never change."""
 
-    def __init__(self, root: StorageRoot) -> None:
+    def __init__(self, root: StorageRoot, copies: "LocalCopies | None" = None) -> None:
+        """Small files and footers are read from copies, where this machine may keep some of these rows."""
         self._root = root
-        self._shared = SharedFiles(root)
+        self._copies = copies
+        self._shared = SharedFiles(root, copies)
         self._footers: dict[str, pq.FileMetaData] = {}
         self._ranges: dict[str, list[tuple[int, int] | None]] = {}
 
@@ -68,14 +73,30 @@ class TraceFiles:
         if size != file.size:
             raise damaged(file, f"it has {size:,} bytes, {file.size:,} were written")
         if file.path not in self._footers:
-            with self._told(file), self._parquet(file, None) as opened:
-                footer = opened.metadata
+            with self._told(file):
+                footer = self._footer(file, is_remote=is_remote)
             if footer.num_rows != file.rows:
                 raise damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
             if file.size <= _ALWAYS_VERIFIED and not is_remote and file.view is None:
                 self._require_content(file)
             self._footers[file.path] = footer
         return self._footers[file.path]
+
+    def _footer(self, file: PartFile, *, is_remote: bool) -> "pq.FileMetaData":
+        import pyarrow.parquet as pq
+
+        copies = self._copies if is_remote and file.size > SMALL else None
+        name = f"footer {file.sha256}"
+        content = copies.get(name) if copies is not None else None
+        if content is not None:
+            return pq.read_metadata(BytesIO(content))
+        with self._parquet(file, None) as opened:
+            footer = opened.metadata
+        if copies is not None:
+            written = BytesIO()
+            footer.write_metadata_file(written)
+            copies.put(name, written.getvalue())
+        return footer
 
     def _parquet(self, file: PartFile, footer: "pq.FileMetaData | None") -> "pq.ParquetFile":
         shared = self._opened_remotely(file)

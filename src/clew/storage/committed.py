@@ -6,6 +6,7 @@ A part counts when an event of its run names its description, with its digest; w
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from clew.diagnostics import Diagnostic, UserError
@@ -42,11 +43,12 @@ def describe_once(root: StorageRoot, folder: StorageKey, part: Part) -> Part:
 
     The first description stays: the rows of all are the same. UserError where it cannot be read.
     """
-    try:
-        root.write_new(description_key(folder), _as_bytes(part))
-    except FileExistsError:
-        return described_at(root, description_key(folder))
-    return part
+    key = description_key(folder)
+    with suppress(FileExistsError):
+        if not root.write_new(key, _as_bytes(part)):
+            return part
+    # Where a store cannot refuse the second of two writers, the description may be that of the other by now.
+    return described_at(root, key)
 
 
 def _as_bytes(part: Part) -> bytes:
@@ -73,7 +75,7 @@ def committed_part(root: StorageRoot, artifact: ArtifactRef) -> Part:
     """The part that an event names. UserError where its description is gone or damaged."""
     key = key_of_part(artifact)
     try:
-        description = root.read_bytes(key)
+        description = _description(root, key, artifact)
         data = json.loads(description)
     except OUT_OF_REACH as error:
         raise unavailable(error) from error
@@ -86,6 +88,12 @@ def committed_part(root: StorageRoot, artifact: ArtifactRef) -> Part:
         problem = "it is not what the event of the run names: its digest differs"
         raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=problem))
     return part
+
+
+def _description(root: StorageRoot, key: StorageKey, artifact: ArtifactRef) -> bytes:
+    if root.copies is None or artifact.sha256 is None:
+        return root.read_bytes(key)
+    return root.copies.through(f"description {artifact.sha256}", lambda: root.read_bytes(key))
 
 
 def committed_parts(root: StorageRoot, snapshot: RunSnapshot) -> tuple[Part, ...]:

@@ -70,13 +70,21 @@ def _unnamed_attempts(root: StorageRoot, folder: StorageKey, named: Collection[S
 
 
 def _unnamed_links(root: StorageRoot, folder: StorageKey) -> Iterator[StoredThing]:
-    """Attempts at a batch of links that its description does not name. Those without one may still be at work."""
+    """Attempts at a batch of links that no description names. Those without one may still be at work.
+
+    Where two have worked on a batch at once, the description of the step may name other files than that of the batch.
+    """
+    of_step = _named_by(root, folder)
     for batch in root.folders(folder):
-        described = described_part(root, f"{folder}/{batch}")
-        named = {folder_of(file.path) for file in described.files} if described is not None else set[StorageKey]()
+        named = of_step | _named_by(root, f"{folder}/{batch}")
         for attempt in root.folders(f"{folder}/{batch}"):
             if f"{folder}/{batch}/{attempt}" not in named:
                 yield thing_in(root, f"{folder}/{batch}/{attempt}")
+
+
+def _named_by(root: StorageRoot, folder: StorageKey) -> set[StorageKey]:
+    described = described_part(root, folder)
+    return {folder_of(file.path) for file in described.files} if described is not None else set()
 
 
 def stored_registrations(root: StorageRoot, named: Collection[StorageKey]) -> Iterator[tuple[str, StoredThing]]:

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,10 @@ class LocalStorage:
         """A folder of the root as a root."""
         return LocalStorage(self._path(folder))
 
+    @property
+    def copies(self) -> None:
+        """None: reading a file costs nothing here."""
+
     def _path(self, key: StorageKey) -> Path:
         if key.startswith("/") or ".." in key.split("/"):
             raise FileNotFoundError(errno.ENOENT, "it is not below the storage root", key)
@@ -65,6 +69,10 @@ class LocalStorage:
         """The digest of a file of any size."""
         return sha256_of_file(self._path(key))
 
+    def etag(self, key: StorageKey) -> None:
+        """None: a file system knows nothing about content."""
+        del key
+
     def write_new(self, key: StorageKey, data: bytes) -> bool:
         """Write an immutable file, and return when it is safe. False where it was there already."""
         return _written_once(self._path(key), data, _FOR_ALL)
@@ -85,6 +93,11 @@ class LocalStorage:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+
+    def upload(self, key: StorageKey, chunks: Iterable[bytes]) -> None:
+        """Write a file of any size as its bytes come."""
+        with self.create(key) as file:
+            file.writelines(chunks)
 
     def copy(self, source: StorageKey, key: StorageKey) -> None:
         """Copy a file: beside its place first, so that it appears as a whole."""
@@ -127,6 +140,10 @@ class LocalStorage:
         """The names of the folders in a folder, in order."""
         path = self._path(folder)
         return sorted(each.name for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
+
+    def listing_once(self) -> "LocalStorage":
+        """The root itself: looking into a folder costs nothing here."""
+        return self
 
     def size(self, key: StorageKey) -> int:
         """Bytes of a file, or of all files below a folder; 0 where there is nothing."""

@@ -7,19 +7,23 @@ other programs and pyarrow itself leave as markers of folders, are not files and
 
 # ruff: noqa: PLC0415 - pyarrow is imported when a store is used: most commands never do
 
+import dataclasses
 import errno
 import hashlib
 import io
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from clew.definitions.storage_addresses import RemoteAddress
+from clew.definitions.storage_addresses import S3, RemoteAddress
 from clew.storage.root import RemoteSource, StorageKey, StoredFile
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, duckdb_name, file_system, path_of, spark_uri
 from clew.storage.store_errors import explained, explanation
@@ -29,8 +33,12 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
     from pyarrow.fs import FileInfo, FileSystem
 
+    from clew.storage.local_copies import LocalCopies
+
 _CHUNK = 8 << 20
 _READ_AHEAD = 1 << 20
+_ON_THE_WAY = 32 << 20
+"""Bytes of an upload that wait in memory for the store."""
 _AT_ONCE = 16
 """Requests at the same time, where many small objects are read."""
 
@@ -41,6 +49,10 @@ class ObjectStorage:
 
     place: RemoteAddress
     access: StoreAccess = NO_SETTINGS
+    copies: "LocalCopies | None" = field(default=None, repr=False, compare=False)
+    """Where this machine keeps copies of what was read."""
+    listings: "Listings | None" = field(default=None, repr=False, compare=False)
+    """What was listed already, for someone who looks at many folders at one moment."""
 
     @property
     def address(self) -> str:
@@ -49,7 +61,7 @@ class ObjectStorage:
 
     def below(self, folder: StorageKey) -> "ObjectStorage":
         """A folder of the root as a root."""
-        return ObjectStorage(self._at(folder), self.access)
+        return ObjectStorage(self._at(folder), self.access, self.copies)
 
     @property
     def _store(self) -> "FileSystem":
@@ -81,10 +93,23 @@ class ObjectStorage:
 
     def stat(self, key: StorageKey) -> StoredFile:
         """Size and age of a file."""
+        if self.place.scheme == S3:
+            return self._headed(key)
         found = self._look(key)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "it does not exist", str(self._at(key)))
         return _stored(key, found)
+
+    def etag(self, key: StorageKey) -> str | None:
+        """S3 has one for every object."""
+        return self._headed(key).version if self.place.scheme == S3 else None
+
+    def _headed(self, key: StorageKey) -> StoredFile:
+        """A file as S3 describes it. Its times are whole seconds, in which an object can be written twice."""
+        with self._opened(key) as file, self._explained(key):
+            told, size = file.metadata(), file.size()
+        modified = datetime.fromisoformat(told["Last-Modified"].decode()).timestamp()
+        return StoredFile(key, size, modified, told["ETag"].decode().strip('"'))
 
     def exists(self, key: StorageKey) -> bool:
         """Whether there is a file with this key."""
@@ -154,6 +179,17 @@ class ObjectStorage:
                 if size:
                     stream.write(pa.memory_map(spool.name).read_buffer())
 
+    def upload(self, key: StorageKey, chunks: Iterable[bytes]) -> None:
+        """Write a file of any size as its bytes come. No more than a few parts of it are in memory."""
+        with self._explained(key), self._store.open_output_stream(self._path(key), compression=None) as stream:
+            waiting = 0
+            for chunk in chunks:
+                stream.write(chunk)
+                waiting += len(chunk)
+                if waiting >= _ON_THE_WAY:
+                    stream.flush()  # waits for what is on its way: the library itself takes any number of parts
+                    waiting = 0
+
     def copy(self, source: StorageKey, key: StorageKey) -> None:
         """Copy a file inside the store."""
         with self._explained(source):
@@ -197,12 +233,19 @@ class ObjectStorage:
 
     # Many files
 
+    def listing_once(self) -> "ObjectStorage":
+        """The same root, which lists what is below each of its folders once, and remembers it."""
+        return dataclasses.replace(self, listings=Listings(self._files_now))
+
     def files(self, folder: StorageKey) -> Iterator[StoredFile]:
         """All files below a folder, however deep, by key."""
+        yield from self._files_now(folder) if self.listings is None else self.listings.below(folder)
+
+    def _files_now(self, folder: StorageKey) -> list[StoredFile]:
         root = self._path("")
         start = len(root) + 1 if root else 0
         found = [_stored(each.path[start:], each) for each in self._listed(folder) if each.is_file]
-        yield from sorted(found, key=lambda file: file.key)
+        return sorted(found, key=lambda file: file.key)
 
     def _listed(self, folder: StorageKey) -> "list[FileInfo]":
         from pyarrow.fs import FileSelector
@@ -221,6 +264,8 @@ class ObjectStorage:
 
     def size(self, key: StorageKey) -> int:
         """Bytes of a file, or of all files below a folder; 0 where there is nothing."""
+        if self.listings is not None:
+            return self.listings.size(key)
         found = self._look(key) if key else None
         return int(found.size) if found is not None else sum(file.size for file in self.files(key))
 
@@ -271,6 +316,32 @@ class ObjectStorage:
     def reason(self, key: StorageKey, error: OSError) -> OSError:
         """What an error means that came up while somebody read a file that was opened here."""
         return explanation(error, self._at(key))
+
+
+class Listings:
+    """The files below the folders at the top of a root, each listed when it is first asked for."""
+
+    def __init__(self, listed: Callable[[StorageKey], list[StoredFile]]) -> None:
+        self._listed = listed
+        self._files: dict[StorageKey, list[StoredFile]] = {}
+
+    def below(self, folder: StorageKey) -> list[StoredFile]:
+        """All files below a folder, however deep, by key."""
+        files = self._below_top(folder)
+        start = f"{folder.rstrip('/')}/" if folder else ""
+        first = bisect_left(files, start, key=lambda file: file.key)
+        return list(takewhile(lambda file: file.key.startswith(start), islice(files, first, None)))
+
+    def size(self, key: StorageKey) -> int:
+        """Bytes of a file, or of all files below a folder."""
+        is_file = (file.size for file in self._below_top(key) if file.key == key)
+        return next(is_file, sum(file.size for file in self.below(key)))
+
+    def _below_top(self, key: StorageKey) -> list[StoredFile]:
+        top = key.partition("/")[0]
+        if top not in self._files:
+            self._files[top] = self._listed(top)
+        return self._files[top]
 
 
 class _Remote(io.RawIOBase):

@@ -10,7 +10,7 @@ from clew.diagnostics.codes.project import UNREADABLE_PLAN
 from clew.diagnostics.codes.workspace import UNWRITABLE_FOLDER
 from clew.plan import Plan, plan_from_json, plan_to_json
 from clew.storage.layout import PLANS, plan_key
-from clew.storage.root import StorageRoot
+from clew.storage.root import StorageKey, StorageRoot
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
 _MOST_ON_THE_SHELF = 16
@@ -36,8 +36,8 @@ def keep_plan(root: StorageRoot, plan: Plan) -> None:
 
 def _has_digest(root: StorageRoot, digest: str) -> bool:
     try:
-        return kept_plan(root, digest).digest == digest
-    except UserError:
+        return _plan_of(root.read_bytes(plan_key(digest))).digest == digest
+    except (UserError, OSError, ValueError):
         return False
 
 
@@ -56,7 +56,7 @@ def kept_plan(root: StorageRoot, digest: str) -> Plan:
     """The plan with a digest."""
     key = plan_key(digest)
     try:
-        return plan_from_json(json.loads(root.read_bytes(key)))
+        return _plan_of(_content(root, key))
     except OUT_OF_REACH as error:
         raise unavailable(error) from error
     except OSError as error:
@@ -64,6 +64,16 @@ def kept_plan(root: StorageRoot, digest: str) -> Plan:
         raise UserError(UNREADABLE_PLAN.anywhere(problem=problem)) from error
     except ValueError as error:
         raise UserError(UNREADABLE_PLAN.anywhere(problem=f"{key}: {error}")) from error
+
+
+def _content(root: StorageRoot, key: StorageKey) -> bytes:
+    if root.copies is None:
+        return root.read_bytes(key)
+    return root.copies.through(f"plan {root.address}/{key}", lambda: root.read_bytes(key))
+
+
+def _plan_of(content: bytes) -> Plan:
+    return plan_from_json(json.loads(content))
 
 
 class PlanShelf:

@@ -8,7 +8,7 @@ keys: it exists as long as there is something below it.
 Every operation raises OSError if the place itself does not respond, and FileNotFoundError if there is nothing at a key.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
     from pyarrow import NativeFile
+
+    from clew.storage.local_copies import LocalCopies
 
 StorageKey = str
 """A name below a storage root: `folder/file`, never absolute, never with `..`."""
@@ -64,6 +66,11 @@ class StorageRoot(Protocol):
         """A folder of the root as a root."""
         ...
 
+    @property
+    def copies(self) -> "LocalCopies | None":
+        """Where this machine keeps copies of what was read; None where reading costs nothing, or none are wanted."""
+        ...
+
     # One file
 
     def read_bytes(self, key: StorageKey) -> bytes:
@@ -82,6 +89,10 @@ class StorageRoot(Protocol):
         """The digest of a file of any size."""
         ...
 
+    def etag(self, key: StorageKey) -> str | None:
+        """What the store has worked out from the content of a file when it was written; None where it says nothing."""
+        ...
+
     def write_new(self, key: StorageKey, data: bytes) -> bool:
         """Write an immutable file, and return when it is safe. False where it was there already.
 
@@ -97,6 +108,14 @@ class StorageRoot(Protocol):
         """Write a file of any size. It appears when the context ends without an error.
 
         The name must be the writer's alone: what happens to a file that is there already is not defined.
+        """
+        ...
+
+    def upload(self, key: StorageKey, chunks: Iterable[bytes]) -> None:
+        """Write a file of any size as its bytes come: with little memory, and without a copy on this machine.
+
+        Where it fails in the middle, a file that is cut short may be left. So this is for names that count for nothing
+        until the writer says that all of it is there.
         """
         ...
 
@@ -127,6 +146,10 @@ class StorageRoot(Protocol):
 
     def folders(self, folder: StorageKey) -> Sequence[str]:
         """The names of the folders in a folder, in order."""
+        ...
+
+    def listing_once(self) -> "StorageRoot":
+        """The same root for someone who looks at many folders at one moment: what is in them is asked for once."""
         ...
 
     def size(self, key: StorageKey) -> int:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - what object stores need is imported when there is one
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from clew.storage.root import StorageRoot
 
 if TYPE_CHECKING:
     from clew.definitions.storage_addresses import Address
+    from clew.storage.local_copies import LocalCopies
     from clew.storage.store_access import StoreAccess
 
 
@@ -20,4 +22,12 @@ def storage_at(address: "Address", access: "StoreAccess | None" = None) -> Stora
     from clew.storage.object_store import ObjectStorage
     from clew.storage.store_access import NO_SETTINGS
 
-    return ObjectStorage(address, access or NO_SETTINGS)
+    return ObjectStorage(address, access or NO_SETTINGS, _copies())
+
+
+def _copies() -> "LocalCopies | None":
+    if os.name != "posix":
+        return None
+    from clew.storage.local_copies import local_copies
+
+    return local_copies(os.environ)

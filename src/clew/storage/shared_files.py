@@ -16,6 +16,8 @@ from clew.storage.root import StorageRoot
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
+    from clew.storage.local_copies import LocalCopies
+
 SMALL = 1 << 20
 """Bytes up to which a file is read at once."""
 _MOST_FILES = 256
@@ -30,8 +32,9 @@ class NotAsWritten(Exception):
 class SharedFiles:
     """The open files of a storage root. May be used by several threads."""
 
-    def __init__(self, root: StorageRoot) -> None:
+    def __init__(self, root: StorageRoot, copies: "LocalCopies | None" = None) -> None:
         self._root = root
+        self._copies = copies
         self._lock = threading.Lock()
         self._files: OrderedDict[str, NativeFile] = OrderedDict()
         self._kept: dict[str, int] = {}
@@ -46,6 +49,9 @@ class SharedFiles:
             if known is not None:
                 self._files.move_to_end(file.path)
                 return known
+        copied = self._copy(file)
+        if copied is not None:
+            return self._remember(file.path, copied, file.size)
         opened = self._root.shared(file.path)
         if opened is None:
             return None
@@ -69,6 +75,17 @@ class SharedFiles:
             raise self._root.reason(file.path, error) from None
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise NotAsWritten("its content is not what was written")
+        if self._copies is not None:
+            self._copies.put(_name(file), content.to_pybytes())
+        return pa.BufferReader(content)
+
+    def _copy(self, file: PartFile) -> "NativeFile | None":
+        """A small file of which this machine has a copy."""
+        content = self._copies.get(_name(file)) if self._copies is not None and file.size <= SMALL else None
+        if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
+            return None
+        import pyarrow as pa
+
         return pa.BufferReader(content)
 
     def _remember(self, path: str, opened: "NativeFile", kept: int) -> "NativeFile":
@@ -80,3 +97,7 @@ class SharedFiles:
                 oldest, _ = self._files.popitem(last=False)
                 del self._kept[oldest]
             return found
+
+
+def _name(file: PartFile) -> str:
+    return f"file {file.sha256}"

@@ -7,6 +7,7 @@ import errno
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import ClewError, TransientFailure, UserError
@@ -15,30 +16,9 @@ from clew.diagnostics.codes.engine import STORAGE_UNAVAILABLE
 if TYPE_CHECKING:
     from clew.definitions.storage_addresses import RemoteAddress
 
-_MISSING = re.compile(r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _NO_KEY = re.compile(r"NO_SUCH_KEY|NoSuchKey|BlobNotFound", re.IGNORECASE)
-_EXPIRED = re.compile(r"EXPIRED_TOKEN|ExpiredToken|token (?:has |is )?expired|TokenRefreshRequired", re.IGNORECASE)
-_CLOCK = re.compile(r"REQUEST_TIME_TOO_SKEWED|RequestTimeTooSkewed|REQUEST_EXPIRED|RequestExpired", re.IGNORECASE)
-_WRONG_KEY = re.compile(
-    r"INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|INVALID_SIGNATURE"
-    r"|INVALID_CLIENT_TOKEN_ID|UnrecognizedClient|AuthenticationFailed|InvalidAuthenticationInfo|UNAUTHENTICATED",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"ACCESS_DENIED|AccessDenied|\bForbidden\b|HTTP status 403|PERMISSION_DENIED|AuthorizationPermissionMismatch"
-    r"|AuthorizationFailure",
-    re.IGNORECASE,
-)
-_BUSY = re.compile(
-    r"SLOW_DOWN|SlowDown|SERVICE_UNAVAILABLE|ServiceUnavailable|ServerBusy|THROTTL|INTERNAL_FAILURE|InternalError"
-    r"|HTTP status 5\d\d|TooManyRequests",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(r"HTTP status 400")
-"""What remains of an answer about a token where a library drops its body."""
 _WITHOUT_REASON = re.compile(r"No response body|ACCESS_DENIED|HTTP status 40[03]")
-_SILENT = re.compile(r"curlCode: 28|REQUEST_TIMEOUT|timed? ?out|Timeout", re.IGNORECASE)
-_UNREACHABLE = re.compile(r"NETWORK_CONNECTION|curlCode|resolve host|Connection (?:refused|reset)", re.IGNORECASE)
+"""What libraries say where the answer to a question about one file had no body."""
 
 
 class StoreUnavailable(OSError):
@@ -52,6 +32,90 @@ class StoreRefused(PermissionError):
 class StoreMissing(FileNotFoundError):
     """A bucket that does not exist."""
 
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What words in an error mean."""
+
+    words: str
+    kind: type[OSError]
+    code: int
+    sentence: str
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self.words, re.IGNORECASE)  # compiled once: the library remembers it
+
+    def told(self, store: str, name: str) -> OSError:
+        return self.kind(self.code, self.sentence.format(store=store), name)
+
+
+_OF_THE_STORE = (
+    _Meaning(
+        r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|bucket does not exist|UnknownStoreException",
+        StoreMissing,
+        errno.ENOENT,
+        "{store} does not exist",
+    ),
+    _Meaning(
+        r"EXPIRED_TOKEN|ExpiredToken|token (?:has |is )?expired|TokenRefreshRequired",
+        StoreRefused,
+        errno.EACCES,
+        "the credentials for {store} have expired",
+    ),
+    _Meaning(
+        r"REQUEST_TIME_TOO_SKEWED|RequestTimeTooSkewed|REQUEST_EXPIRED|RequestExpired",
+        StoreUnavailable,
+        errno.EIO,
+        "{store} refuses requests: the clock of this machine is off",
+    ),
+    _Meaning(
+        r"INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|INVALID_SIGNATURE"
+        r"|INVALID_CLIENT_TOKEN_ID|UnrecognizedClient|AuthenticationFailed|InvalidAuthenticationInfo|UNAUTHENTICATED",
+        StoreRefused,
+        errno.EACCES,
+        "{store} does not accept the credentials",
+    ),
+    _Meaning(
+        r"ACCESS_DENIED|AccessDenied|\bForbidden\b|HTTP status 403|Status Code: 403|PERMISSION_DENIED"
+        r"|AuthorizationPermissionMismatch|AuthorizationFailure",
+        StoreRefused,
+        errno.EACCES,
+        "no permission in {store}",
+    ),
+)
+"""The store is not there, or refuses: that counts before anything about a file."""
+
+_OF_THE_WAY = (
+    _Meaning(
+        r"SLOW_DOWN|SlowDown|SERVICE_UNAVAILABLE|ServiceUnavailable|ServerBusy|THROTTL|INTERNAL_FAILURE|InternalError"
+        r"|HTTP status 5\d\d|Status Code: 5\d\d|TooManyRequests",
+        StoreUnavailable,
+        errno.EAGAIN,
+        "{store} is overloaded or fails, also when asked again",
+    ),
+    _Meaning(
+        r"curlCode: 28|REQUEST_TIMEOUT|timed? ?out|Timeout",
+        StoreUnavailable,
+        errno.ETIMEDOUT,
+        "{store} does not answer in time",
+    ),
+    _Meaning(
+        r"NETWORK_CONNECTION|curlCode|resolve host|Connection (?:refused|reset)|Premature end of|ConnectionClosed"
+        r"|EOFException|Data read has a different length",
+        StoreUnavailable,
+        errno.EHOSTUNREACH,
+        "{store} cannot be reached, or broke the connection",
+    ),
+    # What remains of an answer about a token where a library drops its body.
+    _Meaning(
+        r"HTTP status 400|Status Code: 400",
+        StoreRefused,
+        errno.EACCES,
+        "{store} refuses the credentials: they may have expired",
+    ),
+)
+"""The store did not answer, or with nothing that says more."""
 
 OUT_OF_REACH = (StoreUnavailable, StoreRefused, StoreMissing)
 """The store as a whole is to blame, not the file that was asked for."""
@@ -96,28 +160,16 @@ def explanation(error: OSError, place: "RemoteAddress") -> OSError:
 
 def _meaning(error: OSError, store: str, name: str) -> OSError:
     text = str(error)
-    if _MISSING.search(text):
-        return StoreMissing(errno.ENOENT, f"{store} does not exist", name)
-    if _EXPIRED.search(text):
-        return StoreRefused(errno.EACCES, f"the credentials for {store} have expired", name)
-    if _CLOCK.search(text):
-        return StoreUnavailable(errno.EIO, f"{store} refuses requests: the clock of this machine is off", name)
-    if _WRONG_KEY.search(text):
-        return StoreRefused(errno.EACCES, f"{store} does not accept the credentials", name)
-    if _DENIED.search(text):
-        return StoreRefused(errno.EACCES, f"no permission in {store}", name)
+    for meaning in _OF_THE_STORE:
+        if meaning.pattern.search(text):
+            return meaning.told(store, name)
     if isinstance(error, FileNotFoundError) or _NO_KEY.search(text):
         return FileNotFoundError(errno.ENOENT, "it does not exist", name)
     if isinstance(error, FileExistsError | IsADirectoryError | NotADirectoryError):
         return type(error)(error.errno, error.strerror or text, name)
-    if _BUSY.search(text):
-        return StoreUnavailable(errno.EAGAIN, f"{store} is overloaded or fails, also when asked again", name)
-    if _SILENT.search(text):
-        return StoreUnavailable(errno.ETIMEDOUT, f"{store} does not answer in time", name)
-    if _UNREACHABLE.search(text):
-        return StoreUnavailable(errno.EHOSTUNREACH, f"{store} cannot be reached, or broke the connection", name)
-    if _REFUSED.search(text):
-        return StoreRefused(errno.EACCES, f"{store} refuses the credentials: they may have expired", name)
+    for meaning in _OF_THE_WAY:
+        if meaning.pattern.search(text):
+            return meaning.told(store, name)
     return StoreUnavailable(errno.EIO, f"{store} fails: {_brief(text)}", name)
 
 
@@ -130,14 +182,17 @@ _IN_SPARK = re.compile(r"\bs3a://(?P<store>[^/\s:]+)[^\s:]*", re.IGNORECASE)
 _OF_A_STORE = re.compile(r"S3Exception|AWS\w*Exception|AccessDeniedException|UnknownStoreException|awssdk|fs\.s3a")
 
 
+_FRAME = re.compile(r"^\s*(?:at |\.\.\. \d+ more).*$", re.MULTILINE)
+"""A line of a Java stack: names of methods in it say nothing about what went wrong."""
+
+
 def store_problem(text: str) -> ClewError | None:
     """What an error of Spark says about a store; None where it is about something else."""
-    named = _IN_SPARK.search(text)
-    if named is None or _OF_A_STORE.search(text) is None:
+    told = _FRAME.sub("", text)
+    if _OF_A_STORE.search(told) is None:
         return None
-    if re.search(r"UnknownStoreException|NoSuchBucket", text):
-        text = "NoSuchBucket"
-    store = f"s3://{named['store']}"
-    error = _meaning(OSError(errno.EIO, text), store, store)
-    is_known = not (isinstance(error, StoreUnavailable) and error.errno == errno.EIO and " fails: " in str(error))
-    return unavailable(error) if is_known else None
+    named = _IN_SPARK.search(told)
+    store = f"s3://{named['store']}" if named is not None else "the object store"
+    error = _meaning(OSError(errno.EIO, told), store, store)
+    is_unknown = isinstance(error, StoreUnavailable) and error.errno == errno.EIO and " fails: " in str(error)
+    return unavailable(error) if isinstance(error, OUT_OF_REACH) and not is_unknown else None

@@ -4,8 +4,8 @@ Datasets that Clew itself keeps never change, so pinning one only names its file
 """
 
 import re
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from clew.definitions import DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN
-from clew.diagnostics import UserError
+from clew.diagnostics import ClewError
 from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.accepting import no_rows, require_good
@@ -31,15 +31,17 @@ from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
 from clew.engine.loading.table_inputs import TABLE_FORMATS
 from clew.engine.loading.table_pinning import pin_tables
 from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
+from clew.engine.loading.uploads import UploadedFile, uploaded
 from clew.engine.parts import DraftedPart, draft_part
 from clew.engine.session import tuned_for_few_rows
-from clew.engine.sharing import require_sources_shared
+from clew.engine.sharing import require_sources_shared, unseen_sources
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
 from clew.storage.drafts import Draft, draft
 from clew.storage.layout import part_folder, scratch_folder
 from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageKey
+from clew.storage.store_errors import store_problem
 
 _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
@@ -53,12 +55,11 @@ def pin(spark: SparkSession, request: PinRequest) -> Pinned:
     folder = part_folder(request.run_id, "input", request.use.key)
     transfer = draft(request.storage_root, scratch_folder(request.run_id, request.use.key))
     try:
-        return _pinned(spark, request, folder, transfer)
-    except SPARK_ERRORS as error:
-        explained = _explained(error, request)
-        if explained is None:
-            raise
-        raise explained from None
+        if request.sources[0].kind == "path" and request.sources[0].format in TABLE_FORMATS:
+            return _pinned_tables(spark, request, folder, transfer)
+        found = _found_files(request)
+        found = uploaded(found, unseen_sources(spark, [each.file for each in found]), transfer)
+        return _pinned(spark, request, folder, found, transfer)
     finally:
         transfer.abandon()
 
@@ -71,16 +72,19 @@ class _Reading:
     unit: str = "line"
 
 
-def _pinned(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
-    if request.sources[0].kind == "path" and request.sources[0].format in TABLE_FORMATS:
-        for source in request.sources:
-            _datasource(request, source)
+def _pinned_tables(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
+    for source in request.sources:
+        _datasource(request, source)
+    with _told(request, ()):
         return pin_tables(spark, request, folder, lambda known: _by_connector(spark, known, folder, transfer))
-    found = _found_files(request)
-    require_sources_shared(spark, [each.file for each in found])
+
+
+def _pinned(
+    spark: SparkSession, request: PinRequest, folder: StorageKey, found: Sequence[FoundFile], transfer: Draft
+) -> Pinned:
     is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
     with DigestsOfSources([each.file for each in found]) as digests:
-        with tuned_for_few_rows(spark) if is_small else nullcontext():
+        with tuned_for_few_rows(spark) if is_small else nullcontext(), _told(request, found):
             drafted, findings = _written(spark, request, folder, found, transfer, is_small=is_small)
         try:
             sources = digests.read()
@@ -198,7 +202,7 @@ def _other_rows(spark: SparkSession, request: PinRequest, source: ResolvedSource
     assert isinstance(datasource, FilesDatasource)  # noqa: S101 - _datasource gives what the kind of source needs
     folder = local_folder(datasource, request.workspace_root)
     if folder is not None:
-        find_files(datasource, request.workspace_root, request.root_of, source)
+        require_sources_shared(spark, find_files(datasource, request.workspace_root, request.root_of, source))
     path = request.root_of(datasource).spark_uri(source.location) if folder is None else str(folder / source.location)
     return format_rows(spark, request.use, source.format, source.options, path, _origin(source))
 
@@ -254,7 +258,19 @@ def _descriptions(request: PinRequest, found: Sequence[FoundFile]) -> tuple[str,
     return tuple(source.location for source in request.sources)
 
 
-def _explained(error: Exception, request: PinRequest) -> UserError | None:
+@contextmanager
+def _told(request: PinRequest, found: Sequence[FoundFile]) -> Iterator[None]:
+    """Say what an error of Spark means for the data that was read."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        explained = _explained(error, request, found)
+        if explained is None:
+            raise
+        raise explained from None
+
+
+def _explained(error: Exception, request: PinRequest, found: Sequence[FoundFile]) -> ClewError | None:
     """What an error of Spark means for the data that was read; None where the data is not to blame."""
     text = str(error)
     source = request.sources[0]
@@ -266,8 +282,13 @@ def _explained(error: Exception, request: PinRequest) -> UserError | None:
         return unavailable(f'cannot read the table {source.location} of "{source.datasource_id}": {reason}')
     if not any(word in text for word in _UNREADABLE):
         return None
+    store = store_problem(text)
+    if store is not None:
+        return store
     file = _FILE_IN_MESSAGE.search(text)
     name = unquote(file[0].rstrip(".")) if file else "a file"
+    copies = {each.file.path: each.file.shown for each in found if isinstance(each.file, UploadedFile)}
+    name = copies.get(name, name)
     gone = "FILE_NOT_EXIST" in text or "FileNotFoundException" in text or "PATH_NOT_FOUND" in text
     return unavailable(f"{name} {'no longer exists' if gone else 'cannot be read: it is damaged or cut short'}")
 

@@ -10,10 +10,14 @@ from pathlib import Path
 from types import TracebackType
 
 from clew.engine.loading.sources import unavailable
+from clew.engine.loading.uploads import UploadedFile
 from clew.plan.local_files import SourceFile
 from clew.storage.local import sha256_of_file
 from clew.storage.parts import SourceRead
 from clew.storage.source_files import RemoteSourceFile
+
+_LARGE = 64 << 20
+"""Bytes from which a file in a store is not read twice: there the store's own word for its content counts."""
 
 
 class DigestsOfSources:
@@ -45,6 +49,8 @@ class DigestsOfSources:
 
 
 def _state(file: SourceFile) -> tuple[int, int | str]:
+    if isinstance(file, UploadedFile):
+        return file.size, ""  # a copy that nobody else knows
     try:
         if isinstance(file, RemoteSourceFile):
             stored = file.root.stat(file.key)
@@ -56,7 +62,11 @@ def _state(file: SourceFile) -> tuple[int, int | str]:
 
 
 def _read(file: SourceFile) -> SourceRead:
+    if isinstance(file, UploadedFile):
+        return file.read
     try:
+        if isinstance(file, RemoteSourceFile) and file.size > _LARGE and (etag := file.root.etag(file.key)):
+            return SourceRead(file.shown, file.size, f"etag:{etag}")
         digest = file.root.sha256(file.key) if isinstance(file, RemoteSourceFile) else sha256_of_file(Path(file.path))
     except OSError as error:
         raise unavailable(f"{file.shown} cannot be read: {error.strerror}") from None

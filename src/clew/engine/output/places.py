@@ -9,15 +9,14 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from clew.diagnostics import UserError
-from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
+from clew.engine.output.conflicts import conflict, told_as_conflict
 from clew.plan.operations import OutputStep
 
 RunIsUnderWay = Callable[[str], bool]
@@ -128,14 +127,14 @@ class LocalOutput:
     def require_room(self, step: OutputStep, *, can_be_extended: bool) -> None:
         """Report obvious obstacles, and make the folder around the destination."""
         if self.is_one_file and self.path.is_dir():
-            raise self._conflict(step, f"cannot write {self.shown}: it is a folder")
+            raise conflict(step, f"cannot write {self.shown}: it is a folder")
         if not self.is_one_file and self.path.exists() and not self.path.is_dir():
-            raise self._conflict(step, f"cannot write {self.shown}: it is a file, and the output is a folder")
+            raise conflict(step, f"cannot write {self.shown}: it is a file, and the output is a folder")
         if self.is_one_file and step.mode == "append" and not can_be_extended and self.has_others():
             hint = "write to a folder, to which files can be added"
             name = (step.destination.format or "parquet").capitalize()
-            raise self._conflict(step, f"cannot append to {self.shown}: a {name} file cannot be extended", hint)
-        with self._told_as_conflict(step):
+            raise conflict(step, f"cannot append to {self.shown}: a {name} file cannot be extended", hint)
+        with told_as_conflict(step, self.shown):
             self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def pieces(self) -> list[StagedPiece]:
@@ -154,7 +153,7 @@ class LocalOutput:
 
     def publish_folder(self, step: OutputStep, pieces: Sequence[StagedPiece]) -> None:
         """Make files visible, in place of what is there or added to it."""
-        with self._told_as_conflict(step):
+        with told_as_conflict(step, self.shown):
             self._take_away_others()
             if step.mode == "append":
                 self._add(pieces)
@@ -164,7 +163,7 @@ class LocalOutput:
 
     def publish_file(self, step: OutputStep, pieces: Sequence[StagedPiece], header: bytes) -> None:
         """Make files visible as one, in place of what is there or added to it."""
-        with self._told_as_conflict(step):
+        with told_as_conflict(step, self.shown):
             self._take_away_others()
             complete = self._staging / f"complete{self.path.suffix}"
             appended = AppendedFile(self.path, self.attempt.owner)
@@ -229,16 +228,6 @@ class LocalOutput:
         for number, piece in enumerate(pieces):
             suffix = "".join(Path(piece.name).suffixes[-2:])
             Path(piece.uri).rename(self.path / self.attempt.piece(number, suffix))
-
-    @contextmanager
-    def _told_as_conflict(self, step: OutputStep) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise self._conflict(step, f"cannot write {self.shown}: {error.strerror or error}") from error
-
-    def _conflict(self, step: OutputStep, problem: str, hint: str | None = None) -> UserError:
-        return UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
 
 
 def _opener(path: Path) -> Callable[[], AbstractContextManager[BinaryIO]]:

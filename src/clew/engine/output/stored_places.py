@@ -8,15 +8,14 @@ to copy. All it could still do is to remove the marker, if it was frozen right b
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-from clew.diagnostics import UserError
-from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
+from clew.engine.output.conflicts import conflict, told_as_conflict
 from clew.engine.output.places import RunIsUnderWay, StagedPiece
 from clew.plan.operations import OutputStep
 from clew.storage.root import StorageKey, StorageRoot
@@ -66,13 +65,13 @@ class StoredOutput:
     def require_room(self, step: OutputStep, *, can_be_extended: bool) -> None:
         """Report obvious obstacles before anything is computed."""
         del can_be_extended
-        with self._told_as_conflict(step):
+        with told_as_conflict(step, self.shown):
             if not self.is_one_file and self.root.exists(self.key):
                 problem = f"cannot write {self.shown}: it is a file, and the output is a folder"
-                raise self._conflict(step, problem)
+                raise conflict(step, problem)
             if self.is_one_file and step.mode == "append" and self.root.exists(self.key):
                 hint = "write to a folder, to which files can be added"
-                raise self._conflict(step, f"cannot append to {self.shown}: a stored file cannot be extended", hint)
+                raise conflict(step, f"cannot append to {self.shown}: a stored file cannot be extended", hint)
 
     def pieces(self) -> list[StagedPiece]:
         """The files that were written, by name."""
@@ -92,7 +91,7 @@ class StoredOutput:
 
     def publish_folder(self, step: OutputStep, pieces: Sequence[StagedPiece]) -> None:
         """Copy files to the destination, in place of what is there or added to it, and the marker last."""
-        with self._told_as_conflict(step):
+        with told_as_conflict(step, self.shown):
             self._take_away_others()
             for piece in pieces:
                 self.root.stat(f"{self._staging}/{piece.name}")
@@ -110,7 +109,7 @@ class StoredOutput:
 
     def publish_file(self, step: OutputStep, pieces: Sequence[StagedPiece], header: bytes) -> None:
         """Put files together, and copy the result over what is there: readers see the one or the other."""
-        with self._told_as_conflict(step):
+        with told_as_conflict(step, self.shown):
             self._take_away_others()
             complete = f"{self._staging}/complete{PurePosixPath(self.key).suffix}"
             with self.root.create(complete) as file:
@@ -145,16 +144,6 @@ class StoredOutput:
             is_over = other.run_id != self.attempt.run_id and not self.is_under_way(other.run_id)
             if is_over or self.attempt.supersedes(other):
                 self.root.remove(f"{self._beside}{name}")
-
-    @contextmanager
-    def _told_as_conflict(self, step: OutputStep) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise self._conflict(step, f"cannot write {self.shown}: {error.strerror or error}") from error
-
-    def _conflict(self, step: OutputStep, problem: str, hint: str | None = None) -> UserError:
-        return UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
 
 
 def _suffix(name: str) -> str:
