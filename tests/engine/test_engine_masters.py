@@ -27,6 +27,28 @@ clew.runs.submission.uuid4 = lambda: run_id
 run = clew.open(root).run("p", period="2026-01", captures=json.loads(sample))
 print(json.dumps(run.to_json()))
 """
+INTERRUPT = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from pyspark.sql import SparkSession
+from clew.engine.blame import SPARK_ERRORS
+from clew.engine.spark_work import SparkWork, for_another_thread
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+def endless():
+    return spark.range(20).toDF("n").crossJoin(spark.range(10**15)).count()
+def elsewhere():
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(for_another_thread(spark, endless)).result()
+for do in (endless, elsewhere):
+    work = SparkWork(spark, "endless")
+    with work.here():
+        threading.Thread(target=work.interrupt).start()
+        try:
+            do()
+        except SPARK_ERRORS:
+            print("interrupted", flush=True)
+"""
+"""Work that ends only if a thread interrupts what it and another one do."""
 RATES = {"alias": "rates", "dataset_id": "rates", "on": "rates.currency = orders.currency"}
 STEPS: list[dict[str, Any]] = [
     {
@@ -117,3 +139,6 @@ def test_through_spark_connect(expected: Results, tmp_path: Path) -> None:
     with connect_server(tmp_path / "server") as address:
         shop = shop_at(tmp_path / "shop", address, {})
         assert driven(shop) == expected
+        command = [sys.executable, "-c", INTERRUPT, address]
+        stopped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert stopped.stdout.split() == ["interrupted", "interrupted"], stopped.stderr[-3000:]
