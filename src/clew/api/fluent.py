@@ -115,7 +115,9 @@ class ProjectBuilder:
         datasource: str | None = None,
         format: str | None = None,  # noqa: A002 - the name in project files
         options: OperationData | None = None,
-        mode: Literal["overwrite", "append"] | None = None,
+        mode: Literal["overwrite", "append", "replace_period", "upsert"] | None = None,
+        upsert_by: Sequence[str] | None = None,
+        new_columns: Literal["refuse", "add"] | None = None,
         columns: Sequence[str] | None = None,
         include_deleted: bool | None = None,
         register_as: str | None = None,
@@ -129,6 +131,8 @@ class ProjectBuilder:
         arguments = {
             "destination": destination,
             "mode": mode,
+            "upsert_by": list(upsert_by) if upsert_by is not None else None,
+            "new_columns": new_columns,
             "columns": list(columns) if columns is not None else None,
             "include_deleted": include_deleted,
             "register_as_dataset": register_as,

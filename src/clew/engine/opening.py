@@ -11,8 +11,10 @@ from clew.diagnostics.codes.project import DATASET_CONFLICT
 from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
+from clew.engine.loading.periods import periods_read
 from clew.engine.loading.sources import TablePolicy
 from clew.engine.output.destinations import Destinations
+from clew.engine.output.lake_tables import LakeOutputs
 from clew.engine.output.places import RunIsUnderWay
 from clew.engine.output.publishing import FilePublisher
 from clew.engine.output.registering import StorageRegistrar
@@ -109,7 +111,17 @@ class SparkExecutors:
                 period=request.period,
                 storage_root=self.environment.storage_root,
                 inputs=Inputs(self, spark, run.run_id, plan, period),
-                publisher=FilePublisher(run.run_id, destinations.place_of, self._tables(run.run_id, destinations)),
+                publisher=FilePublisher(
+                    run.run_id,
+                    destinations.place_of,
+                    self._tables(run.run_id, destinations),
+                    LakeOutputs(
+                        run.run_id,
+                        self.environment.storage_root,
+                        periods_read(period, self.workspace.periods),
+                        request.project_id,
+                    ),
+                ),
                 registrar=NoRegistrar() if is_draft else self._registrar(run.run_id, plan, request.period),
                 linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
             )

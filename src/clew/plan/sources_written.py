@@ -31,6 +31,7 @@ from clew.plan.plan import Plan
 from clew.plan.resolution import fill_template, resolve
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
+_VERSIONED = frozenset({"delta", "iceberg"})
 _WILD = re.compile(r"[*?\[]")
 _HINT = "choose another destination; to hand rows to other projects, use `register_as_dataset`"
 
@@ -76,7 +77,7 @@ class Reads:
         self._workspace = workspace
         self._today = datetime.now(UTC).date()
         self._readers = tuple(_readers(workspace))
-        self._known = dict[tuple[str, str], frozenset[Place]]()
+        self._known = dict[tuple[str, str], frozenset[tuple[Place, str]]]()
         self._folders = dict[str, str]()
         """Roots of datasources without links, so that two ways to one place are the same place."""
 
@@ -106,8 +107,9 @@ class Reads:
     def reader(self, place: Place, step: OutputStep, among: "Iterable[_Reader] | None" = None) -> str | None:
         """A dataset that reads a place which a step writes to."""
         for reader in self.suspects(place) if among is None else among:
-            if any(_meets(place, other, mode=step.mode) for other in self._places(reader)):
-                return reader.use.dataset_id
+            for other, format_ in self._places(reader):
+                if not _keeps_versions(step, format_) and _meets(place, other, mode=step.mode):
+                    return reader.use.dataset_id
         return None
 
     def _templates(self, reader: _Reader) -> Iterator[Place]:
@@ -120,14 +122,14 @@ class Reads:
             if place is not None:
                 yield place
 
-    def _places(self, reader: _Reader) -> frozenset[Place]:
-        """Every place that a resolver names for a dataset, in any period."""
+    def _places(self, reader: _Reader) -> frozenset[tuple[Place, str]]:
+        """Every place that a resolver names for a dataset, in any period, and its format."""
         key = (reader.use.dataset_id, reader.resolver.id)
         if key not in self._known:
             self._known[key] = frozenset(self._resolved(reader))
         return self._known[key]
 
-    def _resolved(self, reader: _Reader) -> Iterator[Place]:
+    def _resolved(self, reader: _Reader) -> Iterator[tuple[Place, str]]:
         periods = self._workspace.periods
         for period in periods.periods:
             try:
@@ -137,7 +139,7 @@ class Reads:
             for source in sources:
                 place = self._place(source.datasource_id, source.location, is_table=source.kind == "table")
                 if place is not None:
-                    yield place
+                    yield place, source.format
 
     def _place(self, datasource_id: str, name: str, *, is_table: bool) -> Place | None:
         datasource = self._workspace.datasource(datasource_id)
@@ -177,6 +179,11 @@ def _use(dataset: Dataset) -> DatasetUse:
 def _registered(name: str) -> DatasetUse:
     """A dataset that no file defines; it may have any table."""
     return DatasetUse(name, name, "*", "none", ())
+
+
+def _keeps_versions(step: OutputStep, format_: str) -> bool:
+    """Whether a version of the very table is read that is written to: a commit leaves earlier versions alone."""
+    return format_ in _VERSIONED and step.destination.format == format_
 
 
 def _filled(step: OutputStep, plan: Plan, period: Period) -> str:

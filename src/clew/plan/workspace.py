@@ -86,7 +86,7 @@ def output_clashes(workspace: WorkspaceDefinitions, plan: Plan) -> Iterator[Diag
     """
     outputs = [(step, _place(workspace, step.destination)) for step in plan.outputs]
     for index, (later, place) in enumerate(outputs):
-        if later.mode == "append" or place is None:
+        if later.mode != "overwrite" or place is None:
             continue
         for earlier, other in outputs[:index]:
             if other is not None and other.parts[: len(place.parts)] == place.parts:

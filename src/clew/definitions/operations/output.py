@@ -32,6 +32,26 @@ class WriteMode(StrEnum):
 
     OVERWRITE = "overwrite"
     APPEND = "append"
+    REPLACE_PERIOD = "replace_period"
+    UPSERT = "upsert"
+
+
+class NewColumns(StrEnum):
+    """What an output does with columns that the table does not have yet."""
+
+    REFUSE = "refuse"
+    ADD = "add"
+
+
+MODE_HELP = (
+    "What to do with what is there: overwrite (the default) or append; for delta and iceberg also replace_period or "
+    "upsert."
+)
+TABLE_FORMATS = ("delta", "iceberg")
+"""Formats with commits: an output to one of them can replace a period, or update rows by their keys."""
+UPSERT_BY = "upsert_by"
+NEW_COLUMNS = "new_columns"
+"""The options of plans that stand for the keys of these names; plans without them stay as they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +76,9 @@ class TableDestination(Located):
         options_of("options"), "Options of the format; secrets as references.", default_factory=dict
     )
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
+        Choice(WriteMode),
+        MODE_HELP,
+        default=None,
     )
 
     @property
@@ -85,7 +107,9 @@ class PathDestination(Located):
         default=False,
     )
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
+        Choice(WriteMode),
+        MODE_HELP,
+        default=None,
     )
 
     @property
@@ -138,7 +162,9 @@ class LocationDestination(Located):
 
     location: Location = key(Record(Location), "Where the files are written.")
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
+        Choice(WriteMode),
+        MODE_HELP,
+        default=None,
     )
 
     @property
@@ -186,7 +212,17 @@ class OutputArguments(Located):
         NAME, "The name of the dataset that the output becomes a version of.", default=None
     )
     mode: WriteMode | None = key(
-        Choice(WriteMode), "Whether to replace what is there or append to it; by default overwrite.", default=None
+        Choice(WriteMode),
+        MODE_HELP,
+        default=None,
+    )
+    upsert_by: tuple[str, ...] | None = key(
+        ListOf(NAME, "columns", at_least=1), "For upsert: the columns by which rows are the same.", default=None
+    )
+    new_columns: NewColumns = key(
+        Choice(NewColumns),
+        "For delta and iceberg: whether columns that the table does not have are refused or added to it.",
+        default=NewColumns.REFUSE,
     )
 
     @property
@@ -195,7 +231,8 @@ class OutputArguments(Located):
         return self.mode or self.destination.mode or WriteMode.OVERWRITE
 
     def check(self) -> Iterator[Diagnostic]:
-        """The mode is set in one place only, and the name of the dataset can be that of a folder."""
+        """The mode is set in one place only and fits, and the name of the dataset can be that of a folder."""
+        yield from self._mode_problems()
         registers = self.register_as_dataset
         if registers is not None and is_slug_like(registers) and not is_path_segment(registers):
             problem = f'a dataset cannot be registered as "{registers}"'
@@ -203,6 +240,29 @@ class OutputArguments(Located):
         if self.mode is not None and self.destination.mode is not None:
             problem = "the mode is set both in the destination and beside it"
             yield INVALID_VALUE.at(self.place_of_key("mode"), problem=problem, hint="remove one of the two")
+
+    def _mode_problems(self) -> Iterator[Diagnostic]:
+        is_table = self.destination.target.format in TABLE_FORMATS
+        mode = self.write_mode
+        if mode in {WriteMode.REPLACE_PERIOD, WriteMode.UPSERT} and not is_table:
+            at = self.place_of_key("mode") if self.mode is not None else self.destination.place_of_key("mode")
+            problem = f"the mode {mode.value} needs a table with commits"
+            yield INVALID_VALUE.at(
+                at, problem=problem, hint="set the format delta or iceberg, or use overwrite or append"
+            )
+        if mode is WriteMode.UPSERT and self.upsert_by is None:
+            hint = "list the columns by which rows are the same, such as upsert_by: [id]"
+            yield INVALID_VALUE.at(self.span, problem="the mode upsert needs upsert_by", hint=hint)
+        if mode is not WriteMode.UPSERT and self.upsert_by is not None:
+            problem = "upsert_by is for the mode upsert only"
+            yield INVALID_VALUE.at(self.place_of_key(UPSERT_BY), problem=problem, hint="remove it, or set mode: upsert")
+        if self.new_columns is not NewColumns.REFUSE and not is_table:
+            problem = "new_columns is for the formats delta and iceberg only"
+            yield INVALID_VALUE.at(self.place_of_key(NEW_COLUMNS), problem=problem, hint="remove it")
+        for name in (UPSERT_BY, NEW_COLUMNS):
+            if name in self.destination.target.options:
+                problem = f"{name} is not an option of the format"
+                yield INVALID_VALUE.at(self.span, problem=problem, hint=f"write {name} beside destination")
 
 
 @record("an output operation")

@@ -1,7 +1,7 @@
 """Files of outputs: written by Spark to a folder of the attempt, counted, and published by their place.
 
 A path with a suffix (`closed.csv`) is one file, a path without one is a folder of files. Formats that need a connector
-of Spark, such as `delta`, are published by the connector, all at once.
+of Spark are published by the connector, all at once.
 """
 
 import uuid
@@ -24,7 +24,6 @@ from clew.engine.output.row_counts import rows_in_pieces
 from clew.engine.sql import quoted
 from clew.plan.operations import OutputStep
 
-DELTA = "delta"
 _KNOWN = ("csv", "jsonl", "json", "orc", "parquet")
 _NEEDS_JARS = "third-party formats need their jars under `spark.jars` in clew.yaml, and often settings in its config"
 _BUILT_FOR_ANOTHER = (
@@ -37,31 +36,38 @@ _BUILT_FOR_ANOTHER = (
 
 
 def write_through(
-    rows: DataFrame, step: OutputStep, format_: str, options: Mapping[str, str], *, path: str, shown: str, owner: str
+    rows: DataFrame, step: OutputStep, format_: str, options: Mapping[str, str], *, path: str, shown: str
 ) -> Callable[[], None]:
     """What writes the rows when it is called.
 
-    Delta remembers who has written, so a retry adds nothing twice. Other formats do not remember it, so they are only
+    Formats other than those of tables (see `lake_tables`) do not remember who has written, so they are only
     overwritten, which a retry repeats from the start.
     """
-    if step.mode == "append" and format_ != DELTA:
+    if step.mode == "append":
         problem = f"cannot append to {shown}: in the format {format_} a retry could duplicate its rows"
         raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint="use the mode overwrite"))
-    once = {"txnAppId": owner, "txnVersion": "1"} if step.mode == "append" else {}
 
     def write() -> None:
         try:
-            rows.write.format(format_).options(**options, **once).mode(step.mode).save(path)
+            rows.write.format(format_).options(**options).mode(step.mode).save(path)
         except SPARK_ERRORS as error:
-            if is_value_error(error) or isinstance(translated(error, step, None), TransientFailure):
+            told = refused(error, step, format_, shown)
+            if told is None:
                 raise
-            is_foreign = any(name in str(error) for name in _BUILT_FOR_ANOTHER)
-            reason = "its connector is built for another version of Spark" if is_foreign else reason_of(error)
-            problem = f"cannot write {shown} as {format_}: {reason}"
-            hint = did_you_mean(format_, _KNOWN) or _NEEDS_JARS
-            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint)) from error
+            raise told from error
 
     return write
+
+
+def refused(error: Exception, step: OutputStep, format_: str, shown: str) -> UserError | None:
+    """What an error of a connector means for an output; None where a value or the platform is to blame."""
+    if is_value_error(error) or isinstance(translated(error, step, None), TransientFailure):
+        return None
+    is_foreign = any(name in str(error) for name in _BUILT_FOR_ANOTHER)
+    reason = "its connector is built for another version of Spark" if is_foreign else reason_of(error)
+    problem = f"cannot write {shown} as {format_}: {reason}"
+    hint = did_you_mean(format_, _KNOWN) or _NEEDS_JARS
+    return UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
 
 
 _TEXTS = {"csv": "csv", "jsonl": "json", "json": "json"}
@@ -115,8 +121,7 @@ def write_files(rows: DataFrame, step: OutputStep, place: OutputPlace, further: 
 
 def _through_connector(rows: DataFrame, step: OutputStep, place: OutputPlace, format_: str) -> WrittenOutput:
     observed, count = counted(rows)
-    options, owner = dict(place.options), place.attempt.owner
-    write = write_through(observed, step, format_, options, path=place.spark_uri, shown=place.shown, owner=owner)
+    write = write_through(observed, step, format_, dict(place.options), path=place.spark_uri, shown=place.shown)
 
     def publish() -> int:
         write()

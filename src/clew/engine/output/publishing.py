@@ -15,6 +15,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
 from clew.engine.output.digests import OutputDigest
 from clew.engine.output.files import Further, write_files
+from clew.engine.output.lake_tables import LAKE_FORMATS, LakeOutputs
 from clew.engine.output.places import OutputPlace
 from clew.engine.output.tables import TableOutputs
 from clew.plan.operations import OutputStep
@@ -78,6 +79,7 @@ class FilePublisher:
     run_id: str
     place_of: PlaceOf
     tables: TableOutputs | None = None
+    lake: LakeOutputs | None = None
 
     def takes_further_rows(self, step: OutputStep) -> bool:
         """Whether an output is a folder of Parquet files."""
@@ -100,6 +102,8 @@ class FilePublisher:
         place = self.place_of(step, fence)
         if place is None:
             return self._to_table(chosen(rows), step)
+        if self.lake is not None and step.destination.format in LAKE_FORMATS:
+            return self._to_lake(self.lake, chosen(rows), step, place)
 
         def added(files: Sequence[str]) -> tuple[DataFrame, bool]:
             assert further is not None  # noqa: S101 - it is asked for only then
@@ -112,6 +116,15 @@ class FilePublisher:
             return Published(written.publish(), path=place.shown, digest=written.digest)
 
         return Pending(written.rows, published, place.abandon)
+
+    def _to_lake(self, lake: LakeOutputs, rows: DataFrame, step: OutputStep, place: OutputPlace) -> Pending:
+        staged = lake.stage(rows, step, place)
+
+        def published() -> Published:
+            staged.publish()
+            return Published(staged.count, path=place.shown)
+
+        return Pending(staged.count, published, staged.discard)
 
     def _to_table(self, rows: DataFrame, step: OutputStep) -> Pending:
         if self.tables is None:

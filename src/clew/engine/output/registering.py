@@ -104,6 +104,6 @@ class StorageRegistrar:
                 DatasetFile(file.path, file.rows, file.size, file.sha256, self.period, self.run_id, step.seq)
                 for file in written.part.files
             ),
-            mode=step.mode,
+            mode="append" if step.mode == "append" else "overwrite",
             covers=tuple(each.identifier for each in self.periods.descendants(self.period)),
         )

@@ -106,7 +106,7 @@ class TableOutputs:
             TableAddress(address.url.removeprefix(_JDBC), address.schema, address.table, address.password),
             self.columns_of(step),
             _batches(draft),
-            mode=step.mode,
+            mode="append" if step.mode == "append" else "overwrite",
             once=f"{self.run_id}/{step.seq}",
         )
 

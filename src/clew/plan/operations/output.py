@@ -1,5 +1,6 @@
 """Output: writes the rows that its selector matches to a destination, and may register them as a dataset."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -16,8 +17,20 @@ from clew.plan.steps import Detail, StepBase
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import Output, Scalar
 
+PERIOD_COLUMN = "_period"
+UPSERT_BY, NEW_COLUMNS = "upsert_by", "new_columns"
+"""Options that stand for arguments of the operation, so that plans without them stay as they were."""
+
 _WRITTEN_BY_DEFAULT = ("_period", "_labels", "_row_id")
 """System columns of an output that does not name its columns; `_deleted` joins them where it can be TRUE."""
+
+
+_MODES = {
+    "overwrite": "replaces what is there",
+    "append": "adds to what is there",
+    "replace_period": "replaces the rows of the run's period",
+    "upsert": "replaces rows that have the same keys, and adds the others",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ class OutputStep(StepBase):
 
     type: Literal["output"] = "output"
     destination: Destination
-    mode: Literal["overwrite", "append"]
+    mode: Literal["overwrite", "append", "replace_period", "upsert"]
     columns: tuple[str, ...]
     include_deleted: bool
     registers: str | None
@@ -58,6 +71,16 @@ class OutputStep(StepBase):
         return ("cap.clew.output.v1", *(("cap.clew.register_dataset.v1",) if self.registers else ()))
 
     @property
+    def upsert_by(self) -> tuple[str, ...]:
+        """The columns by which rows are the same, for the mode upsert."""
+        return tuple(json.loads(dict(self.destination.options).get(UPSERT_BY, "[]")))
+
+    @property
+    def adds_columns(self) -> bool:
+        """Whether columns that a table does not have are added to it."""
+        return dict(self.destination.options).get(NEW_COLUMNS) == "add"
+
+    @property
     def summary(self) -> str:
         """How many columns it writes, and in which mode."""
         return f"writes {len(self.columns)} columns, {self.mode}"
@@ -65,8 +88,7 @@ class OutputStep(StepBase):
     def details(self) -> Iterator[Detail]:
         """Its rows, its destination and its columns."""
         yield words.selected(self.selector)
-        mode = "replaces what is there" if self.mode == "overwrite" else "adds to what is there"
-        yield Detail("writes", (self.destination.described, mode))
+        yield Detail("writes", (self.destination.described, _MODES[self.mode]))
         yield Detail("deleted", ("rows are written too" if self.include_deleted else "rows are not written",))
         yield Detail("columns", (words.enumerated(self.columns),))
         if self.registers:
@@ -97,16 +119,20 @@ def plan_output(context: Context, operation: "Output") -> PlannedOperation[Outpu
         problem = f'a dataset cannot be registered as "{registers}": the name may have letters, digits, . _ and - only'
         span = arguments.place("register_as_dataset")
         context.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
-    if (operation.selector and selector is None) or columns is None:
+    keys = _upsert_keys(context, operation, columns)
+    if (operation.selector and selector is None) or columns is None or keys is None:
         return PlannedOperation(None, context.state)
     target = arguments.destination.target
+    further: dict[str, Scalar] = {UPSERT_BY: json.dumps(keys)} if keys else {}
+    if arguments.new_columns.value == "add":
+        further[NEW_COLUMNS] = "add"
     step = OutputStep(
         **context.identity(operation),
         selector=selector,
         reads=reads([("selector", selector)]),
         adds=(),
         destination=Destination(
-            target.datasource_id, target.table, target.path, target.format, _options(target.options)
+            target.datasource_id, target.table, target.path, target.format, _options({**target.options, **further})
         ),
         mode=arguments.write_mode.value,
         columns=columns,
@@ -136,6 +162,26 @@ def _columns(context: Context, operation: "Output") -> tuple[str, ...] | None:
             context.problems.report(DUPLICATE_COLUMN.at(span, column=name))
             is_right = False
     return named if is_right else None
+
+
+def _upsert_keys(context: Context, operation: "Output", columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The keys of an upsert; None where the output does not have what its mode needs."""
+    arguments = operation.arguments
+    if columns is None:
+        return None
+    if arguments.write_mode.value == "replace_period" and PERIOD_COLUMN not in columns:
+        problem = "the mode replace_period needs the column _period, by which the rows of a period are found"
+        span = arguments.place("columns") if arguments.columns is not None else arguments.span
+        context.problems.report(INVALID_VALUE.at(span, problem=problem, hint="add _period to columns"))
+        return None
+    named = tuple(context.own_name(name) for name in arguments.upsert_by or ())
+    for index, name in enumerate(named):
+        if name not in columns or name == "_row_id":
+            problem = f'upsert_by names "{name}", which is not a column of the output that stays the same'
+            hint = did_you_mean(name, columns) or "list columns of the output"
+            context.problems.report(INVALID_VALUE.at(arguments.place("upsert_by", index), problem=problem, hint=hint))
+            return None
+    return named
 
 
 def _options(options: Mapping[str, "Scalar"]) -> tuple[tuple[str, str], ...]:
