@@ -84,12 +84,12 @@ class LakeOutputs:
         except BaseException:
             staged.abandon()
             raise
-        about = {"clew_run": self.run_id, "clew_step": step.seq, "clew_project": self.project}
+        about: dict[str, str | int] = {"clew_run": self.run_id, "clew_step": step.seq, "clew_project": self.project}
         return StagedRows(staged, found, _Commit(waiting, step, place, tuple(self.periods), about))
 
     def _require_fit(self, rows: DataFrame, step: OutputStep, place: OutputPlace) -> None:
         if step.mode == "replace_period":
-            others = rows.where(~F.coalesce(F.col(PERIOD_COLUMN).isin(*self.periods), F.lit(value=False)))
+            others = rows.where(~F.coalesce(F.col(PERIOD_COLUMN).isin(*self.periods), F.expr("FALSE")))
             found = others.select(PERIOD_COLUMN).limit(1).collect()
             if found:
                 problem = (
@@ -205,7 +205,7 @@ class _Commit:
         if mode == "append":
             writer.append()
         elif mode == "overwrite":
-            writer.overwrite(F.lit(value=True))
+            writer.overwrite(F.expr("TRUE"))
         elif mode == "replace_period":
             taken = f"WHEN NOT MATCHED BY SOURCE AND t.{self._of_periods} THEN DELETE"
             self._merge(table, f"ON FALSE WHEN NOT MATCHED THEN INSERT * {taken}")
@@ -240,14 +240,14 @@ class _Commit:
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session for the time being."""
-    before = {name: spark.conf.get(name, None) for name in settings}
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, known in before.items():
+            if known is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, known)
