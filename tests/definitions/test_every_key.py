@@ -200,9 +200,9 @@ def test_destinations(loaded: LoadedWorkspace) -> None:
     assert fragment is not None
     outputs = [operation for operation in fragment.operations if isinstance(operation, Output)]
     kinds = [type(output.arguments.destination) for output in outputs]
-    assert kinds == [TableDestination, PathDestination, LocationDestination]
+    assert kinds == [TableDestination, PathDestination, LocationDestination, PathDestination]
     modes = [output.arguments.write_mode for output in outputs]
-    assert modes == [WriteMode.APPEND, WriteMode.OVERWRITE, WriteMode.APPEND]
+    assert modes == [WriteMode.APPEND, WriteMode.OVERWRITE, WriteMode.APPEND, WriteMode.UPSERT]
 
 
 def test_scenarios(loaded: LoadedWorkspace) -> None:

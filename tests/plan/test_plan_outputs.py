@@ -119,3 +119,44 @@ def test_an_output_that_would_replace_an_earlier_one_of_its_run_is_refused(
 )
 def test_outputs_that_leave_each_other_alone_are_no_conflict(check: Check, first: str, second: str) -> None:
     assert len(check(two_outputs(first, second)).plan.steps) == 2
+
+
+TO_DELTA = "destination: {location: {path: o, format: delta}}"
+
+
+def test_a_table_with_commits_may_be_updated_by_keys_and_may_grow(check: Check) -> None:
+    step = output_of(check(writing(f"{TO_DELTA}, mode: upsert, upsert_by: [order_id], new_columns: add")))
+    assert (step.mode, step.upsert_by, step.adds_columns) == ("upsert", ("order_id",), True)
+    plain = output_of(check(writing(f"{TO_DELTA}, mode: replace_period")))
+    assert (plain.mode, plain.upsert_by, plain.adds_columns, plain.destination.options) == (
+        "replace_period",
+        (),
+        False,
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("destination: {location: {path: o}}, mode: upsert, upsert_by: [order_id]", "needs a table with commits"),
+        ("destination: {location: {path: o}, mode: replace_period}", "needs a table with commits"),
+        ("destination: {datasource_id: books, table: t}, mode: replace_period", "needs a table with commits"),
+        (f"{TO_DELTA}, mode: upsert", "the mode upsert needs upsert_by"),
+        (f"{TO_DELTA}, upsert_by: [order_id]", "upsert_by is for the mode upsert only"),
+        (f"{TO_DELTA}, mode: upsert, upsert_by: [order]", 'upsert_by names "order", which is not a column'),
+        (f"{TO_DELTA}, mode: upsert, upsert_by: [_row_id]", 'upsert_by names "_row_id", which is not a column'),
+        (f"{TO_DELTA}, mode: replace_period, columns: [order_id]", "replace_period needs the column _period"),
+        ("destination: {location: {path: o}}, new_columns: add", "new_columns is for the formats delta and iceberg"),
+        (
+            "destination: {location: {path: o, format: delta, options: {upsert_by: a}}}",
+            "is not an option of the format",
+        ),
+    ],
+)
+def test_what_a_table_with_commits_cannot_do_is_told_at_its_place(check: Check, arguments: str, problem: str) -> None:
+    [found] = check(writing(arguments)).diagnostics
+    assert found.code == "InvalidValue"
+    assert problem in found.message
+    assert found.span is not None
+    assert found.hint
