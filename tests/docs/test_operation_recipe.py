@@ -31,6 +31,7 @@ ABOUT_OUTPUTS = {
     "src/clew/bus/openlineage_events.py": "an output is a dataset of OpenLineage",
     "src/clew/engine/output/destinations.py": "where an output goes",
     "src/clew/engine/output/files.py": "an output as files",
+    "src/clew/engine/output/lake_tables.py": "an output as a commit to a Delta or Iceberg table",
     "src/clew/engine/output/publishing.py": "an output before it is published",
     "src/clew/engine/output/registering.py": "an output as a version of a dataset",
     "src/clew/engine/output/stored_places.py": "the place of an output in an object store",
