@@ -10,6 +10,7 @@ STAMP  := $(VENV)/.installed
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
 MATRIX_TESTS ?= tests/engine
+CONNECT      ?=
 FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_internals.py tests/engine/test_spark_session.py \
                 tests/engine/test_sql_cases.py tests/engine/test_loading_csv.py tests/engine/test_engine_runs.py
 
@@ -48,14 +49,14 @@ demo: java $(STAMP) ## a tour of the sample workspace
 
 check: $(STAMP) lint types imports ## style, types, imports, and the tests that need no JVM, database server or browser
 	@echo "Running the tests that need no JVM, database server or browser; 'make test' runs all ..."
-	@$(BIN)/python -m pytest -n 2 -m 'not (spark or postgres or browser or slow)' --hypothesis-profile=quick
+	@$(BIN)/python -m pytest -n 2 -m 'not (spark or postgres or browser or slow or classic)' --hypothesis-profile=quick
 
 test: java $(STAMP) lint types imports ## everything that must pass: style, types, imports, all tests
 	@echo "Running all tests ..."
 	@$(BIN)/python -m pytest -n 2
 
 # A version has an environment to itself with nothing but that Spark in it; the rest it takes from $(VENV).
-matrix: java $(STAMP) ## the tests of Spark on every version that Clew supports
+matrix: java $(STAMP) ## the tests of Spark on every version that Clew supports; CONNECT=1 through Spark Connect
 	@failed=; for version in $(SPARKS); do \
 		env=.venv-spark/$$version; \
 		test -e $$env/.installed || { echo "Setting up $$env ..."; rm -rf $$env; \
@@ -65,7 +66,7 @@ matrix: java $(STAMP) ## the tests of Spark on every version that Clew supports
 				> "$$($$env/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/the-rest.pth" && \
 			touch $$env/.installed; } || exit 1; \
 		echo "Running $(MATRIX_TESTS) on Spark $$version ..."; \
-		$$env/bin/python -m pytest -n 2 $(MATRIX_TESTS) || failed="$$failed $$version"; \
+		$$env/bin/python -m pytest -n 2 $(if $(CONNECT),--spark-connect) $(MATRIX_TESTS) || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "Failed on Spark$$failed"; exit 1; }
 
 matrix-few: ## a few tests of Spark on the oldest and the newest version
@@ -107,7 +108,7 @@ golden: $(STAMP) ## rewrite the golden files of the tests, on purpose
 
 lock: $(STAMP) ## rewrite constraints.txt from what is installed
 	@$(BIN)/python -m pip freeze --exclude-editable --disable-pip-version-check | sort -f > constraints.new
-	@{ echo "# Exact versions of everything that is installed. Written by 'make lock'."; grep -E '^[A-Za-z0-9._-]+==' constraints.new; echo "hatchling==1.33.0"; } > constraints.txt
+	@{ echo "# Exact versions of everything that is installed. Written by 'make lock'."; grep -E '^[A-Za-z0-9._-]+==' constraints.new; } > constraints.txt
 	@rm constraints.new
 
 clean: ## remove what was built

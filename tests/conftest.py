@@ -10,7 +10,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.storage.s3_fixtures import proxy, s3
-from tests.tiers import FEW_EXAMPLES, GUARD, SPARK, Guard, add_markers
+from tests.tiers import FEW_EXAMPLES, GUARD, SPARK, Guard, add_markers, is_for_connect
 
 __all__ = ["proxy", "s3"]
 """Fixtures that tests of several packages share."""
@@ -48,6 +48,11 @@ _LEFT_OPEN_BY_PYSPARK = pytest.mark.filterwarnings(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files with what the tests see")
+    parser.addoption(
+        "--spark-connect",
+        action="store_true",
+        help="run the tests that share a Spark session, and no others, on a Spark Connect server",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,8 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     add_markers(items)
+    if config.getoption("--spark-connect"):
+        chosen = [item for item in items if is_for_connect(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
     for item in items:
         if item.get_closest_marker(SPARK):
             item.add_marker(_LEFT_OPEN_BY_PYSPARK)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-SPARK, POSTGRES, BROWSER, SLOW = "spark", "postgres", "browser", "slow"
+SPARK, POSTGRES, BROWSER, SLOW, CLASSIC = "spark", "postgres", "browser", "slow", "classic"
 
 MARKER_OF_FIXTURE = {"spark": SPARK, "postgres": POSTGRES, "chromium": BROWSER}
 """What starts with the first test that requests one of these fixtures."""
@@ -48,6 +48,11 @@ def add_markers(items: Iterable[pytest.Item]) -> None:
         for name in getattr(item, "fixturenames", ()):
             if name in MARKER_OF_FIXTURE:
                 item.add_marker(MARKER_OF_FIXTURE[name])
+
+
+def is_for_connect(item: pytest.Item) -> bool:
+    """Whether a test can run on a Spark Connect server: it shares the session of the others and says nothing else."""
+    return "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker(CLASSIC) is None
 
 
 def refuse_unmarked(marker: str) -> None:

@@ -49,6 +49,8 @@ HOMES = {
 _READING = "libraries that read files are imported when something is read"
 LATE_IMPORTS = {
     "clew.api.checking": "a check without a state store does not wait for what reads one",
+    "clew.api.doctor": "the engine cannot be imported where Spark is missing, which is one of the questions",
+    "clew.api.machine": "the same",
     "clew.api.remote": "an HTTP client is slow to import, and few commands use a server",
     "clew.api.run": "what explains, drives and removes runs is loaded by those who ask for it",
     "clew.api.working": "a server answers its first request before it loads the libraries of Spark",
@@ -87,6 +89,7 @@ UNFILTERED = {"clew.trace.reader", "clew.trace.run_trace", "clew.trace.history",
 """Modules whose objects hold values as they are, whoever asks. Callers do not even take their types."""
 OPEN_TO_ALL = {"clew.diagnostics"}
 DOOR = {
+    "clew.api.doctor": {"examine"},
     "clew.api.opened_environment": {"Principal"},
     "clew.api.remote": {"RemoteServer"},
     "clew.api.workspace": {"open_workspace"},

@@ -7,18 +7,29 @@ from pyspark.sql import SparkSession
 
 from clew.engine.session import SessionSettings, spark_session
 from tests.engine import table_jars
+from tests.engine.spark_servers import connect_server
 from tests.engine.table_lakes import Lake
 from tests.engine.table_process import TableProcess, table_process
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local Spark, or a Connect server with the option `--spark-connect`."""
+    if not request.config.getoption("--spark-connect"):
+        yield from _session("local[2]")
+        return
+    with connect_server(tmp_path_factory.mktemp("spark")) as address:
+        yield from _session(address)
+
+
+def _session(master: str) -> Iterator[SparkSession]:
     settings = SessionSettings(
-        master="local[2]",
+        master=master,
         config={
             "spark.driver.memory": "2g",
             # Starts sooner; the better code of the second compiler pays only in long runs.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            # Derby would write its log into the folder that the tests were started in.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
             "spark.sql.shuffle.partitions": "2",
         },
         app_name="clew-tests",

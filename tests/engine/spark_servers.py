@@ -47,6 +47,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.port": "0",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-Dderby.stream.error.file=/dev/null",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }

@@ -195,8 +195,6 @@ def test_a_table_that_lacks_a_column_is_left_as_it_was(shop: Shop, server: Postg
 
 
 def test_other_databases_are_overwritten_through_jdbc_and_not_added_to(shop: Shop, spark: SparkSession) -> None:
-    log = str(shop.root / "derby.log")
-    spark.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", log)  # type: ignore[union-attr]
     options = {"url": "jdbc:derby:memory:outputs;create=true", "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
     shop.write({"datasources/derby.yaml": {"id": "derby", "type": "database", "options": options}})
     shop.project("p", ENRICH, output(20, "derby", "report"))

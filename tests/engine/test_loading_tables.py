@@ -79,8 +79,6 @@ def test_a_table_that_is_not_there_is_named(bench: Bench) -> None:
 
 
 def test_a_jdbc_driver_serves_types_of_its_own(bench: Bench) -> None:
-    log = str(bench.folder / "derby.log")
-    bench.spark.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", log)  # type: ignore[union-attr]
     url, driver = "jdbc:derby:memory:loading;create=true", "org.apache.derby.iapi.jdbc.AutoloadedDriver"
     rows = bench.spark.sql(
         """SELECT id, CAST(id * 1.25 AS DECIMAL(12,2)) AS amount, 'n' AS name, DATE'2026-01-01' AS day,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyspark.errors.exceptions.base
+import pytest
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -16,15 +17,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DateType, DecimalType, LongType, StringType, StructType, TimestampNTZType
 
 from clew.engine import spark_internals
-from clew.engine.spark_internals import QUERY_LOGGERS, arrow_schema, has_context
+from clew.engine.spark_internals import QUERY_LOGGERS, arrow_schema
 from tests.docs.source_imports import parsed
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_context_and_the_gateway_of_the_process_are_where_they_are_looked_for(spark: SparkSession) -> None:
-    assert has_context()
-    assert SparkContext._active_spark_context is spark.sparkContext
+@pytest.mark.classic
+def test_the_gateway_of_the_process_is_where_it_is_looked_for(spark: SparkSession) -> None:
+    assert spark.sparkContext is not None
     assert isinstance(SparkContext._gateway, JavaGateway)
 
 

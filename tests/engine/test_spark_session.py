@@ -8,7 +8,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from clew.diagnostics import UserError
-from clew.engine.session import LANGUAGE_SETTINGS, SessionSettings, configuration, require_java, spark_session
+from clew.engine.java import java_of_spark
+from clew.engine.session import LANGUAGE_SETTINGS, SessionSettings, configuration, spark_session
 
 
 def _java(home: Path, *, version: str | None, script: str = "exit 1") -> Path:
@@ -24,7 +25,7 @@ def _java(home: Path, *, version: str | None, script: str = "exit 1") -> Path:
 
 def test_a_second_call_gives_the_session_that_is_there(spark: SparkSession) -> None:
     again = spark_session(SessionSettings(master="local[1]"))
-    assert again.sparkContext.applicationId == spark.sparkContext.applicationId
+    assert again.conf.get("spark.app.id") == spark.conf.get("spark.app.id")
 
 
 def test_the_settings_that_expressions_rest_on_are_set(spark: SparkSession) -> None:
@@ -79,21 +80,21 @@ def test_a_query_that_fails_writes_nothing_by_itself(spark: SparkSession, capfd:
 
 @pytest.mark.spark
 def test_the_installed_java_is_good_enough() -> None:
-    require_java()
+    java_of_spark()
 
 
 def test_java_that_is_nowhere_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="there is no java on the path") as raised:
-        require_java()
+        java_of_spark()
     assert raised.value.code == "JavaMissing"
 
 
 def test_a_home_without_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(UserError, match="which has no bin/java"):
-        require_java()
+        java_of_spark()
 
 
 @pytest.mark.parametrize(
@@ -109,13 +110,13 @@ def test_java_that_is_too_old_is_reported(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path / "jdk", version=version, script=script)))
     with pytest.raises(UserError, match=f"Java {major} at .* is too old") as raised:
-        require_java()
+        java_of_spark()
     assert raised.value.code == "JavaMissing"
 
 
 def test_java_that_is_new_enough_is_not_started_to_find_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path / "jdk", version="21.0.1", script="echo started >&2; exit 1")))
-    require_java()
+    java_of_spark()
 
 
 def started_elsewhere(master: str, before: str = "", **variables: str) -> tuple[str, str]:

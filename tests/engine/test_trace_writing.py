@@ -191,6 +191,7 @@ def no_file_larger_than(spark: SparkSession, size: int) -> Iterator[None]:
         resource.prlimit(java, resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.classic
 def test_a_trace_that_finds_no_room_fails_step_and_run_and_a_retry_completes(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

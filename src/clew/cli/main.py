@@ -15,6 +15,7 @@ from clew.cli.session import Session
 COMMANDS: Mapping[str, str] = {
     "init": "init:init",
     "check": "check:check",
+    "doctor": "doctor:doctor",
     "plan": "plan:plan",
     "test": "test:run_scenarios",
     "run": "run:run_project",

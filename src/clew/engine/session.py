@@ -1,12 +1,7 @@
-"""The Spark session of an environment: one per process, quiet, and configured for the rules of the language.
-
-Also checks that there is a Java that Spark can use.
-"""
+"""The Spark session of an environment: one per process, quiet, and configured for the rules of the language."""
 
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -20,15 +15,16 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from clew.definitions import DatabaseDatasource, Datasource
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.engine import CONNECT_MISSING, JAVA_MISSING, SPARK_NOT_STARTED
+from clew.diagnostics.codes.engine import CONNECT_MISSING, SPARK_NOT_STARTED
+from clew.engine.java import java_of_spark
 from clew.engine.spark_internals import (
     active_anywhere,
-    has_context,
+    is_connected,
     launched,
     restore_active,
     silence_query_errors,
@@ -37,50 +33,6 @@ from clew.engine.spark_internals import (
 from clew.engine.spark_versions import require_supported
 from clew.runs.environment import RunEnvironment
 from clew.runs.secrets import REFERENCE, SecretsResolver, with_secrets
-
-OLDEST_JAVA = 17
-
-_VERSION = re.compile(r'version\D{0,3}"?(?:1\.)?(\d+)', re.IGNORECASE)
-
-
-def require_java() -> None:
-    """Complain in one line where Spark would fail with many."""
-    java = _find_java()
-    if java is None:
-        raise UserError(JAVA_MISSING.anywhere(problem=_not_found()))
-    major = _major_version(java)
-    if major is not None and major < OLDEST_JAVA:
-        problem = f"Java {major} at {java} is too old: Spark needs Java {OLDEST_JAVA} or newer"
-        raise UserError(JAVA_MISSING.anywhere(problem=problem))
-
-
-def _find_java() -> Path | None:
-    """The Java that Spark's own scripts will take: the one of JAVA_HOME, else the first on the path."""
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        inside = Path(home) / "bin" / "java"
-        return inside if os.access(inside, os.X_OK) else None
-    found = shutil.which("java")
-    return Path(found) if found else None
-
-
-def _not_found() -> str:
-    home = os.environ.get("JAVA_HOME")
-    where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the path"
-    return f"Spark needs Java {OLDEST_JAVA} or newer: {where}"
-
-
-def _major_version(java: Path) -> int | None:
-    """From the file that comes with every Java, which is faster than to ask the program."""
-    release = java.resolve().parent.parent / "release"
-    if release.is_file():
-        text = release.read_text(encoding="utf-8", errors="replace")
-    else:
-        asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
-        text = asked.stderr + asked.stdout
-    found = _VERSION.search(text)
-    return int(found[1]) if found else None
-
 
 LANGUAGE_SETTINGS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
@@ -146,7 +98,7 @@ def spark_session(settings: SessionSettings) -> SparkSession:
     Settings, temporary views and loggers of a session that Clew did not start stay as they are.
     """
     with _STARTING:
-        present = SparkSession.getActiveSession() if settings.master.startswith("sc://") else _present()
+        present = _present()
         if present is None:
             spark = _connected(settings) if settings.master.startswith("sc://") else _started(settings)
             require_supported(spark.version, "the Spark of the master")
@@ -191,22 +143,33 @@ def tuned_for_few_rows(spark: SparkSession) -> Iterator[None]:
 
 
 def _present() -> SparkSession | None:
-    """The session that was started before, by whichever thread: Spark itself remembers only those of the same one."""
-    active = SparkSession.getActiveSession()
-    if active is not None or not has_context():
-        return active
-    return SparkSession.builder.getOrCreate()
+    """The session that was started before, by whichever thread, on a Spark of this process or through Connect."""
+    try:
+        session = SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+    return session if _is_alive(session) else None
+
+
+def _is_alive(session: SparkSession) -> bool:
+    """Whether a session still has its Spark. One whose context was stopped by itself stays the active one."""
+    if is_connected(session):
+        return True
+    try:
+        return bool(session.sparkContext.startTime)
+    except AttributeError:
+        return False
 
 
 def _connected(settings: SessionSettings) -> SparkSession:
-    _require_connect()
+    require_connect()
     builder = SparkSession.builder.remote(settings.master).appName(settings.app_name)
     for name, value in settings.config.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
-def _require_connect() -> None:
+def require_connect() -> None:
     """Asked by ourselves: PySpark ends the process, in some surroundings, where a library is missing."""
     missing = [library for library in _CONNECT_LIBRARIES if find_spec(library) is None]
     if missing:
@@ -214,8 +177,10 @@ def _require_connect() -> None:
 
 
 def _started(settings: SessionSettings) -> SparkSession:
-    require_java()
+    java_of_spark()
     submitted = submitted_configuration()
+    # Defaults for a local master would keep executors elsewhere from reaching the driver.
+    settings = replace(settings, master=submitted.get("spark.master", settings.master))
     chosen = {**configuration(settings), **submitted, **LANGUAGE_SETTINGS}
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with tempfile.TemporaryFile() as noise:
@@ -291,7 +256,11 @@ def _first_complaint(noise: IO[bytes]) -> str:
     """The first line says what is wrong; the scripts that start Spark add their own confusion after it."""
     noise.seek(0)
     lines = noise.read().decode(errors="replace").splitlines()
-    return next((line.strip() for line in lines if line.strip() and not line.startswith("WARNING")), "")
+    return next((line.strip() for line in lines if line.strip() and not line.startswith(_ABOUT_JAVA)), "")
+
+
+_ABOUT_JAVA = ("WARNING", "Picked up ")
+"""How lines begin in which Java talks about itself."""
 
 
 _SOON = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -323,7 +292,17 @@ def _settings(
         config = {key: value for key, value in given.items() if not value.startswith(REFERENCE)}
     else:
         config = with_secrets(given, secrets, environment.scope)
-    drivers = [each.options.jar for each in datasources if isinstance(each, DatabaseDatasource) and each.options.jar]
-    jars = tuple(str(environment.root / Path(jar).expanduser()) for jar in dict.fromkeys([*spark.jars, *drivers]))
+    jars = jars_of(environment, datasources)
     stores = environment.hadoop_settings(datasources, environment.secrets())
     return SessionSettings(master=spark.master, config=config, jars=jars, stores=stores)
+
+
+def jars_of(environment: RunEnvironment, datasources: Sequence[Datasource]) -> tuple[str, ...]:
+    """The jars that Spark loads: those of the environment and of its datasources, as paths or addresses."""
+    drivers = [each.options.jar for each in datasources if isinstance(each, DatabaseDatasource) and each.options.jar]
+    named = dict.fromkeys([*environment.settings.spark.jars, *drivers])
+    return tuple(jar if _SCHEME.match(jar) else str(environment.root / Path(jar).expanduser()) for jar in named)
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+"""The start of an address, such as local:///opt/driver.jar, which Spark finds by itself."""

@@ -15,11 +15,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.engine import STORAGE_NOT_SHARED
+from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE, STORAGE_NOT_SHARED
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.counting import rows_in
-from clew.engine.loading.files import reason_of
-from clew.engine.loading.sources import unavailable
+from clew.engine.reasons import reason_of
 from clew.engine.spark_internals import is_connected
 from clew.plan.local_files import SourceFile
 from clew.storage.drafts import Draft, draft
@@ -41,8 +40,12 @@ def is_local(spark: SparkSession) -> bool:
 
 def require_shared(spark: SparkSession, root: StorageRoot, run_id: str) -> None:
     """Raise StorageNotShared where executors do not see what this process writes to storage, or the reverse."""
-    if is_local(spark):
-        return
+    if not is_local(spark):
+        try_storage(spark, root, run_id)
+
+
+def try_storage(spark: SparkSession, root: StorageRoot, run_id: str) -> None:
+    """The same, also where executors are threads of this process: they may lack the rights, or a file system."""
     probe = draft(root, scratch_folder(run_id, "probe"))
     try:
         _require_read(spark, probe)
@@ -123,7 +126,8 @@ def _seen(spark: SparkSession, files: Sequence[SourceFile], asked: str, here: Ca
     try:
         return {file.path for file in files if said.get(file.path) == here(file)}
     except OSError as error:
-        raise unavailable(f"a source file cannot be read: {error.filename}: {error.strerror}") from None
+        problem = f"a source file cannot be read: {error.filename}: {error.strerror}"
+        raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem)) from None
 
 
 @contextmanager

@@ -24,14 +24,6 @@ QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """In Python: they write every error of a query to stderr before it can be caught. Only the source names them."""
 
 
-def has_context() -> bool:
-    """Whether this process has a Spark context, whichever thread started it.
-
-    `SparkSession.getActiveSession` knows those of the same thread only, and `getOrCreate` starts one.
-    """
-    return SparkContext._active_spark_context is not None  # noqa: SLF001 - see above
-
-
 def launched(conf: SparkConf, stderr: IO[bytes] | None) -> JavaGateway | None:
     """The way to a new JVM; None where an earlier attempt has left one, which the context finds by itself.
 

@@ -6,6 +6,9 @@ is looked at here, before anything is imported from it.
 """
 
 import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SPARK_MISSING, SPARK_UNSUPPORTED
@@ -36,3 +39,37 @@ def minor(version: str) -> str:
     """`4.1` of `4.1.4`, `4.1.0.dev0` or what a platform calls its build; the whole text where it has no such start."""
     found = re.match(r"\d+\.\d+(?!\d)", version)
     return found[0] if found else version
+
+
+_BUILT_FOR = re.compile(r"[_-](\d+\.\d+)_(2\.1\d)-")
+"""In the name of a connector, such as delta-spark_4.1_2.13-4.4.0.jar: the versions of Spark and Scala."""
+_FOR_SCALA = re.compile(r"_(2\.1\d)-")
+_HADOOP = re.compile(r"hadoop-(?:aws|azure|client-\w+|common)-(\d+(?:\.\d+)+)")
+SCALA = "2.13"
+"""What every supported Spark is built with."""
+
+
+def misfit(jar: str) -> str | None:
+    """Why a jar does not fit the installed Spark, as far as its name tells; None where it does, or tells nothing."""
+    import pyspark  # noqa: PLC0415 - see above
+
+    name, spark = jar.rpartition("/")[2], minor(pyspark.__version__)
+    built = _BUILT_FOR.search(name)
+    if built is not None and built[1] != spark:
+        return f"{name} is built for Spark {built[1]}, and this is Spark {spark}"
+    scala = _FOR_SCALA.search(name)
+    if scala is not None and scala[1] != SCALA:
+        return f"{name} is built for Scala {scala[1]}, and Spark {spark} for {SCALA}"
+    hadoop = _HADOOP.match(name)
+    if hadoop is not None and hadoop_version() not in {None, hadoop[1]}:
+        return f"{name} is part of Hadoop {hadoop[1]}, and Spark has {hadoop_version()}"
+    return None
+
+
+@cache
+def hadoop_version() -> str | None:
+    """The Hadoop that the installed Spark comes with; None where it comes without, as on some platforms."""
+    found = find_spec("pyspark")
+    folders = (found.submodule_search_locations or ()) if found else ()
+    jars = [jar for folder in folders for jar in Path(folder, "jars").glob("hadoop-client-api-*.jar")]
+    return jars[0].stem.removeprefix("hadoop-client-api-") if jars else None

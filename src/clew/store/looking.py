@@ -7,13 +7,17 @@ else that a check does.
 # ruff: noqa: PLC0415 - the drivers are imported by those who have such a store
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
+
+if TYPE_CHECKING:
+    import psycopg
 
 _PATIENCE_S = 2
 _TABLES = ("dataset_versions", "project_versions")
@@ -72,6 +76,25 @@ def look_into_sqlite(path: Path, environment_id: str) -> Recorded:
 
 def look_into_postgresql(url: str, environment_id: str) -> Recorded:
     """What a server has on record. TransientFailure if it does not answer soon."""
+    with _reading(url) as connection:
+        known = connection.execute("SELECT to_regclass(name) FROM unnest(%s::text[]) AS name", (list(_TABLES),))
+        if any(found is None for (found,) in known):
+            return Recorded()
+        asked = (environment_id,)
+        return _recorded(
+            connection.execute(_DATASETS.format("%s"), asked), connection.execute(_PROJECTS.format("%s"), asked)
+        )
+
+
+def time_of_postgresql(url: str) -> float:
+    """What the clock of a server says, in seconds since 1970. TransientFailure if it does not answer soon."""
+    with _reading(url) as connection:
+        [(seconds,)] = connection.execute("SELECT extract(epoch FROM clock_timestamp())::double precision")
+        return float(seconds)
+
+
+@contextmanager
+def _reading(url: str) -> "Iterator[psycopg.Connection[Any]]":
     import psycopg
 
     from clew.store.punctual import connect_in_time
@@ -83,13 +106,7 @@ def look_into_postgresql(url: str, environment_id: str) -> Recorded:
         with connect_in_time((address,), settings, patience_s=patience, connect_s=patience) as connection:
             connection.read_only = True
             connection.execute(f"SET LOCAL statement_timeout = '{_PATIENCE_S}s'")
-            known = connection.execute("SELECT to_regclass(name) FROM unnest(%s::text[]) AS name", (list(_TABLES),))
-            if any(found is None for (found,) in known):
-                return Recorded()
-            asked = (environment_id,)
-            return _recorded(
-                connection.execute(_DATASETS.format("%s"), asked), connection.execute(_PROJECTS.format("%s"), asked)
-            )
+            yield connection
     except psycopg.Error as error:
         raise _away(error) from error
 

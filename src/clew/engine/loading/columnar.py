@@ -11,10 +11,11 @@ from pyspark.sql.types import StructType
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell, TypedCell, serves
-from clew.engine.loading.files import METADATA_PATH, SourceFile, metadata_path, reason_of
+from clew.engine.loading.files import METADATA_PATH, SourceFile, metadata_path
 from clew.engine.loading.sources import Origin, mismatch, positions_of, unavailable
 from clew.engine.loading.text_rows import FoundFile
 from clew.engine.names import named
+from clew.engine.reasons import reason_of
 from clew.engine.sql import quoted, text_literal
 from clew.plan.datasets import DatasetUse
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE

@@ -14,9 +14,9 @@ from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.columnar import fields_of_schema, frame_rows
 from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell
-from clew.engine.loading.files import reason_of
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.sources import Origin, PinRequest, positions_of, unavailable
+from clew.engine.reasons import reason_of
 from clew.engine.sql import quoted
 from clew.engine.sql.literals import text_literal
 from clew.plan.datasets import TableAddress

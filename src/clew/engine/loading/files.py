@@ -17,11 +17,8 @@ __all__ = [
     "find_files",
     "local_folder",
     "metadata_path",
-    "reason_of",
 ]
 
-_CODED = re.compile(r"^.*?\[[A-Z][A-Z0-9_.]+\] ")
-_AROUND = re.compile(r"^: |\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error): | SQLSTATE: \w+.*$")
 
 METADATA_PATH = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 """SQL for the path of the file that a row was read from."""
@@ -46,10 +43,3 @@ def file_of_metadata(path: str) -> str:
 def metadata_path(file: SourceFile) -> str:
     """The path of a file as `METADATA_PATH` gives it: escaped as the Java platform does, which leaves letters alone."""
     return escaped_path(file.path)
-
-
-def reason_of(error: Exception) -> str:
-    """What an error of Spark says, in one line: without class names, codes and the stack of the Java side."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    coded = next((line for line in lines if _CODED.search(line)), lines[0] if lines else type(error).__name__)
-    return _AROUND.sub("", _CODED.sub("", coded)).strip()[:300]

@@ -16,11 +16,11 @@ from clew.diagnostics import TransientFailure, UserError, did_you_mean
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS, is_value_error, translated
 from clew.engine.counting import counted, require_rows, told_as_missing
-from clew.engine.loading.files import reason_of
 from clew.engine.output.digests import OutputDigest, digest_of
 from clew.engine.output.formulas import without_formulas
 from clew.engine.output.places import OutputPlace, StagedPiece
 from clew.engine.output.row_counts import rows_in_pieces
+from clew.engine.reasons import reason_of
 from clew.engine.sql import quoted
 from clew.plan.operations import OutputStep
 

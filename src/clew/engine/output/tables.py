@@ -17,7 +17,7 @@ from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.loading.databases import driver_of, driver_says, hidden
-from clew.engine.loading.files import reason_of
+from clew.engine.reasons import reason_of
 from clew.lang.types import Type
 from clew.plan.datasets import TableAddress, TableSink
 from clew.plan.operations import OutputStep
