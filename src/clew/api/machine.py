@@ -29,15 +29,12 @@ def spark_and_java(master: str) -> Iterator[Finding]:
     try:
         from clew.engine.java import java_of_spark
         from clew.engine.session import require_connect
-        from clew.engine.spark_versions import RECOMMENDED
+        from clew.engine.spark_versions import RECOMMENDED, installed
     except ClewError as error:
         yield from failures("spark", error)
         yield skipped("java", "looked at once there is a Spark that could use it")
         return
-    import pyspark
-
-    where = Path(pyspark.__file__).parent
-    yield ok("spark", f"PySpark {pyspark.__version__}, {where}; recommended is {RECOMMENDED}")
+    yield ok("spark", f"{installed()}; recommended is {RECOMMENDED}")
     try:
         if master.startswith("sc://"):
             require_connect()

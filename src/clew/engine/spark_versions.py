@@ -35,6 +35,13 @@ def require_supported(version: str, what: str) -> None:
         raise UserError(SPARK_UNSUPPORTED.anywhere(problem=problem))
 
 
+def installed() -> str:
+    """The PySpark that runs are on, and where it lies."""
+    import pyspark  # noqa: PLC0415 - see above
+
+    return f"PySpark {pyspark.__version__}, {Path(pyspark.__file__).parent}"
+
+
 def minor(version: str) -> str:
     """`4.1` of `4.1.4`, `4.1.0.dev0` or what a platform calls its build; the whole text where it has no such start."""
     found = re.match(r"\d+\.\d+(?!\d)", version)
