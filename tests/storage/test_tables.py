@@ -16,7 +16,10 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
 from pyroaring import BitMap64
 
+from clew.diagnostics import UserError
+from clew.storage.committed import sources_of
 from clew.storage.local import LocalStorage
+from clew.storage.parts import FileView, Part, PartFile, ViewColumn, part_from_json, part_to_json
 from clew.storage.tables.roaring import positions_of
 from clew.storage.tables.table_places import TablePlace
 from clew.storage.tables.table_snapshot import TableProblem, TableSnapshot, UnsupportedTable
@@ -192,3 +195,40 @@ def test_an_unknown_snapshot_and_an_unknown_tag_are_told(catalog: Catalog) -> No
         read_snapshot(where, "iceberg", {"tag": "month-end"}, metadata)
     with pytest.raises(UnsupportedTable, match="as-of-timestamp"):
         read_snapshot(where, "iceberg", {"as-of-timestamp": "17"}, metadata)
+
+
+@pytest.mark.parametrize(
+    ("details", "expected"),
+    [
+        ({"pinned": "version"}, "orders version 3"),
+        ({"pinned": "copy", "reason": "the environment says so"}, "orders version 3, copied: the environment says so"),
+        (
+            {"pinned": "version", "retention": "VACUUM may delete files of version 3"},
+            "orders version 3; VACUUM may delete files of version 3",
+        ),
+    ],
+)
+def test_a_pinned_table_says_which_version_it_is_and_what_to_know_about_it(
+    details: dict[str, str], expected: str
+) -> None:
+    part = Part("input", "orders", (), (), details={"sources": "orders version 3", "format": "delta", **details})
+    assert sources_of(part) == expected
+
+
+def test_a_part_that_names_files_of_a_table_survives_json() -> None:
+    columns = (ViewColumn("id", "bigint", "col-1"), ViewColumn("_period", "string", None, "2026-01"))
+    view = FileView("orders version 3", "/lake/orders", columns)
+    excluded = PartFile("runs/r/input/orders/a/excluded.parquet", 2, 300, "ab" * 32)
+    files = tuple(
+        PartFile(f"/lake/orders/{number}.parquet", 9, 99, "", number, view=view, skipped=1, first_row_id=number * 9)
+        for number in range(2)
+    )
+    part = Part("input", "orders", files, (("id", "integer"),), excluded=excluded)
+    data = json.loads(json.dumps(part_to_json(part)))
+    assert len(data["views"]) == 1
+    assert part_from_json(data, "part.json") == part
+    assert part.counted == 16
+    assert files[1].shown == "orders version 3: 1.parquet"
+    data["files"][0]["view"] = 7
+    with pytest.raises(UserError, match="DamagedTrace"):
+        part_from_json(data, "part.json")

@@ -126,9 +126,16 @@ def _missing(error: OSError) -> str:
 
 
 def sources_of(part: Part) -> str:
-    """Where a pinned dataset was read from: the file, or how many there were, or the version that Clew keeps."""
+    """Where a pinned dataset was read from: the file, or how many there were, the version that Clew keeps, or a table.
+
+    Of a table it also says why its rows were copied, or how long its version can be relied on.
+    """
     details = part.details or {}
     if details.get("format") == "managed":
         return f"dataset {details.get('dataset')} v{details.get('version')}"
     sources = str(details.get("sources") or "").split("; ")
+    if details.get("pinned") is not None:
+        kept = f", copied: {details['reason']}" if details.get("reason") else ""
+        warning = f"; {details['retention']}" if details.get("retention") else ""
+        return f"{', '.join(sources)}{kept}{warning}"
     return sources[0] if len(sources) == 1 else f"{details.get('format')}, {len(sources)} files"
