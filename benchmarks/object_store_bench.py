@@ -2,8 +2,8 @@
 
 The server keeps objects in memory and is written in Python, so that ratios say how many requests there are and how they
 are waited for, not how fast S3 is. CLEW_BENCH_ROWS sets the rows of the trace that is asked (5,000,000),
-CLEW_BENCH_RUN_ROWS those of traced runs (300,000), CLEW_BENCH_ROUNDS how often (5). CLEW_BENCH_BASE is the folder of
-another checkout: with it, traced runs on local disk are compared with those of that one.
+CLEW_BENCH_RUN_ROWS those of traced runs (300,000; 0 leaves them out), CLEW_BENCH_ROUNDS how often (5). CLEW_BENCH_BASE
+is the folder of another checkout: with it, traced runs on local disk are compared with those of that one.
 """
 
 import os
@@ -46,7 +46,7 @@ def measure() -> list[Figure]:
         return [
             *_questions(place / "trace", s3),
             *_runs(place / "s3", s3),
-            *(_against_base(place / "base") if BASE else ()),
+            *(_against_base(place / "base") if BASE and RUN_ROWS else ()),
         ]
 
 
@@ -186,7 +186,7 @@ def _turns(*sides: _Runs) -> list[list[float]]:
 
 
 def _runs(folder: Path, s3: S3Server) -> list[Figure]:
-    if not list(JARS.glob("*.jar")):
+    if not RUN_ROWS or not list(JARS.glob("*.jar")):
         return []
     with ExitStack() as stack:
         remote = stack.enter_context(_runs_in(_workspace(folder / "remote", s3), HERE))
