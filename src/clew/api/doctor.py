@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from clew.api.findings import Diagnosis, Finding, failed, failures, ok, skipped, warning
+from clew.api.findings import Diagnosis, Symptom, failed, failures, ok, skipped, warning
 from clew.api.machine import jars, python, spark_and_java
 from clew.api.workspace import open_workspace
 from clew.definitions import Datasource, FilesDatasource
@@ -57,14 +57,14 @@ def examine(folder: Path, environment: str | None = None, *, starts_spark: bool 
     return Diagnosis(name, settings.name, findings)
 
 
-def _definitions(errors: int, name: str) -> Iterator[Finding]:
+def _definitions(errors: int, name: str) -> Iterator[Symptom]:
     if errors:
         yield failed("workspace", f"{errors} error{'' if errors == 1 else 's'} in its files", "run `clew check`")
     else:
         yield ok("workspace", name)
 
 
-def _secrets(environment: RunEnvironment, datasources: Sequence[Datasource]) -> Iterator[Finding]:
+def _secrets(environment: RunEnvironment, datasources: Sequence[Datasource]) -> Iterator[Symptom]:
     """Every secret that the environment and its datasources refer to can be resolved."""
     settings = environment.settings
     named = [settings.state_store_credential_ref, settings.object_store.credential_ref, settings.tracelink.key_ref]
@@ -82,7 +82,7 @@ def _secrets(environment: RunEnvironment, datasources: Sequence[Datasource]) -> 
         yield ok("secrets", f"{resolved} resolved" if references else "none needed")
 
 
-def _storage(environment: RunEnvironment) -> Iterator[Finding]:
+def _storage(environment: RunEnvironment) -> Iterator[Symptom]:
     """Files can be written, read, listed and removed, and the clock of the store is near ours."""
     for address in dict.fromkeys((environment.settings.storage_root, environment.settings.sandbox_root)):
         place = parse_address(address, environment.root)
@@ -105,7 +105,7 @@ def _storage(environment: RunEnvironment) -> Iterator[Finding]:
                 yield _clock(ahead, root.address)
 
 
-def _to_be_made(place: Path) -> Finding:
+def _to_be_made(place: Path) -> Symptom:
     above = next(folder for folder in place.parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         return failed("storage", f"{place} cannot be created", f"let this user write to {above}, or name another place")
@@ -128,13 +128,13 @@ def _tried(root: StorageRoot) -> float:
         root.remove(run_folder(run_id))
 
 
-def _room(root: StorageRoot, place: Path) -> Finding:
+def _room(root: StorageRoot, place: Path) -> Symptom:
     free = shutil.disk_usage(place).free
     found = f"{root.address} can be used, {free / 2**30:,.1f} GB free"
     return ok("storage", found) if free >= _LITTLE_ROOM else warning("storage", found, "make room on that disk")
 
 
-def _clock(ahead: float, whose: str) -> Finding:
+def _clock(ahead: float, whose: str) -> Symptom:
     found = f"{abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} {whose}"
     remedy = "synchronise the clock of this machine (NTP)"
     if abs(ahead) >= _FAR_OFF_S:
@@ -142,7 +142,7 @@ def _clock(ahead: float, whose: str) -> Finding:
     return warning("clock", found, remedy) if abs(ahead) >= _OFF_S else ok("clock", found)
 
 
-def _database(environment: RunEnvironment) -> Iterator[Finding]:
+def _database(environment: RunEnvironment) -> Iterator[Symptom]:
     """The state store answers. It is neither created nor upgraded."""
     path = environment.embedded_store
     try:
@@ -160,7 +160,7 @@ def _database(environment: RunEnvironment) -> Iterator[Finding]:
         yield from failures("database", error)
 
 
-def _permissions(environment: RunEnvironment, datasources: Sequence[Datasource]) -> Iterator[Finding]:
+def _permissions(environment: RunEnvironment, datasources: Sequence[Datasource]) -> Iterator[Symptom]:
     """Others cannot enter the private folder, and this user can read the folders of datasources."""
     private = environment.root / PRIVATE_FOLDER
     if os.name == "posix" and private.is_dir() and private.stat().st_mode & 0o077:
@@ -180,7 +180,7 @@ def _permissions(environment: RunEnvironment, datasources: Sequence[Datasource])
         yield ok("permissions", "the folders of all datasources that exist can be read")
 
 
-def _started(environment: RunEnvironment, datasources: Sequence[Datasource]) -> list[Finding]:
+def _started(environment: RunEnvironment, datasources: Sequence[Datasource]) -> list[Symptom]:
     """Spark starts as the environment says, and reads and writes what this process does."""
     try:
         from clew.engine.session import session_of  # noqa: PLC0415 - see `machine`

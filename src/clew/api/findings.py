@@ -18,7 +18,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Symptom:
     """Something that was looked at."""
 
     subject: str
@@ -46,7 +46,7 @@ class Diagnosis:
     workspace: str | None
     """None outside of a workspace."""
     environment: str | None
-    findings: Sequence[Finding]
+    findings: Sequence[Symptom]
 
     @property
     def is_well(self) -> bool:
@@ -63,28 +63,28 @@ class Diagnosis:
         }
 
 
-def ok(subject: str, found: str) -> Finding:
+def ok(subject: str, found: str) -> Symptom:
     """Something is as it should be."""
-    return Finding(subject, Health.OK, found)
+    return Symptom(subject, Health.OK, found)
 
 
-def warning(subject: str, found: str, remedy: str) -> Finding:
+def warning(subject: str, found: str, remedy: str) -> Symptom:
     """Something works, or may work, and should be looked at."""
-    return Finding(subject, Health.WARNING, found, remedy)
+    return Symptom(subject, Health.WARNING, found, remedy)
 
 
-def failed(subject: str, found: str, remedy: str) -> Finding:
+def failed(subject: str, found: str, remedy: str) -> Symptom:
     """Something will not work."""
-    return Finding(subject, Health.FAILED, found, remedy)
+    return Symptom(subject, Health.FAILED, found, remedy)
 
 
-def skipped(subject: str, found: str) -> Finding:
+def skipped(subject: str, found: str) -> Symptom:
     """Something was not looked at."""
-    return Finding(subject, Health.SKIPPED, found)
+    return Symptom(subject, Health.SKIPPED, found)
 
 
-def failures(subject: str, error: ClewError) -> Iterator[Finding]:
+def failures(subject: str, error: ClewError) -> Iterator[Symptom]:
     """What a run would end with."""
     for diagnostic in error.diagnostics:
         place = f"{diagnostic.span}: " if diagnostic.span is not None else ""
-        yield Finding(subject, Health.FAILED, f"{place}{diagnostic.message}", diagnostic.hint, diagnostic.code)
+        yield Symptom(subject, Health.FAILED, f"{place}{diagnostic.message}", diagnostic.hint, diagnostic.code)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from clew.api.findings import Finding, failed, failures, ok, skipped, warning
+from clew.api.findings import Symptom, failed, failures, ok, skipped, warning
 from clew.definitions import Datasource
 from clew.diagnostics import ClewError
 from clew.runs.environment import RunEnvironment
@@ -16,7 +16,7 @@ _OLDEST = (3, 11)
 _FIT = "use the jar that is built for this Spark (docs/platforms.md lists them), or the Spark that it is built for"
 
 
-def python() -> Finding:
+def python() -> Symptom:
     """The Python that runs this."""
     found = f"{platform.python_version()}, {sys.executable}"
     if sys.version_info < _OLDEST:
@@ -24,7 +24,7 @@ def python() -> Finding:
     return ok("python", found)
 
 
-def spark_and_java(master: str) -> Iterator[Finding]:
+def spark_and_java(master: str) -> Iterator[Symptom]:
     """PySpark and Java, as far as the master needs them."""
     try:
         from clew.engine.java import java_of_spark
@@ -47,7 +47,7 @@ def spark_and_java(master: str) -> Iterator[Finding]:
         yield from failures("spark connect" if master.startswith("sc://") else "java", error)
 
 
-def jars(environment: RunEnvironment, datasources: Sequence[Datasource]) -> Iterator[Finding]:
+def jars(environment: RunEnvironment, datasources: Sequence[Datasource]) -> Iterator[Symptom]:
     """The jars that clew.yaml and datasources name: whether they are there, and fit the Spark that is installed."""
     try:
         from clew.engine.session import jars_of

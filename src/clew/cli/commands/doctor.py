@@ -11,7 +11,7 @@ from clew.cli.output import bad, good, say, write_json
 from clew.cli.session import Session
 
 if TYPE_CHECKING:
-    from clew.api.findings import Finding
+    from clew.api.findings import Symptom
 
 
 @command
@@ -38,7 +38,7 @@ def doctor(context: click.Context, starts_spark: bool, environment: str | None, 
         raise click.exceptions.Exit(FAILED)
 
 
-def _print(finding: "Finding", width: int) -> None:
+def _print(finding: "Symptom", width: int) -> None:
     word = f"{finding.health.value:<7}"
     shown = {"ok": good(word), "failed": bad(word)}.get(finding.health.value, word)
     code = f"{finding.code}: " if finding.code else ""
