@@ -15,7 +15,7 @@ from tests.engine.engine_workspaces import Shop, make_shop
 from tests.engine.s3_driver import Driver, s3_driver
 from tests.engine.spark_jars import s3_jars
 from tests.storage.moved_to_s3 import settings_on_s3
-from tests.storage.s3_proxy import EXPIRED, SLOW_DOWN, Answer, Asked, Fault, Proxy, Silence, s3_proxy
+from tests.storage.s3_proxy import EXPIRED, SLOW_DOWN, Answer, Asked, Fault, Proxy, s3_proxy
 from tests.storage.s3_server import KEYS, S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -134,14 +134,6 @@ class From:
         return self.fault if self.has_begun else None
 
 
-class Only(From):
-    """The same for requests of that kind alone."""
-
-    def __call__(self, asked: Asked) -> Fault:
-        self.has_begun = self.has_begun or self.is_start(asked)
-        return self.fault if self.is_start(asked) else None
-
-
 class NowAndThen:
     """Something goes wrong with every so many requests of a kind."""
 
@@ -167,12 +159,11 @@ def test_a_run_gets_over_a_store_that_fails_now_and_then(site: Site) -> None:
 @pytest.mark.parametrize(
     ("fault", "code", "says"),
     [
-        (Only("/changes/", Silence()), "StorageUnavailable", "does not answer in time"),
         (From("/input/", EXPIRED), "StorageUnavailable", "have expired"),
         (From("/created/", EXPIRED), "StorageUnavailable", "have expired"),
         (From("/changes/", Answer(404, "NoSuchBucket")), "StorageUnavailable", "does not exist"),
     ],
-    ids=["silence", "expired while loading", "expired in a step", "bucket lost"],
+    ids=["expired while loading", "expired in a step", "bucket lost"],
 )
 def test_a_run_on_a_store_that_stays_away_fails_with_one_message(site: Site, fault: From, code: str, says: str) -> None:
     run = site.run(fault)
