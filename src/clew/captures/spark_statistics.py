@@ -118,7 +118,7 @@ def _measure(column: Column, type_: Type) -> Column:
     if type_.kind is Kind.DATE:
         return F.unix_date(column).cast("double") * F.lit(86400.0)
     if type_.kind is Kind.TIMESTAMP:
-        return F.unix_micros(column.cast("timestamp")).cast("double") / F.lit(1e6)
+        return F.unix_micros(column.cast("timestamp_ltz")).cast("double") / F.lit(1e6)
     return column.cast("double") if type_.kind in NUMBERS else F.lit(None).cast("double")
 
 
