@@ -87,6 +87,14 @@ class Plan:
         return (self.input, *(each.use for step in self.steps for each in step.datasets))
 
     @property
+    def reads_protected(self) -> bool:
+        """Whether it reads anything that is personal or secret."""
+        return any(
+            use.labels_privacy or any(column.privacy is not None for column in use.columns)
+            for use in self.datasets_read
+        )
+
+    @property
     def datasets_becoming_rows(self) -> tuple[DatasetUse, ...]:
         """The datasets whose rows become rows of the working dataset, or are summed up into such rows."""
         appended = (each.use for step in self.steps for each in step.datasets if each.becomes_rows)

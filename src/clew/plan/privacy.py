@@ -81,11 +81,6 @@ def privacy_of_dataset(use: DatasetUse, marks: Marks | None = None) -> dict[str,
     return {name: privacy for name, privacy in found.items() if privacy is not None}
 
 
-def reads_protected(plan: Plan) -> bool:
-    """Whether a plan reads anything that is personal or secret."""
-    return any(use.labels_privacy or privacy_of_dataset(use) for use in plan.datasets_read)
-
-
 def strictest(classes: Iterable[PrivacyName | None]) -> PrivacyName | None:
     """The class of something that has to do with several columns; None for public."""
     found = set(classes)

@@ -21,7 +21,6 @@ from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse, Names
 from clew.plan.names import RowName, name_of, names_of_created
 from clew.plan.plan import Plan
-from clew.plan.privacy import reads_protected
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
@@ -96,7 +95,7 @@ class RunTrace:
     _histories: Histories = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        files = TraceFiles(self.root, None if reads_protected(self.plan) else self.root.copies)
+        files = TraceFiles(self.root, None if self.plan.reads_protected else self.root.copies)
         run = RunParts(self.plan, self.parts, self.not_done)
         row_ids = RowIds(self.run_id)
         object.__setattr__(self, "run", run)
