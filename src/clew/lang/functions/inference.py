@@ -87,8 +87,11 @@ def arithmetic(on_decimals: Callable[[Type, Type], Type], *, exact_integers: boo
     def infer(arguments: Sequence[Argument]) -> Signature:
         a, b = (numeric(argument, index) for index, argument in enumerate(arguments))
         if a.kind is Kind.NULL or b.kind is Kind.NULL:
-            known = next((type_ for type_ in (a, b) if type_.kind is not Kind.NULL), None)
-            return Signature((known or NULL, known or NULL), known or NULL)
+            known = next((type_ for type_ in (a, b) if type_.kind is not Kind.NULL), NULL)
+            if exact_integers or known.kind is not Kind.INTEGER:
+                return Signature((known, known), known)
+            known = as_decimal(known)
+            return Signature((known, known), on_decimals(known, known))
         if Kind.DOUBLE in {a.kind, b.kind}:
             return Signature((DOUBLE, DOUBLE), DOUBLE)
         if exact_integers and a.kind is b.kind is Kind.INTEGER:
