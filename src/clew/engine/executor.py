@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
+from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, of_unknown_cause, reads_restricted, translated
 from clew.engine.expressing import Expressing
 from clew.engine.joins import UniqueKeys
@@ -123,6 +124,9 @@ class SparkExecutor:
         except OSError as error:
             context.cancel.check()
             step = self._steps.get(attempts[-1].step.seq)
+            if isinstance(error, FileNotFoundError):
+                place = step.place if step else None
+                raise UserError(DAMAGED_TRACE.at(place, file="the storage root", problem=str(error))) from error
             problem = f"{error.filename or 'storage'}: {error.strerror or error}"
             raise UserError(TRACE_WRITE_FAILURE.at(step.place if step else None, problem=problem)) from error
         except ClewError:
