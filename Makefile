@@ -49,11 +49,11 @@ demo: java $(STAMP) ## a tour of the sample workspace
 
 check: $(STAMP) lint types imports ## style, types, imports, and the tests that need no JVM, database server or browser
 	@echo "Running the tests that need no JVM, database server or browser; 'make test' runs all ..."
-	@$(BIN)/python -m pytest -n 2 -m 'not (spark or postgres or browser or slow or classic)' --hypothesis-profile=quick
+	@$(BIN)/python -m pytest -n 3 -m 'not (spark or postgres or browser or slow or classic)' --hypothesis-profile=quick
 
 test: java $(STAMP) lint types imports ## everything that must pass: style, types, imports, all tests
 	@echo "Running all tests ..."
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 3
 
 # A version has an environment to itself with nothing but that Spark in it; the rest it takes from $(VENV).
 matrix: java $(STAMP) ## the tests of Spark on every version that Clew supports; CONNECT=1 through Spark Connect

@@ -67,6 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = [item for item in items if is_for_connect(item)]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+    items.sort(key=_turn)
     for item in items:
         if item.get_closest_marker(SPARK):
             item.add_marker(_LEFT_OPEN_BY_PYSPARK)
@@ -94,26 +95,49 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         item.config.stash[GUARD].complain()
 
 
-_LONG_RUNS = ("captures", "engine_connectors", "engine_crashes", "engine_lineage", "engine_masters")
-"""Files of tests/engine that take about half of its time."""
+_LONG = (
+    "engine/test_engine_masters.py",
+    "engine/test_engine_s3.py",
+    "engine/test_captures.py",
+    "engine/test_engine_zombies.py",
+    "engine/test_engine_s3_zombies.py",
+    "engine/test_engine_s3_faults.py",
+    "engine/test_engine_connectors.py",
+    "engine/test_engine_crashes.py",
+    "docs/test_demo.py",
+    "privacy/test_canaries.py",
+    "docs/test_packages.py",
+    "engine/test_engine_disks.py",
+    "engine/test_run_commands.py",
+    "engine/test_server_on_spark.py",
+    "engine/test_table_outputs.py",
+    "engine/test_table_inputs.py",
+    "engine/test_submitting.py",
+    "engine/",
+)
+"""Files that take long, the longest first; then the others of tests/engine, which need a Spark session."""
 
 
-class _FewSessions(LoadScopeScheduling):
-    """Tests go to whichever worker is free, but those of tests/engine in two bundles: a Spark session is expensive.
+def _turn(item: pytest.Item) -> int:
+    path = item.nodeid.removeprefix("tests/")
+    return next((turn for turn, start in enumerate(_LONG) if path.startswith(start)), len(_LONG))
 
-    They share the session fixture `spark`. The scheduler knows names of tests but no markers, and `xdist_group`, which
-    is meant for this, gets lost between xdist 3.8 and pytest 9.2: hence the folder, which is where the fixture is.
+
+class _FilesInTurn(LoadScopeScheduling):
+    """A file of tests goes to whichever worker is free, so that what its tests share is set up once.
+
+    Files come in the order in which their tests were collected, the long ones first: none is left for the end, when
+    one worker would go on alone.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        if not nodeid.startswith("tests/engine/"):
-            return nodeid
-        return "long runs" if nodeid.startswith(tuple(f"tests/engine/test_{name}" for name in _LONG_RUNS)) else "spark"
+        return nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    return _FewSessions(config, log)
+    config.option.loadscopereorder = False
+    return _FilesInTurn(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,8 @@
 import csv
 import gzip
 import io
+import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -100,12 +102,82 @@ def test_compressed_files_are_read(bench: Bench) -> None:
     assert bench.placed(pinned, "id") == [("a.csv.gz", 3, 1), ("a.csv.gz", 5, 2)]
 
 
-def test_records_with_line_breaks_inside_are_counted_as_records(bench: Bench) -> None:
-    bench.write("a.csv", 'id,name\n1,"one\ntwo"\n2,y\n')
+def test_records_with_line_breaks_inside_keep_the_line_that_they_start_on(bench: Bench) -> None:
+    bench.write("a.csv", 'id,name\n1,"one\ntwo"\n\n2,y\n3,"\r\n\r\n"\n4,z\n')
     pinned = bench.pin(TWO, path_source("a.csv", options={"multiline": "true"}))
-    assert bench.placed(pinned, "id", "name") == [("a.csv", 1, 1, "one\ntwo"), ("a.csv", 2, 2, "y")]
+    assert bench.placed(pinned, "id", "name") == [
+        ("a.csv", 2, 1, "one\ntwo"),
+        ("a.csv", 5, 2, "y"),
+        ("a.csv", 6, 3, "\r\n\r\n"),
+        ("a.csv", 9, 4, "z"),
+    ]
+    assert pinned.part.details is not None
+    assert pinned.part.details["places"] == "line"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ISO-8859-1", "cp1252", "windows-1252", "cp437", "utf-16"])
+def test_records_with_line_breaks_inside_are_read_in_other_encodings(bench: Bench, encoding: str) -> None:
+    bench.write("a.csv", 'id,"na\nme"\n1,"é\nü"\n2,ß\n'.replace("na\nme", "name").encode(encoding))
+    pinned = bench.pin(TWO, path_source("a.csv", options={"multiline": "true", "encoding": encoding}))
+    assert bench.placed(pinned, "id", "name") == [("a.csv", 2, 1, "é\nü"), ("a.csv", 4, 2, "ß")]
+
+
+def test_records_in_an_encoding_that_spark_does_not_read_are_refused(bench: Bench) -> None:
+    bench.write("a.csv", "id,name\n1,猫\n".encode("shift_jis"))
+    source = path_source("a.csv", options={"multiline": "true", "encoding": "shift_jis"})
+    assert "shift_jis" in bench.problem(TWO, source, code="SourceUnavailable")
+    bench.write("b.csv", b"id,name\n1,\xff\n")
+    assert "not UTF-8" in bench.problem(TWO, path_source("b.csv", options={"multiline": "true"}))
+
+
+def test_records_whose_lines_cannot_be_told_are_counted(bench: Bench) -> None:
+    bench.write("a.csv", 'id||name\n1||"c\nd"\n2||e\n')
+    pinned = bench.pin(TWO, path_source("a.csv", options={"multiline": "true", "delimiter": "||"}))
+    assert bench.placed(pinned, "id", "name") == [("a.csv", 1, 1, "c\nd"), ("a.csv", 2, 2, "e")]
     assert pinned.part.details is not None
     assert pinned.part.details["places"] == "record"
+
+
+Placed = tuple[str, int, int, str | None, str | None]
+_FIELDS = st.text(st.sampled_from('ab",;\n\r# é'), max_size=6)
+_RECORDS = st.lists(st.tuples(st.lists(_FIELDS, min_size=2, max_size=2), st.integers(0, 2), st.booleans()), max_size=8)
+
+
+def _written(records: list[tuple[list[str], int, bool]], end: str) -> tuple[str, list[Placed]]:
+    """A file with blank lines and comments between its records, and what is where in it."""
+    text, expected = f"id,a,b{end}", list[Placed]()
+    for number, (fields, blank, has_comment) in enumerate(records, 1):
+        text += end * blank + (f'# not a "record{end}' if has_comment else "")
+        line = len(re.findall(r"\r\n|\r|\n", text)) + 1
+        quoted = [field.replace('"', '""') for field in fields]
+        text += f'{number},"{quoted[0]}","{quoted[1]}"{end}'
+        expected.append(("a.csv", line, number, fields[0] or None, fields[1] or None))
+    return text, expected
+
+
+def _with_plain_ends(rows: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]]:
+    """Spark writes a line break inside a field as \\n where it is the one that lines of the file end with."""
+    return {
+        tuple(re.sub(r"\r\n|\r", "\n", value) if isinstance(value, str) else value for value in row) for row in rows
+    }
+
+
+def test_lines_of_generated_records_are_those_that_they_were_written_to(bench: Bench) -> None:
+    of = use("id integer!; a string; b string")
+    files = list[tuple[str, list[Placed]]]()
+
+    @settings(max_examples=12, phases=[Phase.generate])
+    @given(_RECORDS, st.sampled_from(["\n", "\r\n"]), st.booleans())
+    def collect(records: list[tuple[list[str], int, bool]], end: str, has_mark: bool) -> None:
+        text, expected = _written(records, end)
+        files.append(("\ufeff" * has_mark + text, expected))
+
+    collect()
+    assert sum(len(expected) for _, expected in files) > 20
+    for text, expected in files:
+        bench.write("a.csv", text)
+        pinned = bench.pin(of, path_source("a.csv", options={"multiline": "true", "comment": "#"}))
+        assert _with_plain_ends(bench.placed(pinned, "id", "a", "b")) == _with_plain_ends(expected), text
 
 
 def test_names_with_blanks_percent_signs_and_wildcards_are_files(bench: Bench) -> None:

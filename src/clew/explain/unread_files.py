@@ -32,13 +32,12 @@ from clew.plan.local_files import SourceFile
 from clew.plan.names import name_of
 from clew.plan.resolution import ResolvedSource, resolve, rules_passed_over
 from clew.plan.row_periods import is_seen
+from clew.storage.csv_records import opened_records
 from clew.storage.source_files import RootOf, opened_source, source_files
 from clew.trace.records import Source as RowSource
 
 READABLE = frozenset({"csv", "jsonl", "parquet"})
 """The formats that can be looked into."""
-
-_LONGEST_FIELD = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +81,15 @@ def rows_of_file(file: SourceFile, source: ResolvedSource, use: DatasetUse) -> I
 
 
 def _csv_rows(file: SourceFile, options: Mapping[str, str], columns: list[str]) -> Iterator[SourceRow]:
-    has_header = options.get("header", "true").lower() == "true"
-    is_multiline = options.get("multiline", "false").lower() == "true"
     absent = options.get("null_value", "")
-    encoding = options.get("encoding", "utf-8")
-    csv.field_size_limit(_LONGEST_FIELD)
-    known = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
-    with opened_source(file) as opened, TextIOWrapper(opened, encoding=known, newline="") as lines:
-        quote = options.get("quote", '"')
-        reader = csv.reader(
-            lines,
-            delimiter=options.get("delimiter", options.get("sep", ",")).replace("\\t", "\t"),
-            quotechar=quote or None,
-            quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
-        )
-        names = [name.strip() for name in _heading(reader)] if has_header else columns
-        for number, fields in enumerate((fields for fields in reader if fields), 1):
-            given = {name: None if field in {"", absent} else field for name, field in zip(names, fields, strict=False)}
-            yield SourceRow(number if is_multiline else reader.line_num, given)
-
-
-def _heading(reader: Iterator[list[str]]) -> list[str]:
-    return next((fields for fields in reader if any(fields)), [])
+    names = columns
+    with opened_records(file, options) as records:
+        if options.get("header", "true").lower() == "true":
+            first = next((record for record in records if any(record.fields)), None)
+            names = [] if first is None else [name.strip() for name in first.fields]
+        for record in records:
+            pairs = zip(names, record.fields, strict=False)
+            yield SourceRow(record.line, {name: None if text in {"", absent} else text for name, text in pairs})
 
 
 def _value(given: object, type_: Type) -> Value:
@@ -236,7 +222,7 @@ class UnreadFiles:
                 )
                 if decide(seen) is True:
                     yield self._found(file, row, place, cells)
-        except (OSError, ValueError, csv.Error):
+        except (OSError, ValueError, LookupError, csv.Error):
             self.not_looked_into += 1
 
     def _found(self, file: SourceFile, row: SourceRow, place: _Place, cells: Mapping[str, Value]) -> Elsewhere:

@@ -16,16 +16,28 @@ from clew.engine.loading.lines import LINE
 from clew.engine.loading.sources import NOT_UTF8, unavailable
 from clew.engine.sql.literals import text_literal
 from clew.plan.resolution import ResolvedSource
+from clew.storage.csv_records import opened_records
 from clew.storage.source_files import opened_source
 
 FIELDS = "__fields"
 
-_CORRUPT = "__corrupt"
+CORRUPT = "__corrupt"
 _ABSENT = "\ue000nothing\ue001"
 """Marks an empty field without quotes, which Spark would otherwise confuse with the null value."""
 _OWN_OPTIONS = frozenset({"header", "delimiter", "sep", "quote", "escape", "encoding", "null_value", "multiline"})
 _LINES_LOOKED_AT = 1000
 _UPPER_HALF = bytes(range(128, 256))
+_LATIN_1 = "ISO-8859-1"
+_KNOWN_TO_SPARK = {
+    "utf-8": "UTF-8",
+    "ascii": "US-ASCII",
+    "iso8859-1": _LATIN_1,
+    "utf-16": "UTF-16",
+    "utf-32": "UTF-32",
+    "utf-16-le": "UTF-16LE",
+    "utf-16-be": "UTF-16BE",
+}
+"""Encodings that Spark 4 reads, by Python's names for them. It refuses all others, and all other spellings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,8 @@ class CsvOptions:
     is_multiline: bool = False
     others: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options that Spark's parser knows."""
+    given: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """All of them, as they are written in the rule."""
 
     @classmethod
     def of(cls, source: ResolvedSource) -> "CsvOptions":
@@ -61,6 +75,7 @@ class CsvOptions:
             null_value=given.get("null_value", ""),
             is_multiline=given.get("multiline", "false").lower() == "true",
             others={name: value for name, value in given.items() if name not in _OWN_OPTIONS},
+            given=given,
         )
 
     def for_spark(self) -> dict[str, str]:
@@ -73,7 +88,7 @@ class CsvOptions:
             "nullValue": _ABSENT if self.null_value else "",
             "emptyValue": "",
             "mode": "PERMISSIVE",
-            "columnNameOfCorruptRecord": _CORRUPT,
+            "columnNameOfCorruptRecord": CORRUPT,
             "maxCharsPerColumn": "-1",
         }
 
@@ -93,7 +108,9 @@ class Heading:
 
 
 def heading_of(spark: SparkSession, file: SourceFile, options: CsvOptions) -> Heading | None:
-    """The first line of a file; None where it has none."""
+    """The first line of a file, or its first record; None where it has none."""
+    if options.is_multiline and (known := _first_record(file, options)) is not None:
+        return known
     for number, line in enumerate(_first_lines(spark, file), start=1):
         text = line.decode(options.encoding, errors="replace")
         if number == 1:
@@ -101,6 +118,16 @@ def heading_of(spark: SparkSession, file: SourceFile, options: CsvOptions) -> He
         if text.strip(" "):
             return Heading(tuple(_split(text, options)), number)
     return None
+
+
+def _first_record(file: SourceFile, options: CsvOptions) -> Heading | None:
+    """None also where records can only be read by Spark; its lines are then all that is known."""
+    try:
+        with opened_records(file, options.given) as records:
+            first = next(records, None)
+    except (OSError, ValueError, LookupError, csv.Error):
+        return None
+    return None if first is None else Heading(tuple(first.fields), first.line + first.lines - 1)
 
 
 def _first_lines(spark: SparkSession, file: SourceFile) -> list[bytes]:
@@ -137,19 +164,43 @@ def decoded(options: CsvOptions, source: ResolvedSource) -> str:
     """SQL for a line as text. Spark reads bytes; those of a one-byte encoding are turned into their characters."""
     if options.encoding in {"utf-8", "ascii"}:
         return LINE
-    latin = f"decode(CAST({LINE} AS BINARY), 'ISO-8859-1')"
+    latin = f"decode(CAST({LINE} AS BINARY), '{_LATIN_1}')"
     if options.encoding == "iso8859-1":
         return latin
-    try:
-        is_one_byte = len(_UPPER_HALF.decode(options.encoding, errors="replace")) == len(_UPPER_HALF) and bytes(
-            range(128)
-        ).decode(options.encoding) == bytes(range(128)).decode("ascii")
-    except UnicodeError:
-        is_one_byte = False
-    if not is_one_byte:
+    if not _is_one_byte(options.encoding):
+        helps = ", or set the option `multiline: true`" if options.encoding in _KNOWN_TO_SPARK else ""
         problem = f'lines in the encoding "{options.encoding}" cannot be read (rule "{source.rule}")'
-        raise unavailable(problem, "save the file as UTF-8, or set the option `multiline: true`")
-    targets = _UPPER_HALF.decode(options.encoding, errors="replace")
+        raise unavailable(problem, f"save the file as UTF-8{helps}")
+    return _translated(latin, options.encoding)
+
+
+def encoding_of_records(options: CsvOptions, source: ResolvedSource) -> str:
+    """The encoding in which Spark reads records of several lines; fields of other one-byte encodings are `recoded`."""
+    if options.encoding in _KNOWN_TO_SPARK:
+        return _KNOWN_TO_SPARK[options.encoding]
+    if not _is_one_byte(options.encoding):
+        problem = f'records in the encoding "{options.encoding}" cannot be read (rule "{source.rule}")'
+        raise unavailable(problem, "save the file as UTF-8")
+    return _LATIN_1
+
+
+def recoded(field_: str, options: CsvOptions) -> str:
+    """SQL for a field that was read as if it were ISO-8859-1, in the encoding that it has."""
+    return field_ if options.encoding in _KNOWN_TO_SPARK else _translated(field_, options.encoding)
+
+
+def _is_one_byte(encoding: str) -> bool:
+    """Whether every byte is a character, the lower half those of ASCII."""
+    ascii_ = bytes(range(128))
+    try:
+        characters = _UPPER_HALF.decode(encoding, errors="replace")
+        return len(characters) == len(_UPPER_HALF) and ascii_.decode(encoding) == ascii_.decode("ascii")
+    except UnicodeError:
+        return False
+
+
+def _translated(latin: str, encoding: str) -> str:
+    targets = _UPPER_HALF.decode(encoding, errors="replace")
     changed = [(chr(byte), target) for byte, target in zip(_UPPER_HALF, targets, strict=True) if chr(byte) != target]
     froms, tos = ("".join(characters) for characters in zip(*changed, strict=True))
     return f"translate({latin}, {text_literal(froms)}, {text_literal(tos)})"
@@ -157,7 +208,7 @@ def decoded(options: CsvOptions, source: ResolvedSource) -> str:
 
 def schema_of(fields: int) -> str:
     """Fields f0, f1, ... as texts, and the record itself where it does not have so many."""
-    return ", ".join([*(f"f{position} STRING" for position in range(fields)), f"{_CORRUPT} STRING"])
+    return ", ".join([*(f"f{position} STRING" for position in range(fields)), f"{CORRUPT} STRING"])
 
 
 def parsed(options: CsvOptions, fields: int) -> Column:
@@ -165,9 +216,20 @@ def parsed(options: CsvOptions, fields: int) -> Column:
     return F.from_csv(F.col(LINE), schema_of(fields), options.for_spark())
 
 
+def line_breaks(fields: int) -> str:
+    """SQL for how many line breaks there are inside a record."""
+    values = ", ".join(f"f{position}" for position in range(fields))
+    return rf"regexp_count(concat_ws(',', {values}), '\\r\\n|\\r|\\n')"
+
+
+def is_whole() -> str:
+    """SQL for whether a record has as many fields as it should; its fields are then all of it."""
+    return f"{CORRUPT} IS NULL"
+
+
 def broken_record(fields: int) -> str:
     """SQL for why a record is broken."""
-    return f"CASE WHEN {FIELDS}.{_CORRUPT} IS NOT NULL THEN {_wrong_count(fields)} END"
+    return f"CASE WHEN {FIELDS}.{CORRUPT} IS NOT NULL THEN {_wrong_count(fields)} END"
 
 
 def _wrong_count(fields: int) -> str:
@@ -185,7 +247,7 @@ def broken(options: CsvOptions, fields: int) -> str:
         cases.append(
             f"WHEN {quoted_line} AND NOT ({LINE} RLIKE {shape}) THEN 'a quote is not closed, or text follows it'"
         )
-    cases.append(f"WHEN {FIELDS}.{_CORRUPT} IS NOT NULL THEN {_wrong_count(fields)}")
+    cases.append(f"WHEN {FIELDS}.{CORRUPT} IS NOT NULL THEN {_wrong_count(fields)}")
     return f"CASE {' '.join(cases)} END"
 
 

@@ -118,10 +118,7 @@ def _written(
     is_small: bool,
 ) -> tuple[DraftedPart, Findings]:
     """Write the rows. Where lines could not be numbered for sure, they are read again, the careful way."""
-    ways: list[ReadLines] = [lines_by_block, lines_by_block]
-    if can_be_read_one_by_one([each.file for each in found]):
-        ways.insert(0, lines_one_by_one)
-    for read_lines in ways:
+    for read_lines in _ways(request, found):
         reading = _reading(spark, request, found, read_lines, transfer)
         checking = Checking(request.use, request.period, request.periods)
         rows = checking.rows(reading.raws) if reading.raws else no_rows(spark, checking)
@@ -141,6 +138,18 @@ def _written(
     raise unavailable(f"{names} changed while it was being read", "run again when no other process writes to it")
 
 
+def _ways(request: PinRequest, found: Sequence[FoundFile]) -> list[ReadLines | None]:
+    """Ways to number lines, the next where one fails. Without one, records that go over several lines are counted."""
+    if _is_multiline(request.sources[0]):
+        return [lines_by_block, None]
+    careful: list[ReadLines | None] = [lines_by_block, lines_by_block]
+    return [lines_one_by_one, *careful] if can_be_read_one_by_one([each.file for each in found]) else careful
+
+
+def _is_multiline(source: ResolvedSource) -> bool:
+    return source.format == "csv" and source.options.get("multiline", "false").lower() == "true"
+
+
 def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> bool:
     """Whether every line has its number: as many lines as the first pass counted, with the same sum of numbers."""
     if request.sources[0].format not in _TEXT_FORMATS or reading.unit != "line":
@@ -154,16 +163,15 @@ def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> 
 
 
 def _reading(
-    spark: SparkSession, request: PinRequest, found: Sequence[FoundFile], read_lines: ReadLines, transfer: Draft
+    spark: SparkSession, request: PinRequest, found: Sequence[FoundFile], read_lines: ReadLines | None, transfer: Draft
 ) -> _Reading:
     source, use = request.sources[0], request.use
     if source.kind == "table":
         return _Reading([_table_rows(spark, request, each, transfer) for each in request.sources], "row")
     match source.format:
         case "csv":
-            is_multiline = source.options.get("multiline") == "true"
-            return _Reading(csv_rows(spark, use, source, found, read_lines), "record" if is_multiline else "line")
-        case "jsonl" | "json":
+            return _Reading(csv_rows(spark, use, source, found, read_lines), "line" if read_lines else "record")
+        case "jsonl" | "json" if read_lines is not None:
             return _Reading(json_rows(spark, use, found, read_lines))
         case "parquet":
             return _Reading(parquet_rows(spark, use, found), "row")

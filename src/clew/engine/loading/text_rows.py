@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,7 +13,8 @@ from clew.engine.loading import csv_files, json_files
 from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell
 from clew.engine.loading.csv_files import FIELDS, CsvOptions, Heading
 from clew.engine.loading.files import SourceFile
-from clew.engine.loading.lines import LINE, NumberedLines
+from clew.engine.loading.lines import LINE, LineTotals, NumberedLines
+from clew.engine.loading.record_lines import record_lines
 from clew.engine.loading.sources import Origin, mismatch, positions_of
 from clew.engine.sql import quoted
 from clew.engine.sql.literals import text_literal
@@ -22,6 +24,9 @@ from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 ReadLines = Callable[[SparkSession, Sequence[SourceFile], Mapping[str, int]], NumberedLines]
 """Reads the lines of files with their numbers, without headings."""
+
+_RECORD = "__record"
+_SPAN = "__span"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,16 @@ class FoundFile:
 
 
 def csv_rows(
-    spark: SparkSession, use: DatasetUse, source: ResolvedSource, found: Sequence[FoundFile], read_lines: ReadLines
+    spark: SparkSession,
+    use: DatasetUse,
+    source: ResolvedSource,
+    found: Sequence[FoundFile],
+    read_lines: ReadLines | None,
 ) -> list[RawRows]:
-    """The rows of CSV files; files with the same header are read together."""
+    """The rows of CSV files; files with the same header are read together.
+
+    Without a way to read lines, records that may go over several lines are numbered as they come.
+    """
     options = CsvOptions.of(source)
     groups = dict[tuple[tuple[str, ...], str | None], list[FoundFile]]()
     headings = dict[str, int]()
@@ -80,14 +92,16 @@ def _csv_group(
     names: tuple[str, ...],
     members: Sequence[FoundFile],
     headings: Mapping[str, int],
-    read_lines: ReadLines,
+    read_lines: ReadLines | None,
 ) -> RawRows:
     positions = positions_of(use, names, members[0].origin)
     cells = {column: options.without_absent(f"{FIELDS}.f{position}") for column, position in positions.items()}
     files = [member.file for member in members]
-    if options.is_multiline:
-        rows = reduce(DataFrame.union, (_records(spark, file, options, len(names)) for file in files))
-        broken, expected = csv_files.broken_record(len(names)), None
+    if options.is_multiline or read_lines is None:
+        read = [_records(spark, file, options, source, len(names), by_line=read_lines is not None) for file in files]
+        rows = reduce(DataFrame.union, (each.rows for each in read))
+        totals = [each.expected for each in read]
+        broken, expected = csv_files.broken_record(len(names)), _sum(totals)
     else:
         lines = read_lines(spark, files, headings)
         decoded = lines.rows.withColumn(LINE, F.expr(csv_files.decoded(options, source)))
@@ -96,20 +110,50 @@ def _csv_group(
     return RawRows(rows.withColumn(BROKEN, F.expr(broken)), _with_period(use, cells, members[0].period), expected)
 
 
-def _records(spark: SparkSession, file: SourceFile, options: CsvOptions, fields: int) -> DataFrame:
-    """Records that may go over several lines. Spark reads such a file in one piece, so records can be counted."""
+def _sum(totals: Sequence[LineTotals | None]) -> LineTotals | None:
+    known = [each for each in totals if each is not None]
+    return reduce(add, known) if len(known) == len(totals) else None
+
+
+def _records(
+    spark: SparkSession, file: SourceFile, options: CsvOptions, source: ResolvedSource, fields: int, *, by_line: bool
+) -> NumberedLines:
+    """Records that may go over several lines, each with the line that it starts on, or else numbered as they come.
+
+    Spark reads such a file in one piece, so records can be counted. On which line each starts is found by a second
+    parser. A record has no line where the two see another number of line breaks in it, which the caller finds out.
+    """
     settings = {
         **options.for_spark(),
         "multiLine": "true",
         "header": str(options.has_header).lower(),
-        "encoding": options.encoding,
+        "encoding": csv_files.encoding_of_records(options, source),
     }
-    rows = spark.read.schema(csv_files.schema_of(fields)).options(**settings).csv(file.literal_path)
-    return rows.select(
-        F.struct("*").alias(FIELDS),
-        F.lit(file.shown).alias(SOURCE_FILE),
-        F.expr("(monotonically_increasing_id() & 8589934591L) + 1").alias(SOURCE_LINE),
+    rows = (
+        spark.read.schema(csv_files.schema_of(fields))
+        .options(**settings)
+        .csv(file.literal_path)
+        .withColumn(_RECORD, F.expr("(monotonically_increasing_id() & 8589934591L) + 1"))
     )
+    lines = record_lines(file, options) if by_line else None
+    if lines is None:
+        placed, number = rows, "NULL" if by_line else _RECORD
+    elif lines.is_one_each:
+        placed, number = rows, _checked_line(f"{_RECORD} + {lines.shift}L", "1", fields)
+    else:
+        known = spark.createDataFrame(lines.table(_RECORD, SOURCE_LINE, _SPAN))
+        placed, number = rows.join(F.broadcast(known), _RECORD, "left"), _checked_line(SOURCE_LINE, _SPAN, fields)
+    recoded = [F.expr(csv_files.recoded(f"f{position}", options)).alias(f"f{position}") for position in range(fields)]
+    placed = placed.select(
+        F.struct(*recoded, csv_files.CORRUPT).alias(FIELDS),
+        F.lit(file.shown).alias(SOURCE_FILE),
+        F.expr(f"CAST({number} AS BIGINT)").alias(SOURCE_LINE),
+    )
+    return NumberedLines(placed, None if lines is None else lines.totals)
+
+
+def _checked_line(line: str, span: str, fields: int) -> str:
+    return f"IF(NOT {csv_files.is_whole()} OR {csv_files.line_breaks(fields)} + 1 = {span}, {line}, NULL)"
 
 
 def json_rows(spark: SparkSession, use: DatasetUse, found: Sequence[FoundFile], read_lines: ReadLines) -> list[RawRows]:
