@@ -115,6 +115,8 @@ def test_parquet_is_looked_into_and_what_cannot_be_read_is_counted(ran: Ran, fil
     pq.write_table(pa.table({"id": [1, 907]}), shop.root / "data/b.parquet")
     try:
         assert place(the_one(never_loaded(ran, "id = 907")))[1:3] == ("b.parquet", 2)
+        found = clew.open(shop.root).get_run(ran.january).why_not("id = 907")
+        assert "b.parquet row 2" in as_text(found)
         assert never_loaded(ran, "id = 999").not_looked_into == 1
     finally:
         (shop.root / "data/b.parquet").unlink()

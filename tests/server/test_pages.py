@@ -143,7 +143,7 @@ def test_why_not_tells_where_a_row_is_that_was_never_loaded(shared: Served) -> N
     query = {"where": 'journal_id = "JE-01171"'}
     client = shared.client("auditor")
     page = as_page(client, f"/runs/{shared.run_id}/why-not", query).text
-    place = "journal-lines, journal/2026-03/part-00001.parquet line 1"
+    place = "journal-lines, journal/2026-03/part-00001.parquet row 1"
     assert f"{place}: the rule &#34;one folder of Parquet parts per month, since March&#34; reads this file" in page
     answer = client.get(f"/api/v1/runs/{shared.run_id}/why-not", params=query)
     assert answer.headers["cache-control"] == "no-store"

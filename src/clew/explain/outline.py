@@ -177,18 +177,18 @@ def _version(source: Source) -> str:
 
 
 def _file(source: Source) -> str | None:
-    line = f" line {source.line:,}" if source.line is not None else ""
-    return None if source.file is None else f"{source.file}{line}"
+    return None if source.file is None else f"{source.file}{source.numbered}"
 
 
 def _places(sources: Sequence[Source]) -> list[str]:
     """The places of several rows: lines of one file together."""
     lines = dict[Source, list[int]]()
     for source in dict.fromkeys(sources):
-        lines.setdefault(replace(source, line=None), []).extend([] if source.line is None else [source.line])
+        file = replace(source, line=None, table_row_id=None)
+        lines.setdefault(file, []).extend([] if source.line is None else [source.line])
     told = list[str]()
     for source, numbers in lines.items():
-        several = f" lines {', '.join(f'{number:,}' for number in numbers)}" if len(numbers) > 1 else ""
+        several = f" {source.unit}s {', '.join(f'{number:,}' for number in numbers)}" if len(numbers) > 1 else ""
         told.append(source_text(source if several or not numbers else replace(source, line=numbers[0])) + several)
     return told
 

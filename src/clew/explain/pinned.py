@@ -16,7 +16,7 @@ from clew.lang.typed import Expression, Value
 from clew.plan.datasets import DatasetUse
 from clew.plan.names import name_of
 from clew.plan.steps import Join
-from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile
 from clew.storage.row_identity import place_of
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
@@ -73,7 +73,7 @@ class UpstreamByOrigin:
         return UpstreamRow(trace, trace.row_ids.row_id(row.origin), seq)
 
 
-_OWN = (SOURCE_FILE, SOURCE_LINE, ORIGIN)
+_OWN = (SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, ORIGIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _row(use: DatasetUse, part: Part, ordinal: int, cells: Mapping[str, Value]) 
         part=part,
         ordinal=ordinal,
         cells={name: value for name, value in cells.items() if name not in _OWN},
-        source=source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE]),
+        source=source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE], cells[SOURCE_ROW_ID]),
         origin=origin if isinstance(origin, int) else None,
     )
 

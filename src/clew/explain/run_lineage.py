@@ -25,7 +25,7 @@ from clew.storage.root import StorageRoot
 from clew.storage.row_identity import place_of
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
-from clew.trace.records import Source
+from clew.trace.records import LINE, Source
 from clew.tracelink import LineageReader, Link, TracedFrame, TracePlace
 from clew.tracelink.stores import TraceLinkStores
 
@@ -237,6 +237,7 @@ def _places(trace: RunTrace, part: Part, ids: Collection[int]) -> Iterator[Trace
             dataset=source.dataset if source else None,
             file=source.file if source else None,
             line=source.line if source else None,
+            unit=source.unit if source and source.unit != LINE else None,
         )
 
 

@@ -34,6 +34,7 @@ from clew.plan.resolution import ResolvedSource, resolve, rules_passed_over
 from clew.plan.row_periods import is_seen
 from clew.storage.csv_records import opened_records
 from clew.storage.source_files import RootOf, opened_source, source_files
+from clew.trace.records import LINE
 from clew.trace.records import Source as RowSource
 
 READABLE = frozenset({"csv", "jsonl", "parquet"})
@@ -46,6 +47,7 @@ class SourceRow:
 
     line: int
     given: Mapping[str, object]
+    unit: str = LINE
 
     def values(self, use: DatasetUse, names: frozenset[str]) -> dict[str, Value]:
         """The values of some columns of the dataset."""
@@ -74,7 +76,7 @@ def rows_of_file(file: SourceFile, source: ResolvedSource, use: DatasetUse) -> I
             with opened_source(file) as opened:
                 for batch in pq.ParquetFile(opened).iter_batches():
                     for offset, given in enumerate(batch.to_pylist()):
-                        yield SourceRow(first + offset, given)
+                        yield SourceRow(first + offset, given, "row")
                     first += batch.num_rows
         case _:
             raise ValueError(f"{source.format} cannot be searched")
@@ -230,7 +232,7 @@ class UnreadFiles:
         return Elsewhere(
             period=None if period is None else str(period),
             label=name_of(cells, self.use.names),
-            source=RowSource(self.use.dataset_id, file=file.shown, line=row.line),
+            source=RowSource(self.use.dataset_id, file=file.shown, line=row.line, unit=row.unit),
             reason=place.reason or self._not_taken(cells),
         )
 

@@ -14,7 +14,7 @@ from clew.lang.typed import columns_of
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.names import name_of
 from clew.plan.operations import OutputStep
-from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
 from clew.trace.records import RowValues, Source, TraceEntry
@@ -209,10 +209,11 @@ def _other_periods(trace: RunTrace, where: str) -> Iterator[Elsewhere]:
         return
     names = [column.name for column in use.columns]
     part = trace.run.loaded
-    found = trace.pinned_of_all_periods(use).matching(condition, [*names, SOURCE_FILE, SOURCE_LINE], trace.see)
+    wanted = [*names, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID]
+    found = trace.pinned_of_all_periods(use).matching(condition, wanted, trace.see)
     for _, cells in found:
         period = cells.get("_period")
-        source = source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE])
+        source = source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE], cells[SOURCE_ROW_ID])
         yield Elsewhere(None if period is None else str(period), name_of(cells, use.names), source)
 
 

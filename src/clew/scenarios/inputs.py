@@ -116,7 +116,8 @@ class InputWriter:
             pq.write_table(pa.table(arrays), target)
         [file] = started.files(".parquet")
         described = PartFile(file.key, len(seen), file.size, self.root.sha256(file.key), ordinal)
-        return Part("input", use.key, (described,), part.columns)
+        counts_rows = dataset.file is not None and dataset.file.endswith(".parquet")
+        return Part("input", use.key, (described,), part.columns, details={"places": "row"} if counts_rows else None)
 
     def _given(self, dataset: ScenarioDataset) -> Iterator[GivenRow]:
         if dataset.rows is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE, TABLE_VERSION_GONE
-from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile, ViewColumn
 from clew.storage.root import StorageKey, StorageRoot
 from clew.storage.shared_files import SMALL, NotAsWritten, SharedFiles
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
@@ -132,7 +132,8 @@ class TraceFiles:
         """The columns that a file has; of a file of a table, those of the dataset, and where its rows stand."""
         if file.view is None:
             return self.stored_columns(file)
-        return frozenset({SOURCE_FILE, SOURCE_LINE, *(column.name for column in file.view.columns)})
+        places = {SOURCE_FILE, SOURCE_LINE, *([SOURCE_ROW_ID] if file.has_row_ids else [])}
+        return frozenset({*places, *(column.name for column in file.view.columns)})
 
     def stored_columns(self, file: PartFile) -> frozenset[str]:
         """The columns as the file itself calls them."""
@@ -258,12 +259,26 @@ def viewed(
             found[name] = pa.repeat(file.shown, rows.num_rows)
         elif name == SOURCE_LINE:
             found[name] = pa.array(range(first_position + 1, first_position + 1 + rows.num_rows), pa.int64())
+        elif name == SOURCE_ROW_ID:
+            found[name] = _row_ids(file, column, rows, first_position)
         elif column is not None and column.stored is not None:
             found[name] = rows.column(column.stored)
         else:
             value = pa.scalar(None if column is None else column.value, pa.string())
             found[name] = pa.repeat(value, rows.num_rows)
     return pa.table(found)
+
+
+def _row_ids(file: PartFile, column: ViewColumn | None, rows: "pa.Table", first_position: int) -> "pa.Array":
+    """The table's own ids of rows: those that they were moved with, or those of their positions."""
+    import pyarrow as pa
+
+    first = None if file.first_row_id is None else file.first_row_id + first_position
+    counted = [None if first is None else first + index for index in range(rows.num_rows)]
+    if column is None or column.stored is None:
+        return pa.array(counted, pa.int64())
+    kept = rows.column(column.stored).to_pylist()
+    return pa.array([other if own is None else own for own, other in zip(kept, counted, strict=True)], pa.int64())
 
 
 def _position(ordinals: "pa.ChunkedArray", ordinal: int) -> int | None:

@@ -19,6 +19,8 @@ Since 2 files say which trace ids their rows have. Since 3 a mask may leave out 
 ORDINAL = "__ordinal"
 SOURCE_FILE = "__source_file"
 SOURCE_LINE = "__source_line"
+SOURCE_ROW_ID = "__source_row_id"
+"""The id that a table itself gives a row: Iceberg's `_row_id`, Delta's row tracking."""
 ORIGIN = "__origin"
 """In the files of a registered dataset: the ordinal that a row had in the run that registered it."""
 TRACE_ID = "_trace_id"
@@ -136,6 +138,11 @@ class PartFile:
     def counted(self) -> int:
         """How many rows it has that count."""
         return self.rows - self.skipped
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether the table gives its rows ids, by their positions or in a column."""
+        return self.first_row_id is not None or (self.view is not None and self.view.column(SOURCE_ROW_ID) is not None)
 
     @property
     def shown(self) -> str:

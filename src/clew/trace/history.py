@@ -13,6 +13,7 @@ from clew.storage.parts import (
     MASK_BITS,
     SOURCE_FILE,
     SOURCE_LINE,
+    SOURCE_ROW_ID,
     Part,
     PartFile,
     TracedStep,
@@ -22,11 +23,15 @@ from clew.storage.parts import (
     mask_columns,
 )
 from clew.trace.json_values import values_of
-from clew.trace.records import ChangeType, Diff, RowValues, Source, TraceEntry
+from clew.trace.records import LINE, ChangeType, Diff, RowValues, Source, TraceEntry
 from clew.trace.run_parts import RunParts, periods_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_UNITS: Mapping[object, str] = {"record": "record", "row": "row", "table": "row"}
+"""What numbers of rows count, by how a pinned input says where its rows stood."""
 
 
 class Histories:
@@ -54,7 +59,7 @@ class Histories:
         columns = self._run.columns(seq)
         stored = self._files.columns(file)
         wanted = [name for name, _ in columns if name in stored]
-        sources = [name for name in (SOURCE_FILE, SOURCE_LINE) if name in stored]
+        sources = [name for name in (SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID) if name in stored]
         row = self._files.row(file, position, [*wanted, *sources])
         state = {name: _cell(row, name, type_) for name, type_ in columns}
         state["_deleted"] = state["_deleted"] or False
@@ -73,7 +78,8 @@ class Histories:
         step = self._run.step(part.seq) if part.kind == "created" else None
         made_from = step.made_from if isinstance(step, CreatingStep) else None
         pinned = part if made_from is None else self._run.pinned(made_from)
-        return source_of(pinned, _cell(row, SOURCE_FILE, STRING), _cell(row, SOURCE_LINE, INTEGER))
+        place = (_cell(row, SOURCE_FILE, STRING), _cell(row, SOURCE_LINE, INTEGER))
+        return source_of(pinned, *place, _cell(row, SOURCE_ROW_ID, INTEGER))
 
     def _changed(self, ordinal: int, created: int, state: RowValues, until: int) -> Iterator[TraceEntry]:
         current = dict(state)
@@ -102,7 +108,7 @@ class Histories:
         return None
 
 
-def source_of(part: Part, file: Value, line: Value) -> Source:
+def source_of(part: Part, file: Value, line: Value, table_row_id: Value = None) -> Source:
     """Where a row of a pinned dataset came from."""
     details = part.details or {}
     version = details.get("version")
@@ -113,6 +119,8 @@ def source_of(part: Part, file: Value, line: Value) -> Source:
         file=None if file is None else str(file),
         line=line if isinstance(line, int) else None,
         description=None if description is None else str(description),
+        unit=_UNITS.get(details.get("places"), LINE),
+        table_row_id=table_row_id if isinstance(table_row_id, int) else None,
     )
 
 

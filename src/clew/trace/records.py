@@ -11,6 +11,9 @@ from clew.trace.json_values import JsonValue, json_state
 ChangeType = Literal["created", "updated", "deleted"]
 RowValues = Mapping[str, Value]
 
+LINE = "line"
+"""How a row of a text file is counted, where nothing says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -22,6 +25,16 @@ class Source:
     line: int | None = None
     description: str | None = None
     """What the engine noted about the source as a whole, such as a table of a database."""
+    unit: str = LINE
+    """What `line` counts: a line of a text file, a record of one whose values may go over lines, or a row."""
+    table_row_id: int | None = None
+    """The id that the table itself gives the row, where it has such ids."""
+
+    @property
+    def numbered(self) -> str:
+        """The number of the row in its file, in words after the file; empty where it is not known."""
+        number = "" if self.line is None else f" {self.unit} {self.line:,}"
+        return number if self.table_row_id is None else f"{number} (row id {self.table_row_id} of the table)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,7 @@ def _json_source(entry: TraceEntry) -> dict[str, object] | None:
     if source is None:
         return None
     found = {"dataset": source.dataset, "version": source.version, "file": source.file, "line": source.line}
-    return {**found, "description": source.description}
+    return {**found, "description": source.description, "unit": source.unit, "table_row_id": source.table_row_id}
 
 
 def _html_diff(entry: TraceEntry) -> Html:

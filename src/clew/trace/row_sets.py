@@ -19,7 +19,17 @@ from clew.lang.types import BOOLEAN, INTEGER, STRING, Type
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import CreatingStep
 from clew.storage.checked_files import TraceFiles
-from clew.storage.parts import ORDINAL, ORIGIN, SOURCE_FILE, SOURCE_LINE, Part, PartFile, TracedStep, after_column
+from clew.storage.parts import (
+    ORDINAL,
+    ORIGIN,
+    SOURCE_FILE,
+    SOURCE_LINE,
+    SOURCE_ROW_ID,
+    Part,
+    PartFile,
+    TracedStep,
+    after_column,
+)
 from clew.trace.json_values import arrow_type, table_of, values_of
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.row_sources import FileRows, FileSource, RowBounds, RowSource, StateSource, excluded_from
@@ -357,7 +367,8 @@ def rows_of_all_periods(reading: Reading, use: DatasetUse) -> RowSet:
 def _pinned(reading: Reading, use: DatasetUse, periods: frozenset[str] | None) -> RowSet:
     part, files = reading.run.pinned(use), reading.files
     types = {column.name: column.type for column in use.columns}
-    types |= {"_deleted": BOOLEAN, SOURCE_FILE: STRING, SOURCE_LINE: INTEGER, ORIGIN: INTEGER}
+    types |= {"_deleted": BOOLEAN, SOURCE_FILE: STRING, SOURCE_LINE: INTEGER}
+    types |= {SOURCE_ROW_ID: INTEGER, ORIGIN: INTEGER}
     numbered = [
         replace(file, ordinal=index if file.ordinal is None else file.ordinal) for index, file in enumerate(part.files)
     ]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from clew.lang.types import STRING, Type
+from clew.lang.types import INTEGER, STRING, Type
 from clew.storage.checked_files import TraceFiles
-from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, Part, PartFile
+from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile, ViewColumn
 from clew.storage.row_identity import place_of
 from clew.trace.run_parts import STATE_COLUMNS
 from clew.trace.sql import Sql, joined, parquet, quoted, sql_type, typed_column
@@ -160,9 +160,18 @@ class FileSource:
         if name == SOURCE_LINE:
             return Sql(f"({_POSITION} + 1)")
         column = file.view.column(name)
+        if name == SOURCE_ROW_ID:
+            return _row_id(file, column)
         if column is not None and column.stored is not None:
             return _named(column.stored, type_)
         return Sql(f"CAST(? AS {sql_type(type_)})", (None if column is None else column.value,))
+
+
+def _row_id(file: PartFile, column: ViewColumn | None) -> Sql:
+    """The table's own id of a row: the one that it was moved with, or that of its position."""
+    counted = "NULL" if file.first_row_id is None else f"{file.first_row_id} + {_POSITION}"
+    kept = "NULL" if column is None or column.stored is None else typed_column(column.stored, INTEGER)
+    return Sql(f"CAST(coalesce({kept}, {counted}) AS BIGINT)")
 
 
 def _named(name: str, type_: Type) -> Sql:

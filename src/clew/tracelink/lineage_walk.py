@@ -201,6 +201,8 @@ class TracePlace:
     file: str | None = None
     """Where a source row was read from: a path as the workspace writes it, or a table."""
     line: int | None = None
+    unit: str | None = None
+    """What `line` counts, where it does not count lines."""
     note: str | None = None
     """Other information, such as an artifact that was in use."""
 
@@ -217,7 +219,7 @@ class TracePlace:
     def _source(self) -> str | None:
         if self.file is None:
             return self.dataset
-        return self.file if self.line is None else f"{self.file} line {self.line}"
+        return self.file if self.line is None else f"{self.file} {self.unit or 'line'} {self.line}"
 
     def _row(self) -> str | None:
         return None if self.row_id is None else f"row {self.row_id}"

@@ -47,7 +47,7 @@ def explain(
     """Explain why a value is what it is.
 
     Shows the step that last set the value, the expression with its input values, the matching row of a joined dataset
-    and the rows of a summary, through every project the data passed, down to the line of the source file. Every
+    and the rows of a summary, through every project the data passed, down to the line or row of the source. Every
     expression is recomputed, and the explanation says whether the result equals the stored value.
     """
     session = context.ensure_object(Session)

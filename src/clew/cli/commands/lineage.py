@@ -47,7 +47,7 @@ def lineage(
 ) -> None:
     """Follow a trace id through runs, projects and processes.
 
-    Prints a tree from the trace to the rows it came from, down to the line of a source file, or with --down to
+    Prints a tree from the trace to the rows it came from, down to the line or row of a source, or with --down to
     everything made from it. Each trace appears once; `…` marks where a limit ended the search.
     """
     session = context.ensure_object(Session)

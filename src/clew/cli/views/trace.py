@@ -64,8 +64,7 @@ def source_in_words(source: Source) -> str:
     version = f" version {source.version}" if source.version is not None else ""
     if source.file is None:
         return source.description or f"{source.dataset}{version}"
-    line = f" line {source.line:,}" if source.line is not None else ""
-    return f"{source.file}{line}"
+    return f"{source.file}{source.numbered}"
 
 
 def state_page(state: RowState) -> Group:

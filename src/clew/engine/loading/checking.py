@@ -26,7 +26,7 @@ from clew.engine.parts import DraftedPart, arrow_tables, sources_of_files
 from clew.engine.sql import quoted, spark_type
 from clew.lang.types import DATE
 from clew.plan.datasets import DatasetColumn, DatasetUse
-from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID
 
 _HINT = "correct the line; a field with a line break inside needs the option `multiline: true`"
 _HINTS = {
@@ -118,9 +118,9 @@ class Checking:
     def _checked(self, raw: RawRows) -> DataFrame:
         """Values first, then what depends on them, so that Spark calculates each value once."""
         names = {column.name: quoted(f"__r{index}") for index, column in enumerate(self._use.columns)}
+        places = [SOURCE_FILE, SOURCE_LINE, *([SOURCE_ROW_ID] if raw.has_row_ids else [])]
         texts = raw.rows.selectExpr(
-            SOURCE_FILE,
-            SOURCE_LINE,
+            *places,
             BROKEN,
             *(f"{raw.cells[column].sql} AS {alias}" for column, alias in names.items()),
         )
@@ -134,8 +134,7 @@ class Checking:
         return flagged.selectExpr(
             *(quoted(column.name) for column in self.columns),
             self._period_column(),
-            SOURCE_FILE,
-            SOURCE_LINE,
+            *places,
             _COUNTS,
             named(self._first(names), _FIRST),
         )

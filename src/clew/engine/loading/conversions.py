@@ -178,3 +178,5 @@ class RawRows:
     """By column of the dataset."""
     expected: LineTotals | None = None
     """What a first pass over the lines counted."""
+    has_row_ids: bool = False
+    """Whether rows have `__source_row_id` too, the id that their table gives them."""

@@ -23,7 +23,7 @@ from clew.lang.types import Kind, Type
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
 from clew.storage.drafts import Draft
-from clew.storage.parts import ORDINAL, FileView, PartFile, SourceRead, ViewColumn
+from clew.storage.parts import ORDINAL, SOURCE_ROW_ID, FileView, PartFile, SourceRead, ViewColumn
 from clew.storage.roots import storage_at
 from clew.storage.tables.table_places import TablePlace, is_remote
 from clew.storage.tables.table_snapshot import (
@@ -42,6 +42,8 @@ _MOST_FILES = 1_000
 """Files up to which rows are read where they lie: a question about rows looks into each of them."""
 _EXCLUDED_FILE = "excluded.parquet"
 _FIELD_ID = b"PARQUET:field_id"
+_ICEBERG_ROW_ID = 2147483540
+"""The number that Iceberg reserves for the column `_row_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ def table_input(request: PinRequest, tables: Sequence[FoundTable], draft: Draft)
                 ordinal=request.first_file_ordinal + len(files),
                 view=view,
                 skipped=len(positions),
-                first_row_id=None if table.snapshot.row_id_column in found.names else file.first_row_id,
+                first_row_id=file.first_row_id,
             )
             files.append(described)
             excluded += [described.first_ordinal + each for each in positions]
@@ -323,7 +325,17 @@ def _view(
     period = table.origin.period
     if use.temporal_mode == "period" and PERIOD_COLUMN not in columns and period is not None:
         found.append(ViewColumn(PERIOD_COLUMN, "string", None, period))
+    kept = _row_id_column(table.snapshot, facts)
+    if kept is not None:
+        found.append(ViewColumn(SOURCE_ROW_ID, "bigint", kept))
     return FileView(table.title, table.place.address, tuple(found))
+
+
+def _row_id_column(snapshot: TableSnapshot, facts: _Facts) -> str | None:
+    """The column in which a file keeps the table's own ids of rows that were moved to it; None where it has none."""
+    if snapshot.format == "iceberg":
+        return facts.by_id.get(_ICEBERG_ROW_ID)
+    return snapshot.row_id_column if snapshot.row_id_column in facts.names else None
 
 
 def _stored(column: TableColumn, facts: _Facts) -> str | None:

@@ -22,17 +22,21 @@ from clew.engine.loading.table_inputs import (
     table_input,
     with_versions,
 )
+from clew.engine.names import named
 from clew.engine.parts import DraftedPart, draft_part
 from clew.engine.session import tuned_for_few_rows
 from clew.engine.sharing import require_sources_shared
-from clew.engine.table_rows import table_rows
+from clew.engine.sql import quoted
+from clew.engine.table_rows import PerFile, table_rows
 from clew.plan.local_files import SourceFile
 from clew.storage.drafts import draft
-from clew.storage.parts import COUNTED_ROWS, Part
+from clew.storage.parts import COUNTED_ROWS, SOURCE_LINE, SOURCE_ROW_ID, Part
 from clew.storage.root import StorageKey
 from clew.storage.tables.table_places import is_remote
 from clew.storage.tables.table_snapshot import UnsupportedTable
 
+_FIRST_ROW_ID = "__first_row_id"
+_NOT_BROKEN = f"CAST(NULL AS STRING) AS {BROKEN}"
 _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
 
@@ -110,8 +114,16 @@ def _require_tables_shared(spark: SparkSession, found: TableInput) -> None:
 def _raw_rows(spark: SparkSession, request: PinRequest, found: TableInput, part: Part) -> list[RawRows]:
     if not part.files:
         return []
-    rows = table_rows(spark, request.storage_root, part, list(found.cells))
-    return [RawRows(rows.selectExpr("*", f"CAST(NULL AS STRING) AS {BROKEN}"), found.cells)]
+    names, has_ids = list(found.cells), any(file.has_row_ids for file in part.files)
+    if not has_ids:
+        rows = table_rows(spark, request.storage_root, part, names)
+        return [RawRows(rows.selectExpr("*", _NOT_BROKEN), found.cells)]
+    first: PerFile = {_FIRST_ROW_ID: ("BIGINT", lambda file: file.first_row_id)}
+    rows = table_rows(spark, request.storage_root, part, [*names, SOURCE_ROW_ID], first)
+    row_id = f"coalesce(CAST({SOURCE_ROW_ID} AS BIGINT), {_FIRST_ROW_ID} + {SOURCE_LINE} - 1)"
+    others = [quoted(name) for name in rows.columns if name not in {SOURCE_ROW_ID, _FIRST_ROW_ID}]
+    rows = rows.selectExpr(*others, named(row_id, SOURCE_ROW_ID), _NOT_BROKEN)
+    return [RawRows(rows, found.cells, has_row_ids=True)]
 
 
 def _referenced(spark: SparkSession, request: PinRequest, found: TableInput, drafted: DraftedPart) -> Pinned:

@@ -66,6 +66,8 @@ class SourceLine:
     dataset: str
     version: int | None
     file: str | None
+    numbered: str | None
+    """The number of the row in the file, in words."""
     line: int | None
     about: str | None
 
@@ -175,4 +177,5 @@ def unlinked(node: TreeNode) -> TreeNode:
 
 def source_line(source: Source) -> SourceLine:
     """The location of a row outside Clew."""
-    return SourceLine(source.dataset, source.version, source.file, source.line, source.description)
+    numbered = source.numbered.strip() or None
+    return SourceLine(source.dataset, source.version, source.file, numbered, source.line, source.description)

@@ -167,8 +167,7 @@ def _joined_key(node: TreeNode) -> str:
 def _about(node: TreeNode, label: str, run: str, title: str) -> str:
     place = node.source
     if place is not None and place.file:
-        line = f" line {place.line:,}" if place.line is not None else ""
-        return f"{place.file}{line}"
+        return f"{place.file} {place.numbered or ''}".rstrip()
     step = f"step {node.step.seq} {node.step.name}" if node.step else node.how
     where = "" if run == title else f", {run}"
     row = f"{label} · " if label and label not in (node.name or "") else ""
@@ -199,7 +198,7 @@ def _node(lineage: Lineage, trace_id: int, *, is_expanded: bool) -> GraphNode:
 
 def _title(source: TracePlace | None, row: TracePlace | None) -> str:
     if source is not None:
-        line = f" line {source.line:,}" if source.line is not None else ""
+        line = f" {source.unit or 'line'} {source.line:,}" if source.line is not None else ""
         return f"{source.file}{line}"
     if row is not None and row.operation_seq:
         return f"step {row.operation_seq} {row.step_name or ''}".strip()

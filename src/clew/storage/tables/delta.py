@@ -60,6 +60,9 @@ _HOURS = {"week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1
 _BASE85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _UUID_LENGTH = 20
+_ROW_TRACKING = "delta.enableRowTracking"
+"""Without it files may say where ids of rows begin, but rows do not keep theirs when they are moved."""
+_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 
 _Action = Mapping[str, Any]
 
@@ -187,7 +190,7 @@ class _State:
         configuration = _as_map(self.metadata.get("configuration"))
         columns = tuple(_column(each) for each in json.loads(schema)["fields"])
         by_stored = {column.stored: column.name for column in columns}
-        materialized = configuration.get("delta.rowTracking.materializedRowIdColumnName")
+        keeps_row_ids = configuration.get(_ROW_TRACKING) == "true"
         return TableSnapshot(
             format="delta",
             version=version,
@@ -195,8 +198,10 @@ class _State:
             schema_id=f"sha256:{hashlib.sha256(schema.encode()).hexdigest()[:16]}",
             digest=digest,
             columns=columns,
-            files=tuple(self._file(place, each, by_stored) for each in self.files.values()),
-            row_id_column=materialized,
+            files=tuple(
+                self._file(place, each, by_stored, keeps_row_ids=keeps_row_ids) for each in self.files.values()
+            ),
+            row_id_column=configuration.get(_ROW_ID_COLUMN) if keeps_row_ids else None,
             kept_hours=_hours(configuration.get("delta.deletedFileRetentionDuration")),
         )
 
@@ -211,10 +216,12 @@ class _State:
         if unknown:
             raise UnsupportedTable(f"it has the feature {', '.join(sorted(unknown))}")
 
-    def _file(self, place: TablePlace, added: _Action, by_stored: Mapping[str, str]) -> DataFile:
+    def _file(
+        self, place: TablePlace, added: _Action, by_stored: Mapping[str, str], *, keeps_row_ids: bool
+    ) -> DataFile:
         values = {by_stored.get(name, name): value or None for name, value in _as_map(added["partitionValues"]).items()}
         vector = added.get("deletionVector")
-        base = added.get("baseRowId")
+        base = added.get("baseRowId") if keeps_row_ids else None
         return DataFile(
             address=place.decoded(added["path"]),
             size=int(added["size"]),

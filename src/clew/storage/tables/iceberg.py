@@ -26,7 +26,6 @@ _DATA, _POSITION_DELETES, _EQUALITY_DELETES = 0, 1, 2
 _DELETED = 2
 """The status of an entry that a snapshot has removed."""
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
-_ROW_ID = "_row_id"
 
 _Json = Mapping[str, Any]
 
@@ -85,7 +84,6 @@ def read_iceberg(place: TablePlace, metadata: str, wanted: WantedSnapshot | None
         digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
         columns=tuple(_column(each) for each in schema["fields"]),
         files=tuple(_Contents(place, found, schema, chosen).files()) if chosen else (),
-        row_id_column=_ROW_ID,
     )
 
 

@@ -60,7 +60,7 @@ class TableSnapshot:
     columns: tuple[TableColumn, ...]
     files: tuple[DataFile, ...]
     row_id_column: str | None = None
-    """The column of files in which rows that were moved keep their own ids."""
+    """Delta's column of files in which rows that were moved keep their own ids; Iceberg's has a number."""
     kept_hours: float | None = None
     """How long the format's housekeeping keeps files that a later version no longer has; None where only people
     decide that."""
