@@ -67,6 +67,7 @@ def test_a_registered_output_gets_versions_keeps_other_periods_and_feeds_other_p
     for period, expected in (("2026-01", {1, 2}), ("2026-02", {3})):
         view = shop.run("report", period)
         assert told(view) == ("COMPLETED", None, 20)
+        assert view.rows_loaded() == len(expected)
         assert {row["id"] for row in shop.read(f"reports/report/{period}")} == expected
     assert told(shop.run("old", "2026-01")) == ("COMPLETED", None, 20)
     assert {row["id"] for row in shop.read("reports/old/2026-01")} == {1, 2}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from clew.engine.parts import given_count
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
-from clew.storage.parts import Part, mask_column
+from clew.storage.parts import COUNTED_ROWS, Part, mask_column
 from clew.storage.root import StorageRoot
 from clew.trace.run_parts import periods_of
 
@@ -17,10 +17,9 @@ from clew.trace.run_parts import periods_of
 def rows_of(plan: Plan, parts: Sequence[Part]) -> int | None:
     """How many rows the working dataset has, deleted ones among them; None where only reading them would tell."""
     loaded = next(part for part in parts if part.kind == "input" and part.name == plan.input.key)
-    if periods_of(loaded, plan.input) is not None:
+    if periods_of(loaded, plan.input) is not None and COUNTED_ROWS not in (loaded.details or {}):
         return None
-    created = [part for part in parts if part.kind == "created"]
-    return sum(file.counted for part in (loaded, *created) for file in part.files)
+    return loaded.counted + sum(part.counted for part in parts if part.kind == "created")
 
 
 def rows_of_output(plan: Plan, root: StorageRoot, parts: Sequence[Part], step: OutputStep) -> int | None:

@@ -9,7 +9,7 @@ bits are stored as numbers, not as bytes.
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, StructType
 
+from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.names import named
 from clew.engine.spark_internals import arrow_schema
@@ -288,6 +289,28 @@ def _given_in_any(root: StorageRoot, key: StorageKey, columns: Sequence[str]) ->
         table = opened.read(columns=list(columns))
     values = pc.coalesce(*(table.column(name) for name in columns))
     return len(values) - int(values.null_count)
+
+
+def count_of_periods(root: StorageRoot, files: Sequence[PartFile], periods: Collection[str]) -> int:
+    """How many rows of files belong to one of the periods; a group of rows of a single period is not read."""
+    return sum(_count_in(root, file.path, periods) for file in files)
+
+
+def _count_in(root: StorageRoot, key: StorageKey, periods: Collection[str]) -> int:
+    with root.open_parquet(key) as opened:
+        footer = opened.metadata
+        if PERIOD_COLUMN not in footer.schema.names:
+            return 0
+        position, count = footer.schema.names.index(PERIOD_COLUMN), 0
+        for number in range(footer.num_row_groups):
+            group = footer.row_group(number)
+            known = group.column(position).statistics
+            if known is not None and known.has_min_max and known.has_null_count and known.min == known.max:
+                count += group.num_rows - known.null_count if known.min in periods else 0
+            else:
+                values = opened.read_row_group(number, columns=[PERIOD_COLUMN]).column(0)
+                count += pc.sum(pc.is_in(values, pa.array(sorted(periods), values.type))).as_py() or 0
+    return count
 
 
 _LONGEST = 18
