@@ -267,7 +267,11 @@ def test_a_run_may_wait_for_approval(clew: Clew, sample: Path, engine: FakeEngin
             3,
             'error UnknownProject: no project "gl-cloze"\n  did you mean "gl-close"?',
         ),
-        (("gl-close", "--period", "2026-1"), 3, 'error UnknownPeriod: no period "2026-1"'),
+        (
+            ("gl-close", "--period", "2026-1"),
+            3,
+            'error UnknownPeriod: no period "2026-1"\n  the calendars have 2026, quarters 2026-Q1 to',
+        ),
         (("gl-close", "--period", "2026-01", "--env", "porduction"), 3, "error UnknownEnvironment"),
         (("gl-close",), 2, "error WrongUsage: missing option '--period'"),
     ],

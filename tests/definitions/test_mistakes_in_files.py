@@ -48,6 +48,14 @@ def test_every_wrong_value_of_a_file_is_reported(workspace_of: WorkspaceOf) -> N
     ]
 
 
+def test_an_expression_that_a_comma_cuts_in_two_is_said_to_need_quotes(workspace_of: WorkspaceOf) -> None:
+    column = "    - {name: a, type: decimal(18, 2)}\n"
+    content = f"id: d\nmain_table:\n  name: t\n  temporal_mode: none\n  columns:\n{column}"
+    assert "inside { } a comma ends a value: put the whole expression in quotes" in hints(
+        workspace_of, "datasets/d.yaml", content
+    )
+
+
 def test_unknown_and_missing_keys(workspace_of: WorkspaceOf) -> None:
     content = f"id: d\nextra: 1\n{TABLE}resolver: x\n"
     found = workspace_of({"datasets/d.yaml": content, "datasets/e.yaml": "name: e\n"}).diagnostics

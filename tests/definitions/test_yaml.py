@@ -27,6 +27,7 @@ INDENTATION = "this line does not fit the indentation of the lines before it"
 @pytest.mark.parametrize(
     ("content", "problem", "line", "column"),
     [
+        ("id: d\n<<<<<<< HEAD\nx: 1\n=======\nx: 2\n>>>>>>> b\n", "a merge left a conflict marker in this line", 2, 1),
         ("id: d\nx:\n\ty: 1\n", "a tab cannot indent a line", 3, 1),
         ("id: d\n\tx: 1\n", "a tab cannot indent a line", 2, 1),
         ("id: d\nname: 'x\ny: 1\n", "this quote is never closed", 2, 7),

@@ -1,3 +1,4 @@
+import gzip
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from pyarrow import orc
 from pyspark.sql import SparkSession
 
+from clew.diagnostics import UserError
 from tests.engine.loading_requests import Bench, path_source, use
 
 OF = use("id integer!; amount decimal(18,2); name string; day date; at timestamp")
@@ -92,6 +94,13 @@ def test_what_is_no_parquet_file_is_named(bench: Bench, content: bytes) -> None:
     bench.write("b.parquet", content)
     message = bench.problem(OF, path_source("*.parquet", "parquet"), code="SourceUnavailable")
     assert message == "b.parquet is not a Parquet file, or is cut short"
+
+
+def test_a_text_file_that_is_read_as_parquet_says_which_format_it_has(bench: Bench) -> None:
+    bench.write("a.csv.gz", gzip.compress(b"id,amount\n1,2\n"))
+    with pytest.raises(UserError) as caught:
+        bench.pin(OF, path_source("a.csv.gz", "parquet"))
+    assert caught.value.diagnostic.hint == "set `format: csv` in the rule"
 
 
 def test_a_file_that_is_cut_short_is_named(bench: Bench) -> None:

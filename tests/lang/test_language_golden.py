@@ -41,6 +41,14 @@ amount < 1 < 2
 amount IS 5
 1e5
 größe + 1 = 名前
+text = open
+CASE WHEN i = 1 THEN 2 ELSE 3 END
+text LIKE "a%"
+amount BETWEEN 1 AND 2
+COUNT(*)
+IFNULL(i, 0)
+VLOOKUP(i, fx)
+SUMIFS(amount, flag)
 """
 
 

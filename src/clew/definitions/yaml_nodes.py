@@ -28,6 +28,8 @@ from clew.diagnostics.codes.workspace import DUPLICATE_KEY
 
 _CONTROL_CHARACTER = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+_CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)
+
 _INDENTATION = "this line does not fit the indentation of the lines before it"
 _WORDINGS: Mapping[str, tuple[str, str]] = {
     "mapping values are not allowed": (
@@ -71,6 +73,12 @@ def control_character(source: SourceText) -> Diagnostic | None:
 
 def unreadable_yaml(source: SourceText, error: yaml.YAMLError) -> Diagnostic:
     """The complaint of the parser as a diagnostic at the right place."""
+    conflict = _CONFLICT.search(source.text)
+    if conflict is not None:
+        remedy = "decide between the two versions, and remove the lines <<<<<<<, ======= and >>>>>>>"
+        return SYNTAX_ERROR.at(
+            source.span(*conflict.span()), problem="a merge left a conflict marker in this line", hint=remedy
+        )
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return SYNTAX_ERROR.at(source.span(0, 0), problem=f"this is not YAML: {error}".splitlines()[0])
     index = min(error.problem_mark.index, len(source.text))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from clew.definitions import Period, WorkspaceDefinitions
 from clew.definitions.settings import ShortLived, TableInputs
-from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.project import DATASET_CONFLICT
 from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
@@ -61,9 +61,17 @@ def period_of(workspace: WorkspaceDefinitions, identifier: str) -> Period:
     """A period of the workspace's calendars. UserError with near names where there is none."""
     period = workspace.periods.period(identifier)
     if period is None:
-        known = [each.identifier for each in workspace.periods.periods]
-        raise UserError(UNKNOWN_PERIOD.anywhere(name=identifier, hint=did_you_mean(identifier, known)))
+        raise UserError(UNKNOWN_PERIOD.anywhere(name=identifier, hint=_periods_there_are(workspace.periods.periods)))
     return period
+
+
+def _periods_there_are(periods: Sequence[Period]) -> str | None:
+    """The first and last period of each level: a near name would often be of another year."""
+    levels = dict[str, list[str]]()
+    for each in sorted(periods, key=lambda period: period.start_date):
+        levels.setdefault(each.level, []).append(each.identifier)
+    spans = [f"{level}s {names[0]} to {names[-1]}" if len(names) > 1 else names[0] for level, names in levels.items()]
+    return f"the calendars have {', '.join(spans)}" if spans else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from clew.lang.functions import (
     arity,
     usage,
 )
+from clew.lang.other_dialects import FUNCTIONS_ELSEWHERE
 from clew.lang.scope import Scope
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference
 from clew.lang.typed import Apply, Constant, Convert, Expression
@@ -66,7 +67,9 @@ def check(node: Node, scope: Scope, setting: Setting) -> Checked:
     if expression is not None and isinstance(setting, Grouped) and not checker.aggregates_seen:
         checker.report(
             AGGREGATE_REQUIRED.at(
-                node.region.span, column=node.region.source, hint="use an aggregate function such as SUM"
+                node.region.span,
+                column=node.region.source.replace('"', "'"),
+                hint="use an aggregate function such as SUM",
             )
         )
     return Checked(None if checker.diagnostics else expression, tuple(checker.diagnostics))
@@ -148,7 +151,7 @@ class _Checker:
 
     def _unknown_function(self, node: Call) -> None:
         callable_names = [f.name for f in FUNCTIONS.values() if f.family is not Family.OPERATOR]
-        hint = did_you_mean(node.name, callable_names)
+        hint = FUNCTIONS_ELSEWHERE.get(node.name) or did_you_mean(node.name, callable_names)
         self.report(UNKNOWN_FUNCTION.at(node.head.span, name=node.name, hint=hint))
         for argument in node.arguments:
             self.visit(argument)

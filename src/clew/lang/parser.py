@@ -10,6 +10,7 @@ from decimal import Decimal
 from clew.diagnostics import Text, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR, VALUE_OUT_OF_RANGE
 from clew.lang.lexer import Token, TokenKind, tokenize
+from clew.lang.other_dialects import WORDS_ELSEWHERE
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, Region, SelectorReference, first_too_deep
 from clew.lang.types import INTEGER_MAX, MAX_PRECISION
 
@@ -291,9 +292,19 @@ class _Parser:
         if token.value == ")":
             return self._error(token, "this parenthesis closes nothing, or a value is missing before it", hint or "")
         shown = self._text.value[token.start : token.end]
+        if shown.upper() in WORDS_ELSEWHERE and token.kind is TokenKind.NAME:
+            construct, instead = WORDS_ELSEWHERE[shown.upper()]
+            return self._error(token, f"there is no {construct} in this language", instead)
+        if token.value == "*" and self._is_call_of("COUNT"):
+            return self._error(token, "there is no COUNT(*)", "write COUNT_ALL() to count rows")
         return self._error(
             token, f"{_shortened(shown)} is not allowed here", hint or "an operator or a comma may be missing before it"
         )
+
+    def _is_call_of(self, name: str) -> bool:
+        """Whether the token is the first argument of a function."""
+        before = self._tokens[max(0, self._index - 2) : self._index]
+        return [token.value.upper() for token in before] == [name, "("]
 
     def _error(self, token: Token, problem: str, hint: str) -> UserError:
         start, end = token.start, token.end

@@ -1,6 +1,6 @@
 """What an expression can see: the working table and, in an update, the tables it joins."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.diagnostics import Diagnostic, PlainText, did_you_mean
@@ -72,7 +72,8 @@ class Scope:
     def _unknown_bare(self, reference: Reference) -> Diagnostic:
         candidates = [column for table in self.tables for column in table.columns]
         where = " or ".join(table.name for table in self.tables)
-        hint = self.column_elsewhere(reference.column) or did_you_mean(reference.column, candidates)
+        name = reference.column
+        hint = self.column_elsewhere(name) or did_you_mean(name, candidates) or _columns_or_text(name, candidates)
         return UNKNOWN_COLUMN.at(reference.region.span, column=reference.column, table=where, hint=hint)
 
     def _unknown_column(self, reference: Reference, table: Table) -> Diagnostic:
@@ -85,6 +86,17 @@ class Scope:
         name = reference.table or ""
         hint = self.table_elsewhere(name) or did_you_mean(name, [table.name for table in self.tables])
         return UNKNOWN_TABLE.at(_part(reference, 0).span, table=name, hint=hint)
+
+
+_LISTED = 12
+
+
+def _columns_or_text(name: str, columns: Sequence[str]) -> str:
+    """For a name that is like no column: it may be text without quotes."""
+    own = [column for column in dict.fromkeys(columns) if not column.startswith("_")]
+    more = f" and {len(own) - _LISTED} more" if len(own) > _LISTED else ""
+    listed = f"; the columns are {', '.join(own[:_LISTED])}{more}" if own else ""
+    return f'if text is meant, write "{name}" in quotes{listed}'
 
 
 def _part(reference: Reference, index: int) -> Region:

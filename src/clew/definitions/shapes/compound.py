@@ -149,6 +149,8 @@ class Record(Shape[L_co], Generic[L_co]):
         for stranger in unknown[:MOST_PROBLEMS]:
             meant.add(nearest(stranger.text, free))
             hint = did_you_mean(stranger.text, free) or known
+            if stranger.text.count(")") > stranger.text.count("("):
+                hint = "inside { } a comma ends a value: put the whole expression in quotes"
             yield UNKNOWN_KEY.at(stranger.span, key=stranger.text, where=where, hint=hint)
         for name in free:
             if self._requires(keys[name]) and name not in meant:

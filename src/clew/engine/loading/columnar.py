@@ -1,6 +1,7 @@
 """Rows of typed files and tables: Parquet, other formats of Spark, JDBC."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -145,9 +146,9 @@ def _fields_of(file: SourceFile) -> Fields:
     except FileNotFoundError:
         raise unavailable(f"{file.shown} no longer exists") from None
     except (pa.ArrowException, OSError):
-        raise unavailable(
-            f"{file.shown} is not a Parquet file, or is cut short", "write the file again, as a whole"
-        ) from None
+        text = next((name for name in ("csv", "jsonl") if f".{name}" in PurePath(file.shown).suffixes), None)
+        remedy = f"set `format: {text}` in the rule" if text else "write the file again, as a whole"
+        raise unavailable(f"{file.shown} is not a Parquet file, or is cut short", remedy) from None
     return tuple((each.name, _spark_name(each.type)) for each in arrow)
 
 
