@@ -180,6 +180,19 @@ def test_lines_of_generated_records_are_those_that_they_were_written_to(bench: B
         assert _with_plain_ends(bench.placed(pinned, "id", "a", "b")) == _with_plain_ends(expected), text
 
 
+def test_a_word_where_a_number_should_be_may_stand_for_no_value(bench: Bench) -> None:
+    bench.write("a.csv", "id,name\n1,x\nn/a,y\n")
+    with pytest.raises(UserError) as caught:
+        bench.pin(TWO, path_source("a.csv"))
+    assert caught.value.diagnostic.hint == (
+        'correct the value; if "n/a" stands for no value, set the option `null_value: "n/a"` of the rule'
+    )
+    bench.write("b.csv", "number, other \n1,x\n")
+    with pytest.raises(UserError) as caught:
+        bench.pin(TWO, path_source("b.csv"))
+    assert caught.value.diagnostic.hint == 'its columns are number, " other "'
+
+
 def test_names_with_blanks_percent_signs_and_wildcards_are_files(bench: Bench) -> None:
     for name in ("a b.csv", "50%20.csv", "x[1]{2}.csv", "é+&.csv"):
         bench.write(name, "id,name\n1,x\n")

@@ -198,11 +198,11 @@ def broken_by(plan: Plan, projects: Sequence[Project], record: OnRecord) -> Iter
             problems = missing_and_retyped(columns_that_matter(user, use), offered)
             if problems:
                 newest = record.versions(step.registers)
-                since = f" since its version {newest[0].version}" if newest else ""
+                now = f"; the dataset is at version {newest[0].version}" if newest else ""
                 problem = (
                     f'the next version of the dataset "{step.registers}" {" and ".join(problems)}, which the active'
                 )
-                problem = f'{problem} project "{user.name}" uses{since}'
+                problem = f'{problem} project "{user.name}" uses{now}'
                 yield DATASET_CONFLICT.at(step.place, problem=problem)
 
 

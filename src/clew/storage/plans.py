@@ -60,6 +60,10 @@ def kept_plan(root: StorageRoot, digest: str) -> Plan:
     except OUT_OF_REACH as error:
         raise unavailable(error) from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            hint = "restore the storage root from a backup; the events of the run are still there, its rows are not"
+            problem = f"{key} is gone from the storage root"
+            raise UserError(UNREADABLE_PLAN.anywhere(problem=problem, hint=hint)) from error
         problem = f"{key}: {(error.strerror or str(error)).lower()}"
         raise UserError(UNREADABLE_PLAN.anywhere(problem=problem)) from error
     except ValueError as error:

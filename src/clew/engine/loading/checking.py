@@ -198,7 +198,16 @@ def _said(check: _Check, use: DatasetUse, where: str, quotation: str, others: st
         case "no time":
             return mismatch(f"{name}: {value} is neither a date nor a period, in {where}{others}")
         case _:
-            return mismatch(f"{name}: {value} is not {_article(check.column)}, in {where}{others}")
+            meaning = None if check.column.privacy else _no_value_hint(value, where)
+            return mismatch(f"{name}: {value} is not {_article(check.column)}, in {where}{others}", meaning)
+
+
+def _no_value_hint(value: str, where: str) -> str | None:
+    """A word in a text file often stands for no value."""
+    is_word = not any(character.isdigit() for character in value)
+    if not is_word or ".csv" not in where:
+        return None
+    return f"correct the value; if {value} stands for no value, set the option `null_value: {value}` of the rule"
 
 
 def _article(column: DatasetColumn) -> str:

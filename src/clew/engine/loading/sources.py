@@ -90,7 +90,8 @@ def _missing(use: DatasetUse, missing: Sequence[str], names: Sequence[str], orig
     columns = f"column{'s' if len(missing) > 1 else ''} " + ", ".join(f'"{name}"' for name in missing[:_MOST_LISTED])
     more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
     problem = f'{origin.shown} has no {columns}{more}, which the dataset "{use.name}" has'
-    listed = ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
+    shown_names = [name if name == name.strip() else f'"{name}"' for name in names[:_MOST_LISTED]]
+    listed = ", ".join(shown_names) + (", …" if len(names) > _MOST_LISTED else "")
     near = did_you_mean(missing[0], names) if len(missing) == 1 else None
     hint = near or f"its columns are {listed}"
     other = next((mark for mark in _OTHER_DELIMITERS if len(names) == 1 and mark in names[0]), None)
