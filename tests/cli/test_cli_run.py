@@ -1,7 +1,9 @@
 """`clew run` and `clew signal`: a run from its first line to its exit code, on an engine without Spark."""
 
+import os
 import re
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 import clew as clew_package
 from clew.api.signalling import send_signal
 from clew.api.state import open_state
+from clew.cli.main import run
 from clew.cli.views.progress import LiveWatch
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JAVA_MISSING, JOIN_NOT_UNIQUE
@@ -283,6 +286,19 @@ def test_what_does_not_exist_is_said_before_anything_runs(
     assert (answer.code, answer.out) == (code, "")
     assert answer.err.startswith(message)
     assert engine.executed == []
+
+
+def test_a_run_goes_on_when_its_reader_goes_away(
+    sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    monkeypatch.chdir(sample)
+    with os.fdopen(write, "w") as unread, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", unread)
+        assert run(["run", "gl-close", "--period", "2026-01"]) == 0
+    assert engine.executed == STEPS
+    assert [each.status for each in clew_package.open(sample).runs()] == ["COMPLETED"]
 
 
 def test_a_project_with_mistakes_does_not_run(clew: Clew, sample: Path, engine: FakeEngine) -> None:

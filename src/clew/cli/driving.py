@@ -9,7 +9,7 @@ from clew.api.starting import Drive
 from clew.api.workspace import Workspace
 from clew.cli.failure import DONE, FAILED, INTERRUPTED
 from clew.cli.formatting import counted, short
-from clew.cli.output import say, write_json
+from clew.cli.output import going_on_unread, say, write_json
 from clew.cli.session import Session
 from clew.cli.views.captures import capture_lines
 from clew.cli.views.page import plain
@@ -23,7 +23,12 @@ from clew.runs.leases import Wait, WaitReason
 
 
 def drive(workspace: Workspace, run: Run, session: Session) -> int:
-    """Drive a run to its end and report on it. Returns exit code 0 if it completed."""
+    """Drive a run to its end and report on it, whether or not that is read. Returns exit code 0 if it completed."""
+    with going_on_unread():
+        return _driven(workspace, run, session)
+
+
+def _driven(workspace: Workspace, run: Run, session: Session) -> int:
     if not session.wants_json:
         say(headline(run, workspace))
     done = None if run.view.snapshot.status is RunStatus.COMPLETED else _drive(run, session)

@@ -5,14 +5,28 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TextIO
 
 import click
 
 from clew.diagnostics import Diagnostic, UserError, render
 from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
+
+_GOES_ON_UNREAD = Event()
+
+
+@contextmanager
+def going_on_unread() -> Iterator[None]:
+    """Within this block a reader that goes away, as `head` does, ends the output but not what the command is doing."""
+    _GOES_ON_UNREAD.set()
+    try:
+        yield
+    finally:
+        _GOES_ON_UNREAD.clear()
 
 
 def write(text: str) -> None:
@@ -21,7 +35,9 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        raise
+        if not _GOES_ON_UNREAD.is_set():
+            raise
+        abandon()
     except OSError as error:
         raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=error.strerror or error)) from error
 
