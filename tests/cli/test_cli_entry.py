@@ -43,6 +43,7 @@ def test_the_installed_command_checks_a_workspace(sample: Path) -> None:
     assert done.stdout.startswith(b"ok: 2 projects")
 
 
+@pytest.mark.slow
 def test_the_exit_code_of_the_process_is_that_of_the_command(sample: Path, tmp_path: Path) -> None:
     assert process("check", "nothing", cwd=sample).returncode == 3
     assert process("chek", cwd=sample).returncode == 2
@@ -87,6 +88,7 @@ def test_a_plan_needs_tables_and_nothing_heavier(sample: Path) -> None:
     assert imported_by("from clew.cli.main import run; assert run(['plan', 'gl-close']) == 0", sample) == {"rich"}
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_only_ascii_gets_codes_instead_of_an_error(sample: Path) -> None:
     path = sample / "projects" / "gl-close.yaml"
     path.write_text(
@@ -106,6 +108,7 @@ def test_a_reader_that_goes_away_causes_no_traceback(sample: Path) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_place_that_takes_no_more_is_an_error_of_one_line(sample: Path) -> None:
     for command in ("check", "plan gl-close --json", "plan nothing --json"):
         line = f"{sys.executable} -m clew.cli {command} > /dev/full"

@@ -128,6 +128,7 @@ def test_a_run_says_that_its_bucket_does_not_exist(ask: Ask, workspace: Path, s3
     assert "s3://no-such-bucket does not exist" in found.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "says"),
     [

@@ -196,6 +196,7 @@ def sink(receiver: Receiver, sample: Path, name: str = "m") -> OpenLineageBus:
     return OpenLineageBus(name, target, namespace="ledger", plan_of=partial(plan_of, environment))
 
 
+@pytest.mark.slow
 def test_the_same_event_sent_twice_is_the_same_to_the_byte(
     entries: list[OutboxEntry], sample: Path, receiver: Receiver
 ) -> None:

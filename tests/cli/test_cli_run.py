@@ -334,6 +334,7 @@ def test_an_unknown_signal_is_wrong_usage(clew: Clew, sample: Path, engine: Fake
     assert 'did you mean "RETRY_STEP"?' in answer.err
 
 
+@pytest.mark.slow
 def test_the_file_may_have_changed_since_its_version(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
     path = sample / "projects" / "gl-close.yaml"

@@ -77,6 +77,7 @@ def test_what_cannot_be_filtered_by_is_wrong_usage(clew: Clew, sample: Path) -> 
     assert clew("runs", "--limit", "0", cwd=sample).code == 2
 
 
+@pytest.mark.slow
 def test_a_run_is_shown_with_steps_outputs_and_reason(clew: Clew, sample: Path, three: list[str]) -> None:
     closed = clew("show", three[0][:8], cwd=sample)
     assert closed.code == 0
@@ -97,6 +98,7 @@ def test_a_run_that_does_not_exist_is_not_found(clew: Clew, sample: Path, comman
     assert answer.err.startswith('error RunNotFound: no run "0000"')
 
 
+@pytest.mark.slow
 def test_the_beginning_of_an_id_has_to_tell_runs_apart(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     ids = list[str]()
     while len({run_id[0] for run_id in ids}) == len(ids):
@@ -108,6 +110,7 @@ def test_the_beginning_of_an_id_has_to_tell_runs_apart(clew: Clew, sample: Path,
     assert ids[-1][:8] in answer.err
 
 
+@pytest.mark.slow
 def test_events_tell_the_history_in_order(clew: Clew, sample: Path, three: list[str]) -> None:
     answer = clew("events", three[1], cwd=sample)
     lines = answer.out.splitlines()
@@ -120,6 +123,7 @@ def test_events_tell_the_history_in_order(clew: Clew, sample: Path, three: list[
     assert clew("events", three[1], "--follow", cwd=sample).out == answer.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["one in the middle", "the last one"])
 def test_who_follows_waits_for_an_event_that_is_missing(
     clew: Clew, sample: Path, three: list[str], monkeypatch: pytest.MonkeyPatch, missing: str
@@ -153,6 +157,7 @@ def test_a_history_is_verified(clew: Clew, sample: Path, engine: FakeEngine) -> 
     assert (report["intact"], report["unchained"], report["breaks"]) == (True, 0, [])
 
 
+@pytest.mark.slow
 def test_a_deleted_run_is_gone_with_its_folder(clew: Clew, sample: Path, three: list[str]) -> None:
     folder = sample / ".clew" / "storage" / "runs" / three[2]
     folder.mkdir(parents=True)
@@ -185,6 +190,7 @@ def test_a_run_that_goes_on_is_not_deleted(clew: Clew, sample: Path, three: list
     assert answer.err.startswith("error RunNotDeletable")
 
 
+@pytest.mark.slow
 def test_datasets_are_those_of_files_and_those_of_runs(clew: Clew, sample: Path, three: list[str]) -> None:
     register(sample, three[0])
     lines = clew("datasets", cwd=sample).out.splitlines()
@@ -243,6 +249,7 @@ def test_a_draft_runs_as_it_is(clew: Clew, sample: Path, engine: FakeEngine) -> 
     assert (answer.code, answer.json["project_version"]) == (0, "draft")
 
 
+@pytest.mark.slow
 def test_dead_letters_are_listed_and_sent_again(clew: Clew, sample: Path, engine: FakeEngine) -> None:
     assert clew("dlq", cwd=sample).out == "no dead letters\n"
     path = sample / "clew.yaml"
@@ -262,6 +269,7 @@ def test_dead_letters_are_listed_and_sent_again(clew: Clew, sample: Path, engine
     assert clew("dlq", "reply", cwd=sample).code == 2
 
 
+@pytest.mark.slow
 def test_environments_that_share_a_store_and_a_bus_id_keep_their_events_apart(
     clew: Clew, sample: Path, engine: FakeEngine
 ) -> None:

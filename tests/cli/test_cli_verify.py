@@ -81,6 +81,7 @@ def verify(site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     return call
 
 
+@pytest.mark.slow
 def test_what_nobody_touched_is_intact(site: Site, verify: Callable[..., Answer]) -> None:
     everything = verify("--all")
     assert (everything.code, everything.json["findings"]) == (0, [])

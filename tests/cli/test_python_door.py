@@ -99,6 +99,7 @@ def test_others_act_in_their_own_name_and_role(sample: Path, engine: FakeEngine)
         assert (record.actor, record.role, record.subject_id) == ("vi", "viewer", run.id)
 
 
+@pytest.mark.slow
 def test_runs_of_other_tenants_do_not_exist_and_the_workspace_is_refused(sample: Path, engine: FakeEngine) -> None:
     with clew.open(sample) as workspace:
         run = workspace.run("gl-close", "2026-01")

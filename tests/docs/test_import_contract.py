@@ -136,10 +136,12 @@ def test_the_layers_are_exhaustive() -> None:
     assert named >= PACKAGES
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert import_cycles() == []
 
 
+@pytest.mark.slow
 def test_imports_stand_in_functions_only_where_start_up_time_asks_for_it() -> None:
     late = {name for name, module in source_modules().items() if imports_in_functions(module)}
     assert {name for name in late if _reason(name) is None} == set()

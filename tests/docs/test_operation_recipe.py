@@ -82,6 +82,7 @@ def test_every_file_of_the_recipe_exists_and_mentions_the_type(type_: str) -> No
         assert re.search(rf"\b({type_}|{TYPES[type_]}|{type_.capitalize()})\b", text), name
 
 
+@pytest.mark.slow
 def test_step_classes_are_named_only_where_the_recipe_says() -> None:
     """Whoever needs to know something about a step asks the step: `datasets`, `columns_set`, `summary`, ..."""
     strangers = {

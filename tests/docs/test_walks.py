@@ -77,6 +77,7 @@ def test_five_walks_name_files_that_exist() -> None:
         assert [file for file in named if not Path(SOURCE, file).is_file()] == []
 
 
+@pytest.mark.slow
 def test_explaining_a_value_passes_these_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A total of the sample is explained down to the lines of the journal, without Spark."""
     folder = write_ledger(tmp_path / "ledger")
@@ -90,6 +91,7 @@ def test_explaining_a_value_passes_these_files(tmp_path: Path, monkeypatch: pyte
     assert_passed(EXPLAINED, files)
 
 
+@pytest.mark.slow
 def test_an_event_passes_these_files_from_the_driver_to_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +109,7 @@ def test_an_event_passes_these_files_from_the_driver_to_the_page(
     assert_passed(EVENT, files)
 
 
+@pytest.mark.slow
 def test_reading_a_capture_passes_these_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_ledger(tmp_path / "ledger")
     with serving(folder, monkeypatch) as served:
@@ -119,6 +122,7 @@ def test_reading_a_capture_passes_these_files(tmp_path: Path, monkeypatch: pytes
     assert_passed(READ, files)
 
 
+@pytest.mark.slow
 def test_a_row_and_a_capture_pass_these_files_until_spark_writes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def cause(ran: Ran, run_id: str, where: str, column: str) -> Any:
     return run.explain(the_row(ran, run_id, where), column).cause
 
 
+@pytest.mark.slow
 def test_rows_of_a_registered_dataset_keep_the_natural_key_they_came_with(ran: Ran, answer: Callable[..., str]) -> None:
     text = answer("explain", ran.report, "--where", TOTAL, "total")
     assert "6.60  50.0 %  106  loaded, closed v" in text
@@ -86,6 +87,7 @@ def test_rows_of_a_registered_dataset_keep_the_natural_key_they_came_with(ran: R
     assert answer("trace", ran.report, "--where", "id = 104").splitlines()[0].endswith("  104")
 
 
+@pytest.mark.slow
 def test_summary_rows_go_by_the_keys_of_their_group_in_the_run_that_made_them(
     ran: Ran, sums: str, answer: Callable[..., str]
 ) -> None:
@@ -96,6 +98,7 @@ def test_summary_rows_go_by_the_keys_of_their_group_in_the_run_that_made_them(
     assert sorted(each.label for each in found.parents.contributors) == ["EUR", "USD"]
 
 
+@pytest.mark.slow
 def test_and_in_the_projects_behind_it(ran: Ran, shares: str) -> None:
     plan = clew.open(ran.shop.root).plan("shares")
     assert plan.input.row_names == (("id",),)
@@ -106,6 +109,7 @@ def test_and_in_the_projects_behind_it(ran: Ran, shares: str) -> None:
     assert [join.label for join in found.joins] == ["EUR"]
 
 
+@pytest.mark.slow
 def test_a_value_of_a_joined_dataset_is_followed_into_the_run_that_registered_it(
     ran: Ran, sums: str, shares: str, answer: Callable[..., str]
 ) -> None:
@@ -122,6 +126,7 @@ def test_a_value_of_a_joined_dataset_is_followed_into_the_run_that_registered_it
     assert f"in sums, 2026-01, run {sums[:8]}, row EUR: total = 13.20" in text
 
 
+@pytest.mark.slow
 def test_appended_rows_are_followed_too_as_they_were_and_summed_up(ran: Ran, sums: str, shares: str) -> None:
     found = cause(ran, shares, 'id IS NULL AND currency = "EUR"', "total")
     assert isinstance(found, Appended)

@@ -41,6 +41,7 @@ def a_run(ran: Ran, run_id: str) -> Run:
 # Why not
 
 
+@pytest.mark.slow
 def test_a_row_of_another_period_is_found_in_what_another_run_has_loaded(ran: Ran, answer: Callable[..., Any]) -> None:
     text = answer("explain", ran.january, "--why-not", "id = 203")
     assert "no row with id = 203 was loaded from orders for period 2026-01" in text
@@ -86,6 +87,7 @@ def test_a_rule_that_did_not_apply_says_which_condition_decided(ran: Ran, answer
     ]
 
 
+@pytest.mark.slow
 def test_an_output_can_be_named_and_its_selector_tells_the_values_that_decided(ran: Ran) -> None:
     run = a_run(ran, ran.report)
     [totals] = run.why_not("id = 103", output=20).rows
@@ -163,6 +165,7 @@ def test_all_of_them_are_shown_on_request(ran: Ran, answer: Callable[..., Any]) 
     assert len(shown["cause"]["parents"]["contributors"]) == 3
 
 
+@pytest.mark.slow
 def test_every_cell_of_the_outputs_is_computed_again_and_equal(ran: Ran) -> None:
     """Through both projects: the report's totals from the lines that the close published."""
     for run_id in (ran.january, ran.report):

@@ -44,6 +44,7 @@ def within(value: object, kind: type) -> Iterator[Any]:
             yield from within(item, kind)
 
 
+@pytest.mark.slow
 def test_the_expense_total_comes_from_484_rows_and_most_of_it_from_one(trace: RunTrace) -> None:
     found = explain(trace, row_named(trace, EXPENSES), "total_usd")
     assert found.value == Decimal("737127.41")

@@ -58,6 +58,7 @@ def styles(draw: st.DrawFn) -> Style:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(projects(most_steps=7), tables(most_rows=7), styles())
 def test_derived_links_are_the_groups_of_the_interpreter_in_both_directions(

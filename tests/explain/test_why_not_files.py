@@ -60,6 +60,7 @@ def place(there: Elsewhere) -> tuple[str | None, str | None, int | None, str | N
     return there.period, there.source.file, there.source.line, there.reason
 
 
+@pytest.mark.slow
 def test_a_row_of_another_period_in_the_file_that_the_run_has_read(ran: Ran, files: Callable[..., Shop]) -> None:
     files(
         [rule("a", "{table}.csv")],

@@ -73,6 +73,7 @@ def folders(shop: Shop, below: str) -> set[str]:
     return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
+@pytest.mark.slow
 def test_runs_go_with_their_files_and_what_they_alone_registered(shop: Shop) -> None:
     """January is closed twice: the first version is not needed once its run is deleted."""
     first, second = run_id(shop, "close"), run_id(shop, "close")
@@ -92,6 +93,7 @@ def test_runs_go_with_their_files_and_what_they_alone_registered(shop: Shop) -> 
     assert folders(shop, "runs") == {third}
 
 
+@pytest.mark.slow
 def test_a_version_that_a_kept_run_has_read_stays_and_so_does_the_run_it_comes_from(shop: Shop) -> None:
     first = run_id(shop, "close")
     report = run_id(shop, "report")
@@ -115,6 +117,7 @@ def test_other_periods_of_the_newest_version_keep_their_runs(shop: Shop) -> None
     assert all(readable(shop, run) for run in (january, february))
 
 
+@pytest.mark.slow
 def test_a_version_that_a_project_asks_for_by_number_stays(shop: Shop) -> None:
     first, _ = run_id(shop, "close"), run_id(shop, "close")
     shop.project("old", dataset={"dataset_id": "closed", "dataset_version": 1})
@@ -220,6 +223,7 @@ def test_files_of_runs_that_this_store_does_not_know_are_nobodys_business(shop: 
     assert (shop.storage / "runs" / stranger).is_dir()
 
 
+@pytest.mark.slow
 def test_a_removal_that_was_interrupted_is_finished_by_the_next_one(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +302,7 @@ def test_a_dry_run_says_what_would_go_and_removes_nothing(shop: Shop, answer: Ca
     assert answer("gc", "--history") == "nothing has been deleted yet\n"
 
 
+@pytest.mark.slow
 def test_what_was_removed_is_on_record_with_who_when_and_why(shop: Shop, answer: Callable[..., Any]) -> None:
     first, second = run_id(shop, "close"), run_id(shop, "close")
     done = answer("gc", "--keep", "1", "--keep", "0d", "--json")
@@ -316,6 +321,7 @@ def test_what_was_removed_is_on_record_with_who_when_and_why(shop: Shop, answer:
     assert answer("gc") == "0 items deleted, 0 bytes\n"
 
 
+@pytest.mark.slow
 def test_python_collects_too(shop: Shop) -> None:
     first, _ = run_id(shop, "close"), run_id(shop, "close")
     workspace = clew.open(shop.root)

@@ -56,6 +56,7 @@ def test_it_does_not_depend_on_comments_and_line_numbers(tmp_path: Path) -> None
     assert digests_below(tmp_path / "moved") == digests_below(SAMPLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", ["0", "12345"])
 def test_it_does_not_depend_on_the_order_of_sets(seed: str) -> None:
     program = (

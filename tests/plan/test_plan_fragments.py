@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
@@ -108,6 +110,7 @@ def test_fragments_in_a_circle_are_refused_once(check: Check) -> None:
     assert found.diagnostics[0].message == "the fragment uses itself: f -> g -> f"
 
 
+@pytest.mark.slow
 def test_fragments_that_multiply_are_refused_instead_of_filling_the_memory(check: Check) -> None:
     files = dict[str, str]()
     for level in range(30):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 
 from clew.definitions import Settings, WorkspaceDefinitions, project_from_data
@@ -36,6 +37,7 @@ def at_the_end(plan: Plan) -> int:
     return plan.steps[-1].seq if plan.steps else 0
 
 
+@pytest.mark.slow
 @given(right_projects())
 def test_after_the_last_step_it_is_the_lineage_of_the_plan(project: tuple[Data, DatasetUse]) -> None:
     data, work = project

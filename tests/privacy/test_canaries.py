@@ -16,6 +16,8 @@ from clew.diagnostics import UserError
 from tests.privacy.addresses import api_routes, page_routes, requests, values_of
 from tests.privacy.clinic import CANARIES, PERSONAL, PUBLIC, SECRET, Clinic, copied, leaked
 
+pytestmark = pytest.mark.slow
+
 ROLES = [role.value for role in RoleName]
 WHOLE = {"viewer", "operator", "admin"}
 """Roles that differ in what they see. The others see what operators see, and are asked about fewer rows."""
