@@ -203,6 +203,9 @@ def test_no_drive_leaves_the_run_to_a_worker(clew: Clew, sample: Path, engine: F
     answer = clew("signal", run_id, "RETRY_STEP", "--step", "10", "--no-drive", "--json", cwd=sample)
     assert (answer.code, answer.json["accepted"], answer.json["status"]) == (0, True, "RUNNING")
     assert engine.executed[-1] == "10"
+    busy = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert f"no process drives run {run_id}; " in busy.err
+    assert f"`clew worker` continues it, `clew signal {run_id} CANCEL` ends it" in busy.err
 
 
 def test_a_pause_stops_the_run_between_two_steps_and_resume_goes_on(
@@ -221,7 +224,7 @@ def test_a_pause_stops_the_run_between_two_steps_and_resume_goes_on(
     assert busy.code == 1
     message = 'another run of project "gl-close" for period "2026-01" is in progress'
     assert busy.err.startswith(f"error PeriodBusy: {message}")
-    assert f"run {run_id} is PAUSED" in busy.err
+    assert f"run {run_id} is PAUSED; `clew signal {run_id} RESUME` continues it" in busy.err
     assert clew("signal", run_id, "RESUME", cwd=sample).code == 0
     assert engine.executed == STEPS
 

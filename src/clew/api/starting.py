@@ -173,8 +173,21 @@ class RunStarter:
                 status=status,
             )
             for run in self.state.stores.catalog.runs(which, limit=1):
-                hint = f"run {run.run_id[:8]} is {status}; wait for it, cancel it, or let `clew worker` continue it"
+                hint = self._who_is_busy(run.run_id, status)
                 raise UserError(PERIOD_BUSY.anywhere(project=project, period=period, hint=hint))
+
+    def _who_is_busy(self, run_id: str, status: RunStatus) -> str:
+        """Whether a process drives the run, and what can be done."""
+        short, tenant = run_id[:8], self.environment.settings.tenant
+        cancel = f"`clew signal {short} CANCEL` ends it"
+        if status is RunStatus.PAUSED:
+            return f"run {short} is PAUSED; `clew signal {short} RESUME` continues it, {cancel}"
+        held = self.state.stores.activity.leases(self.environment.name, tenant_id=tenant)
+        lease = next((each for each in held if each.run_id == run_id), None)
+        if lease is None or lease.is_expired:
+            since = "" if lease is None else f" since {lease.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+            return f"no process drives run {short}{since}; `clew worker` continues it, {cancel}"
+        return f"run {short} is being driven by {lease.owner}; wait for it to end, or {cancel}"
 
     def worker(self, on_event: Callable[[StoredEvent], None] | None = None) -> Worker:
         """A worker for the environment, in this process. It passes its events to `on_event`, from its threads."""
