@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +55,20 @@ COMMANDS = (
     ("explain", "--where", "id = 1", "usd"),
     ("explain", "--why-not", "id = 1"),
 )
+
+
+@pytest.mark.parametrize("arguments", [("trace", "--where", "id = 1"), ("explain", "--where", "id = 1", "usd")])
+def test_a_question_is_answered_without_pandas_and_spark(ran: Ran, arguments: tuple[str, ...]) -> None:
+    name, *others = arguments
+    code = (
+        "import sys\nfrom clew.cli.main import main\ntry:\n    main(sys.argv[1:])\n"
+        "except SystemExit as ended:\n    print(ended.code, *sorted({m.partition('.')[0] for m in sys.modules}))"
+    )
+    command = [sys.executable, "-c", code, name, ran.january, *others]
+    done = subprocess.run(command, cwd=ran.shop.root, capture_output=True, text=True, check=True)
+    status, *modules = done.stdout.splitlines()[-1].split()
+    assert (status, done.stderr) == ("0", "")
+    assert not {"pandas", "pyspark", "fastapi"} & set(modules)
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)

@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from types import ModuleType
 
 import click
 
@@ -44,6 +46,10 @@ COMMANDS: Mapping[str, str] = {
     "schema": "schema:schema",
 }
 """Module and name of each command in `clew.cli.commands`, in the order in which a new user meets them."""
+
+
+_READING = frozenset({"runs", "show", "events", "verify", "trace", "explain", "lineage", "captures", "datasets"})
+"""Commands that only read."""
 
 
 class _Commands(MutableMapping[str, click.Command]):
@@ -111,7 +117,24 @@ def _print_version(context: click.Context, _option: click.Parameter, is_asked: b
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command given by the arguments (by default those of the process) and exit."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    if _READING.intersection(given[:1]):
+        sys.meta_path.insert(0, _WithoutPandas())
+    sys.exit(run(given))
+
+
+class _WithoutPandas(MetaPathFinder):
+    """PyArrow loads pandas, if there is one, to find out whether a list is a data frame: half a second for nothing."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 - as Python calls it
+        target: ModuleType | None = None,  # noqa: ARG002 - as Python calls it
+    ) -> None:
+        """Say that there is no pandas."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(f"{fullname} is not needed to read", name=fullname)
 
 
 def run(arguments: Sequence[str]) -> int:
