@@ -57,7 +57,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("arguments", [("trace", "--where", "id = 1"), ("explain", "--where", "id = 1", "usd")])
+@pytest.mark.parametrize("arguments", [("trace", "--where", "id = 103"), ("explain", "--where", "id = 103", "usd")])
 def test_a_question_is_answered_without_pandas_and_spark(ran: Ran, arguments: tuple[str, ...]) -> None:
     name, *others = arguments
     code = (
