@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few lint types imports format bench lock docs golden clean java jars
+.PHONY: help setup demo check test matrix matrix-few integrations lint types imports format bench lock docs golden clean java jars
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -13,6 +13,10 @@ MATRIX_TESTS ?= tests/engine
 CONNECT      ?=
 FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_internals.py tests/engine/test_spark_session.py \
                 tests/engine/test_sql_cases.py tests/engine/test_loading_csv.py tests/engine/test_engine_runs.py
+
+# The orchestrators that `make integrations` tries Clew in.
+AIRFLOW      ?= apache-airflow==3.3.2 apache-airflow-providers-openlineage
+DAGSTER      ?= dagster==1.13.28
 
 # Connectors that Spark does not include and that tests of tables and formats need, for the Spark of constraints.txt.
 # Delta and Iceberg name the Spark that they are for; tests take those that fit the one that they run on.
@@ -72,6 +76,19 @@ matrix: java $(STAMP) ## the tests of Spark on every version that Clew supports;
 matrix-few: ## a few tests of Spark on the oldest and the newest version
 	@$(MAKE) --no-print-directory matrix SPARKS="$(firstword $(SPARKS)) $(lastword $(SPARKS))" MATRIX_TESTS="$(FEW_TESTS)"
 
+# Airflow pins other versions of what Clew needs, so Clew is there without its dependencies: the operator calls a server or
+# the command. Dagster starts Clew's interpreter and needs nothing of it.
+integrations: java $(STAMP) ## Airflow's operator and Dagster Pipes in a real Airflow and a real Dagster
+	@for name in airflow dagster; do \
+		env=.venv-integrations/$$name; test -e $$env/.installed && continue; \
+		echo "Setting up $$env ..."; rm -rf $$env; $(BIN)/python -m venv $$env || exit 1; \
+		test $$name = airflow && packages="$(AIRFLOW)" || packages="$(DAGSTER)"; \
+		$$env/bin/python -m pip install --quiet --disable-pip-version-check $$packages || exit 1; \
+		test $$name = dagster || $$env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . || exit 1; \
+		touch $$env/.installed; done
+	@CLEW_AIRFLOW=$(CURDIR)/.venv-integrations/airflow/bin/python CLEW_DAGSTER=$(CURDIR)/.venv-integrations/dagster/bin/python \
+		$(BIN)/python -m pytest tests/integrations
+
 lint: $(STAMP) ## style
 	@echo "Checking style (ruff) ..."
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
@@ -112,4 +129,4 @@ lock: $(STAMP) ## rewrite constraints.txt from what is installed
 	@rm constraints.new
 
 clean: ## remove what was built
-	@rm -rf $(VENV) .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@rm -rf $(VENV) .venv-spark .venv-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ def test_a_check_makes_no_state_store_and_upgrades_none(root: Path) -> None:
     assert told(root) == []
     assert not (root / ".clew").exists()
     (root / ".clew").mkdir()
-    with sqlite3.connect(root / STORE) as connection:
+    with closing(sqlite3.connect(root / STORE)) as connection, connection:
         connection.execute("CREATE TABLE schema_version (version INTEGER NOT NULL PRIMARY KEY)")
     before = (root / STORE).read_bytes()
     assert told(root) == []

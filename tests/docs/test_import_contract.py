@@ -62,6 +62,7 @@ LATE_IMPORTS = {
     "clew.cli.commands": "a command loads what it works with when it runs, so that all of them start quickly",
     "clew.cli.session": "`clew --help` does not wait for the compiler",
     "clew.engine.spark_versions": "whether there is a PySpark is known only when it is imported",
+    "clew.integrations.airflow": "Airflow may be without its OpenLineage provider",
     "clew.explain.tree": _READING,
     "clew.explain.unread_files": _READING,
     "clew.storage.checked_files": _READING,

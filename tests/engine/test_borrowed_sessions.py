@@ -14,30 +14,83 @@ from tests.engine.engine_workspaces import Shop, make_shop
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NOTEBOOK = """
-import json, logging, sys
+import json, logging, os, signal, sys
 from pyspark.sql import SparkSession
 user = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").appName("notebook").getOrCreate()
+context, jvm = user.sparkContext, user._jvm
 user.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
 user.conf.set("spark.sql.ansi.enabled", "false")
 user.range(3).createOrReplaceTempView("mine")
+user.range(4).createOrReplaceGlobalTempView("everyones")
+user.udf.register("twice", lambda number: number * 2, "int")
+user.table("mine").cache().count()
+context.setJobGroup("my-group", "my words")
+context.setLocalProperty("spark.scheduler.pool", "mine")
+user.addTag("my-tag")
+
+BUS = "org.apache.spark.sql.util.ExecutionListenerBus"  # Spark itself gives one to every session, also to Clew's
+
+def names(listeners):
+    return sorted(each.getClass().getName() for each in listeners)
 
 def state():
-    settings = {row.key: row.value for row in user.sql("SET").collect()}
-    names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j")
-    loggers = {name: logging.getLogger(name).level for name in names}
-    views = sorted(table.name for table in user.catalog.listTables())
-    active = SparkSession.getActiveSession() is user
-    return settings, loggers, views, active, user.sql("SELECT 1/0").collect()[0][0]
+    hadoop = context._jsc.hadoopConfiguration().iterator()
+    entries = {}
+    while hadoop.hasNext():
+        entry = hadoop.next()
+        entries[entry.getKey()] = entry.getValue()
+    return {
+        "settings": {row.key: row.value for row in user.sql("SET").collect()},
+        "context": dict(context.getConf().getAll()),
+        "hadoop": entries,
+        "views": sorted(table.name for table in user.catalog.listTables()),
+        "shared views": sorted(table.name for table in user.catalog.listTables("global_temp")),
+        "functions": sorted(each.name for each in user.catalog.listFunctions() if each.isTemporary),
+        "catalog": [user.catalog.currentCatalog(), user.catalog.currentDatabase()],
+        "cached": user.catalog.isCached("mine"),
+        "context listeners": [name for name in names(context._jsc.sc().listenerBus().listeners()) if name != BUS],
+        "query listeners": names(user._jsparkSession.listenerManager().listListeners()),
+        "stream listeners": names(user._jsparkSession.streams().listListeners()),
+        "properties": [context.getLocalProperty(name) for name in
+            ("spark.jobGroup.id", "spark.job.description", "spark.scheduler.pool", "spark.job.interruptOnCancel")],
+        "tags": sorted(user.getTags()),
+        "loggers": {name: logging.getLogger(name).level for name in
+            ("", "DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j", "pyspark")},
+        "log level": str(jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel()),
+        "signals": [str(signal.getsignal(each)) for each in (signal.SIGINT, signal.SIGTERM)],
+        "active": [SparkSession.getActiveSession() is user, SparkSession.active() is user],
+        "meaning": user.sql("SELECT 1/0").collect()[0][0],
+    }
 
-before = state()
 import clew
+def sessions():
+    return names(context._jsc.sc().listenerBus().listeners()).count(BUS)
+
+found = {"before": sorted(state()), "sessions": [sessions()]}
 with clew.open(sys.argv[1]) as workspace:
-    run = workspace.run("p", period="2026-01")
-    tested = workspace.test()
-after = state()
-print(json.dumps({"status": run.status, "same": before == after, "differ": [
-    (left, right) for left, right in zip(before, after) if left != right],
-    "rows": user.table("mine").count(), "app": user.sparkContext.appName}, default=str))
+    def completed():
+        workspace.test()
+        return workspace.run("p", period="2026-01")
+
+    def failed():
+        return workspace.run("bad", period="2026-01")
+
+    def interrupted():
+        run = workspace.submit("p", "2026-02")
+        # Control-C while the run is under way: the signal, not a stand-in for it.
+        run.drive(watch=lambda event: os.kill(os.getpid(), signal.SIGINT) if event.body.NAME == "RunStarted" else None)
+        return run.refreshed()
+
+    for each in (completed, failed, interrupted):
+        before = state()
+        run = each()
+        after = state()
+        found["sessions"].append(sessions())
+        found[each.__name__] = [run.status, [
+            (what, before[what], after[what]) for what in before if before[what] != after[what]]]
+found["rows"] = [user.table("mine").count(), user.table("global_temp.everyones").count(),
+    user.sql("SELECT twice(2)").collect()[0][0], context.appName]
+print(json.dumps(found, default=str))
 user.stop()
 """
 SUBMITTED = """
@@ -52,18 +105,31 @@ print("FOUND " + json.dumps([context.master, context.appName, spark.conf.get("sp
 
 
 def shop_in(folder: Path) -> Shop:
-    update = {"seq": 10, "name": "x", "type": "update"}
-    update["arguments"] = {"assignments": [{"column": "amount", "expression": "amount * 2"}]}
-    return make_shop(folder).project("p", update)
+    return make_shop(folder).project("p", _update("amount * 2")).project("bad", _update("amount * 99999999999"))
+
+
+def _update(expression: str) -> dict[str, object]:
+    assigned = [{"column": "amount", "expression": expression}]
+    return {"seq": 10, "name": "x", "type": "update", "arguments": {"assignments": assigned}}
 
 
 def test_a_notebook_finds_its_session_as_it_was(tmp_path: Path) -> None:
+    """After a run that completed, one that failed and one that was interrupted."""
     shop = shop_in(tmp_path / "shop")
     command = [sys.executable, "-c", NOTEBOOK, str(shop.root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found == {"status": "COMPLETED", "same": True, "differ": [], "rows": 3, "app": "notebook"}
+    assert {"settings", "hadoop", "views", "context listeners", "query listeners", "tags"} <= set(found.pop("before"))
+    # Clew's own session is one more, and the same for every run.
+    first, *rest = found.pop("sessions")
+    assert set(rest) == {first + 1}
+    assert found == {
+        "completed": ["COMPLETED", []],
+        "failed": ["FAILED", []],
+        "interrupted": ["CANCELLED", []],
+        "rows": [3, 4, 4, "notebook"],
+    }
 
 
 def test_a_master_and_a_name_given_to_spark_submit_win(tmp_path: Path) -> None:

@@ -51,6 +51,15 @@ class RemoteServer:
         """The plan that a run executes."""
         return plan_from_json(self._document("GET", f"/runs/{quote(run_id)}/plan"))
 
+    def projects(self) -> list[dict[str, Any]]:
+        """The projects of its workspace, with the version of each that runs."""
+        found: list[dict[str, Any]] = self._document("GET", "/projects")["projects"]
+        return found
+
+    def project_plan(self, project: str) -> Plan:
+        """The plan of a project's file: what a run of it would do."""
+        return plan_from_json(self._document("GET", f"/projects/{quote(project, safe='')}/plan"))
+
     def signal(self, run_id: str, signal: SignalType, reason: str) -> dict[str, Any]:
         """Send a signal to a run."""
         return self._document("POST", f"/runs/{quote(run_id)}/signals", {"signal": signal.value, "reason": reason})

@@ -22,4 +22,11 @@ INTERNAL_ERROR = Code(
     "run the command again with --verbose and report the output",
 )
 
-COMMAND_CODES = (WRONG_USAGE, UNWRITABLE_OUTPUT, INTERNAL_ERROR)
+COMMAND_LOST = Code(
+    "CommandLost",
+    "clew ended with exit code {code} and without an answer: {complaint}",
+    "An orchestrator has started Clew as a program, and the program was killed or could not start.",
+    "see why in the log of that machine; a negative code is the signal that ended it, and -9 is often a lack of memory",
+)
+
+COMMAND_CODES = (WRONG_USAGE, UNWRITABLE_OUTPUT, INTERNAL_ERROR, COMMAND_LOST)
