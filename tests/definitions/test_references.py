@@ -202,6 +202,7 @@ def test_a_resolver_that_is_not_active_cannot_be_relied_on(workspace_of: Workspa
     [
         ("files", "table: t", 'a table needs a database, and the datasource "files" has files'),
         ("db", "path: p", 'a path needs files, and the datasource "db" is a database'),
+        ("lake", "path: p", 'a path needs files, and the datasource "lake" is a catalog'),
     ],
 )
 def test_a_table_lies_in_a_database_and_a_path_among_files(
@@ -213,6 +214,7 @@ def test_a_table_lies_in_a_database_and_a_path_among_files(
         {
             "datasources/files.yaml": "id: files\ntype: files\noptions: {root: data}\n",
             "datasources/db.yaml": "id: db\ntype: database\noptions: {url: 'postgresql://host/db'}\n",
+            "datasources/lake.yaml": "id: lake\ntype: catalog\n",
             "resolvers/r.yaml": (
                 f"id: r\nrules:\n  - {{name: a, strategy: {{type: {kind}, datasource_id: {datasource}, {where}}}}}\n"
             ),
@@ -223,3 +225,20 @@ def test_a_table_lies_in_a_database_and_a_path_among_files(
         (problem, "projects/p.yaml"),
         (problem, "resolvers/r.yaml"),
     ]
+
+
+def test_a_table_of_a_catalog_can_be_read_but_not_written_by_its_name(workspace_of: WorkspaceOf) -> None:
+    output = "type: output, arguments: {destination: {datasource_id: lake, table: finance.t}}"
+    found = workspace_of(
+        {
+            "datasources/lake.yaml": "id: lake\ntype: catalog\noptions: {catalog: unity}\n",
+            "resolvers/r.yaml": (
+                "id: r\nrules:\n  - {name: a, strategy: {type: table, datasource_id: lake, table: finance.t}}\n"
+            ),
+            "projects/p.yaml": f"id: p\ninput_dataset: d\noperations:\n  - {{seq: 1, name: o, {output}}}\n",
+        }
+    ).diagnostics
+    assert [(str(each.span), each.message) for each in found] == [
+        ("projects/p.yaml:4:78", "an output cannot go to a table by its name in a catalog"),
+    ]
+    assert "format delta or iceberg" in str(found[0].hint)

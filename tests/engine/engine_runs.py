@@ -37,6 +37,8 @@ TODAY = date(2026, 1, 1)
 """The first day of the period, too, which is all that the interpreter knows of days."""
 
 Data = Mapping[str, Sequence[Mapping[str, Any]]]
+Pin = Callable[[Path, DatasetUse, Sequence[Cells], int, int], Part]
+"""Makes rows an input part, in so many files, of which the first has an ordinal."""
 
 
 @dataclass(slots=True)
@@ -100,12 +102,13 @@ def run_plan(
     *,
     files: int = 1,
     publisher: Publisher | None = None,
+    pin: "Pin | None" = None,
 ) -> Ran:
     """Pin the rows that count for the period, in so many files for each dataset, and run the plan over them."""
     recorded = Recorded(plan, data, PERIOD, TODAY)
     inputs = list[Part]()
     for use in datasets_of(plan):
-        inputs.append(pinned(root, use, recorded.loaded(use), files, sum(len(part.files) for part in inputs)))
+        inputs.append((pin or pinned)(root, use, recorded.loaded(use), files, sum(len(part.files) for part in inputs)))
     by_name = {part.name: part for part in inputs}
     collected = Collected()
     counts = dict[int, StepCounts]()

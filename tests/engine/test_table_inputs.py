@@ -1,13 +1,16 @@
 """Delta and Iceberg tables as inputs: pinned by version, read where they lie, explained without Spark."""
 
 import shutil
+import threading
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from clew.api.run import Run
+from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.storage.parts import Part
 from clew.storage.row_identity import RowIds
@@ -126,6 +129,43 @@ def test_a_version_is_read_where_it_lies_and_stays_what_it_was(
     assert all(str(value[2]).startswith(title) and value[3] >= 1 for value in before.values())
     absent = run.why_not("id = 3").to_text()
     assert "2026-02" in absent
+
+
+def run_while_it_changes(spark: SparkSession, root: str, table: str) -> str:
+    """A run, while another writer commits to the table that it reads, as often as it can."""
+    is_over = threading.Event()
+
+    def change() -> None:
+        while not is_over.is_set():
+            spark.sql(f"UPDATE {table} SET amount = amount + 1").collect()
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    try:
+        return Shop(Path(root)).run("p", "2026-01").record.run_id
+    finally:
+        is_over.set()
+        writer.join()
+
+
+def test_a_table_that_changes_during_a_run_is_read_in_one_version(
+    lake: Lake, table_spark: TableProcess, tmp_path: Path
+) -> None:
+    """Each version has other amounts, so rows of two versions would show in the output."""
+    table = lake.create()
+    table.sql(f"INSERT INTO {{t}} VALUES {ROWS}")
+    shop = closing(lake.shop(tmp_path))
+    run = completed(Workspace(shop.root).get_run(table_spark(run_while_it_changes, str(shop.root), table.name)))
+    version = int(str((input_of(run).details or {})["table_version"]))
+    assert table.version != version
+    rows = table.rows("id, currency, amount, _period", at=table.travelled(version))
+    of_period = [row for row in rows if row[3] == "2026-01"]
+    doubled = {row[0]: row[2] * 2 if row[1] == "EUR" else row[2] for row in of_period}
+    assert {key: value[:2] for key, value in histories(run).items()} == {
+        row[0]: (row[2], doubled[row[0]]) for row in of_period
+    }
+    totals = {row[1]: row[3] for row in closed(shop) if row[0] is None}
+    assert totals == {"EUR": doubled[1] + doubled[4], "USD": doubled[2]}
 
 
 LAYOUTS = [

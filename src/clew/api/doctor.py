@@ -13,7 +13,7 @@ from pathlib import Path
 from clew.api.findings import Diagnosis, Symptom, failed, failures, ok, skipped, warning
 from clew.api.machine import jars, python, spark_and_java
 from clew.api.workspace import open_workspace
-from clew.definitions import Datasource, FilesDatasource
+from clew.definitions import CatalogDatasource, Datasource, FilesDatasource
 from clew.definitions.storage_addresses import parse_address
 from clew.diagnostics import ClewError
 from clew.diagnostics.codes.workspace import WORKSPACE_NOT_FOUND
@@ -68,7 +68,7 @@ def _secrets(environment: RunEnvironment, datasources: Sequence[Datasource]) -> 
     """Every secret that the environment and its datasources refer to can be resolved."""
     settings = environment.settings
     named = [settings.state_store_credential_ref, settings.object_store.credential_ref, settings.tracelink.key_ref]
-    named += [each.credential_ref for each in datasources]
+    named += [each.credential_ref for each in datasources if not isinstance(each, CatalogDatasource)]
     named += [str(value) for value in settings.spark.config.values() if str(value).startswith(REFERENCE)]
     references = list(dict.fromkeys(filter(None, named)))
     resolved = 0

@@ -12,7 +12,7 @@ from clew.definitions.dataset import (
     TableDefinition,
     TemporalMode,
 )
-from clew.definitions.datasource import DatabaseDatasource, Datasource, FilesDatasource
+from clew.definitions.datasource import CatalogDatasource, DatabaseDatasource, Datasource, FilesDatasource
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.kinds import KINDS, find_workspace
 from clew.definitions.loading import load_scenarios, load_workspace
@@ -81,6 +81,7 @@ __all__ = [
     "CaptureData",
     "CaptureMode",
     "CaptureWish",
+    "CatalogDatasource",
     "ColumnDefinition",
     "DatabaseDatasource",
     "Dataset",

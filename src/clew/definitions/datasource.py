@@ -104,8 +104,37 @@ class DatabaseDatasource(Definition):
     options: DatabaseOptions = key(Record(DatabaseOptions), "How to reach the database.")
 
 
-Datasource: TypeAlias = FilesDatasource | DatabaseDatasource
+@record("the options of a catalog datasource")
+class CatalogOptions(Located):
+    """Which catalog, and where in it."""
+
+    catalog: str = key(
+        NAME, "What Spark calls the catalog: its settings begin with spark.sql.catalog.NAME.", default="spark_catalog"
+    )
+    schema: str | None = key(NAME, "The schema that tables are looked up in.", default=None)
+
+
+@record("a catalog datasource")
+class CatalogDatasource(Definition):
+    """Tables of a Spark catalog: Hive, Unity, Glue, Iceberg's."""
+
+    id: str = key(SLUG, "The id, unique among datasources.")
+    name: str = key(NAME, "The name; by default the id.", same_as="id")
+    description: str = key(TEXT, "What the datasource is.", default="")
+    type: Literal["catalog"] = key(ConstantShape("catalog"), "The kind of datasource.")
+    options: CatalogOptions = key(
+        Record(CatalogOptions), "Which catalog, and where in it.", default_factory=CatalogOptions
+    )
+
+
+Datasource: TypeAlias = FilesDatasource | DatabaseDatasource | CatalogDatasource
 
 DATASOURCE: Tagged[Datasource] = Tagged(
-    "a datasource", "type", {"files": Record(FilesDatasource), "database": Record(DatabaseDatasource)}
+    "a datasource",
+    "type",
+    {
+        "files": Record(FilesDatasource),
+        "database": Record(DatabaseDatasource),
+        "catalog": Record(CatalogDatasource),
+    },
 )

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from clew.definitions.calendar import Calendar
 from clew.definitions.dataset import Dataset
-from clew.definitions.datasource import DatabaseDatasource, FilesDatasource
+from clew.definitions.datasource import Datasource
 from clew.definitions.kinds import (
     FILE_KINDS,
     WORKSPACE_FILE,
@@ -129,7 +129,7 @@ class _Loader:
             root=self.root,
             settings=settings[0] if settings else Settings(name=self.root.name or "workspace"),
             calendars=self._all(Calendar),
-            datasources=tuple(d for d in self.definitions if isinstance(d, FilesDatasource | DatabaseDatasource)),
+            datasources=tuple(d for d in self.definitions if isinstance(d, Datasource)),
             datasets=self._all(Dataset),
             resolvers=self._all(Resolver),
             projects=self._all(Project),

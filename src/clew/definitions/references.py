@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from clew.definitions.calendar import Calendar, Period, PeriodTree
 from clew.definitions.dataset import Dataset, Status
-from clew.definitions.datasource import DatabaseDatasource, Datasource, FilesDatasource
+from clew.definitions.datasource import CatalogDatasource, DatabaseDatasource, Datasource, FilesDatasource
 from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE
 from clew.definitions.object_stores import remote
 from clew.definitions.operations import (
@@ -194,8 +194,9 @@ def _problems_of_resolvers(workspace: WorkspaceDefinitions) -> Iterator[Diagnost
         for rule in resolver.rules:
             place = rule.place("strategy", "datasource_id")
             yield from _unknown_datasource(workspace, rule.strategy.datasource_id, place)
-            needs_database = isinstance(rule.strategy, TableStrategy)
-            yield from _other_kind(workspace, rule.strategy.datasource_id, place, needs_database=needs_database)
+            yield from _other_kind(
+                workspace, rule.strategy.datasource_id, place, is_table=isinstance(rule.strategy, TableStrategy)
+            )
             if knows_levels and rule.data_level not in {ANY_LEVEL, *levels}:
                 problem = f'no calendar has the level "{rule.data_level}"'
                 hint = did_you_mean(rule.data_level, {ANY_LEVEL, *levels})
@@ -213,8 +214,12 @@ def _problems_of_destinations(
             case TableDestination() | PathDestination() as destination:
                 place = destination.place("datasource_id")
                 yield from _unknown_datasource(workspace, destination.datasource_id, place)
-                needs_database = isinstance(destination, TableDestination)
-                yield from _other_kind(workspace, destination.datasource_id, place, needs_database=needs_database)
+                is_table = isinstance(destination, TableDestination)
+                yield from _other_kind(workspace, destination.datasource_id, place, is_table=is_table)
+                if is_table and isinstance(workspace.datasource(destination.datasource_id), CatalogDatasource):
+                    problem = "an output cannot go to a table by its name in a catalog"
+                    hint = "name its folder: a files datasource, a path, and format delta or iceberg"
+                    yield INVALID_VALUE.at(place, problem=problem, hint=hint)
             case LocationDestination():
                 pass
         if isinstance(operation.arguments.destination, PathDestination | LocationDestination):
@@ -227,16 +232,15 @@ def _unknown_datasource(workspace: WorkspaceDefinitions, name: str, place: Span)
         yield UNKNOWN_DATASOURCE.at(place, name=name, hint=hint)
 
 
-def _other_kind(
-    workspace: WorkspaceDefinitions, name: str, place: Span, *, needs_database: bool
-) -> Iterator[Diagnostic]:
-    """A table is in a database, a path is a file."""
+def _other_kind(workspace: WorkspaceDefinitions, name: str, place: Span, *, is_table: bool) -> Iterator[Diagnostic]:
+    """A table is in a database or a catalog, a path is a file."""
     datasource = workspace.datasource(name)
-    if needs_database and isinstance(datasource, FilesDatasource):
+    if is_table and isinstance(datasource, FilesDatasource):
         problem, hint = f'a table needs a database, and the datasource "{name}" has files', "name a database, or a path"
         yield INVALID_VALUE.at(place, problem=problem, hint=hint)
-    if not needs_database and isinstance(datasource, DatabaseDatasource):
-        problem, hint = f'a path needs files, and the datasource "{name}" is a database', "name files, or a table"
+    if not is_table and isinstance(datasource, DatabaseDatasource | CatalogDatasource):
+        kind = datasource.type
+        problem, hint = f'a path needs files, and the datasource "{name}" is a {kind}', "name files, or a table"
         yield INVALID_VALUE.at(place, problem=problem, hint=hint)
 
 

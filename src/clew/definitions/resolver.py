@@ -59,11 +59,15 @@ class PathStrategy(Located):
 
 @record("a table strategy")
 class TableStrategy(Located):
-    """The data is in a table of a database."""
+    """The data is in a table of a database or of a catalog."""
 
-    type: Literal["table"] = key(ConstantShape("table"), "The data is in a table of a database.")
-    datasource_id: str = key(NAME, "The database datasource.")
-    table: str = key(TEMPLATE, "The table, with placeholders such as {period} and {table}.")
+    type: Literal["table"] = key(ConstantShape("table"), "The data is in a table of a database or of a catalog.")
+    datasource_id: str = key(NAME, "The database or catalog datasource.")
+    table: str = key(
+        TEMPLATE,
+        "The table, with placeholders such as {period} and {table}; for a catalog also schema.table or "
+        "catalog.schema.table.",
+    )
 
 
 Strategy: TypeAlias = PathStrategy | TableStrategy

@@ -301,9 +301,15 @@ class TableSettings(Located):
     )
     short_lived: ShortLived = key(
         Choice(ShortLived),
-        "What to do about a version that VACUUM may delete while the run is kept: warn in the record of the run, "
-        "or copy.",
+        "What to do about a version that VACUUM or expire_snapshots may delete while the run is kept: warn in the "
+        "record of the run, or copy.",
         default=ShortLived.WARN,
+    )
+    tag_snapshots: bool = key(
+        FLAG,
+        "Whether a run sets a tag on each snapshot of an Iceberg table that it reads, so that it is not expired while "
+        "the run is kept. This writes to the table's metadata.",
+        default=False,
     )
 
 

@@ -202,6 +202,7 @@ class Inputs:
         return TablePolicy(
             copies=tables.inputs is TableInputs.COPY,
             copies_short_lived=tables.short_lived is ShortLived.COPY,
+            tags=tables.tag_snapshots,
             keep_days=settings.retention.keep_days,
         )
 

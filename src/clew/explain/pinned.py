@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from clew.explain.row_conditions import all_of, is_not_deleted, with_values
+from clew.diagnostics import ClewError
+from clew.explain.row_conditions import all_of, equals, is_not_deleted, with_values
 from clew.explain.tree import JoinedRow
 from clew.lang.conversion import to_text
 from clew.lang.evaluation import Row
-from clew.lang.typed import Expression, Value
+from clew.lang.typed import ColumnValue, Expression, Value
 from clew.plan.datasets import DatasetUse
 from clew.plan.names import name_of
 from clew.plan.steps import Join
@@ -35,6 +36,8 @@ class PinnedRow:
     origin: int | None
     """The ordinal that the row had in the run that registered it, if the file has it."""
     cells: Mapping[str, Value]
+    written_by: tuple[str, int] | None = None
+    """The run and step that have committed the file to the table that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,13 @@ class UpstreamByOrigin:
 
     writer_of: Callable[[str], tuple[RunTrace, int] | None]
     """The trace of the run that wrote a file, and the output step; None if that run is gone."""
+    trace_of: Callable[[str], RunTrace] | None = None
+    """Opens the trace of a run by its id. UserError if it is gone, or not visible to the caller."""
 
     def producer(self, row: PinnedRow) -> UpstreamRow | None:
         """The row that a pinned row was."""
+        if row.written_by is not None:
+            return self._written_to_table(row, *row.written_by)
         if row.origin is None:
             return None
         found = self.writer_of(row.path)
@@ -71,6 +78,32 @@ class UpstreamByOrigin:
             return None
         trace, seq = found
         return UpstreamRow(trace, trace.row_ids.row_id(row.origin), seq)
+
+    def _written_to_table(self, row: PinnedRow, run_id: str, seq: int) -> UpstreamRow | None:
+        """The row that a run has written to a table: the one that has the same values in all columns they share.
+
+        None where several have, or none: a commit may also move rows that others have written.
+        """
+        if self.trace_of is None:
+            return None
+        try:
+            trace = self.trace_of(run_id)
+            if all(step.seq != seq for step in trace.plan.outputs):
+                return None
+            found = trace.search(_as_written(trace, seq, row.cells), at=seq, limit=2).rows
+        except ClewError:
+            return None
+        return UpstreamRow(trace, found[0].row_id, seq) if len(found) == 1 else None
+
+
+def _as_written(trace: RunTrace, seq: int, cells: Mapping[str, Value]) -> Expression | None:
+    """Which rows of a run an output has written with these values."""
+    [step] = [each for each in trace.plan.outputs if each.seq == seq]
+    table, types = trace.plan.input.table, dict(trace.run.columns(step.seq))
+    shared = [name for name in step.columns if name in cells and name in types]
+    same = [equals(ColumnValue(table, name, types[name]), cells[name]) for name in shared]
+    selector = None if step.selector is None else step.selector.tree
+    return all_of([None if step.include_deleted else is_not_deleted(table), selector, *same])
 
 
 _OWN = (SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, ORIGIN)
@@ -91,7 +124,20 @@ class DatasetRow:
     def pinned(self) -> PinnedRow:
         """The row in the form that finds the run that wrote it."""
         file, position = _place(self.part, self.ordinal)
-        return PinnedRow(self.use.dataset_id, self.source.version, file.path, position, self.origin, self.cells)
+        return PinnedRow(
+            dataset_id=self.use.dataset_id,
+            version=self.source.version,
+            path=file.path,
+            position=position,
+            origin=self.origin,
+            cells=self.cells,
+            written_by=_writer_of(file),
+        )
+
+
+def _writer_of(file: PartFile) -> tuple[str, int] | None:
+    view = file.view
+    return None if view is None or view.run_id is None or view.seq is None else (view.run_id, view.seq)
 
 
 def dataset_rows(
@@ -119,9 +165,9 @@ def dataset_row(trace: RunTrace, use: DatasetUse, ordinal: int) -> DatasetRow:
 
 
 def comes_from_a_run(trace: RunTrace, use: DatasetUse, ordinal: int) -> bool:
-    """Whether the file that holds a row of a dataset keeps which row of another run it was."""
+    """Whether the file that holds a row of a dataset keeps which row of another run it was, or which run wrote it."""
     file, _ = _place(trace.run.pinned(use), ordinal)
-    return ORIGIN in trace.stored_columns(file)
+    return _writer_of(file) is not None or ORIGIN in trace.stored_columns(file)
 
 
 def _place(part: Part, ordinal: int) -> tuple[PartFile, int]:

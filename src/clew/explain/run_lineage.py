@@ -270,4 +270,4 @@ class DatasetWriters:
 
 def upstream_runs(state: RunState, trace_of: Callable[[str], RunTrace]) -> UpstreamByOrigin:
     """The way to the runs that registered what a run reads. `trace_of` opens the trace of a run by its id."""
-    return UpstreamByOrigin(DatasetWriters(state, trace_of).writer_of)
+    return UpstreamByOrigin(DatasetWriters(state, trace_of).writer_of, trace_of)

@@ -19,6 +19,7 @@ from clew.gc.survey import (
     needs_of,
     survey,
 )
+from clew.gc.table_tags import release_tables
 from clew.runs.clock import Clock, utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetVersion
@@ -165,7 +166,7 @@ class GarbageCollector:
         gone, problems = list[Removable](), list[Diagnostic]()
         for thing in garbage.things:
             try:
-                self._remove(thing)
+                problems += self._remove(thing)
             except ClewError as error:
                 problems += error.diagnostics
             else:
@@ -198,14 +199,16 @@ class GarbageCollector:
 
     # Deleting it
 
-    def _remove(self, thing: Removable) -> None:
+    def _remove(self, thing: Removable) -> list[Diagnostic]:
         """The state store is changed first, then the record is written, then the files are deleted.
 
-        If that is interrupted, the next collection finds the rest.
+        If that is interrupted, the next collection finds the rest. What could not be tidied up elsewhere is told.
         """
+        problems = list[Diagnostic]()
         if thing.kind == RUN:
             self._state.stores.intake.delete(thing.name, deleted_by=actor_name(), reason=thing.reason)
             self._write_down(thing)
+            problems += release_tables(self._root, thing.name)
             self._root.remove(run_folder(thing.name))
         elif thing.kind == DATASET_VERSION:
             self._forget(thing)
@@ -214,6 +217,7 @@ class GarbageCollector:
             self._root.remove(thing.name)
         else:
             self._remove_other(thing)
+        return problems
 
     def _forget(self, thing: Removable) -> None:
         dataset, _, number = thing.name.rpartition("@")

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 from clew.captures.orphans import LeftOfCaptures
 from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_captures
-from clew.diagnostics import UserError
+from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
 from clew.gc.garbage import GarbageCollector
 from clew.gc.survey import CollectedState, PlannedProjects, pinned_versions
+from clew.gc.table_tags import release_tables
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetVersion
@@ -28,6 +29,8 @@ class Removal:
 
     run_id: str
     freed_bytes: int
+    problems: tuple[Diagnostic, ...] = ()
+    """What could not be tidied up in tables that the run had read."""
 
 
 def remove_run(
@@ -58,8 +61,9 @@ def remove_run(
     drop_waiting(environment, state, run_id)
     removed = Removable(RUN, run_id, reason or "requested", freed)
     Journal(root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
+    problems = tuple(release_tables(root, run_id))
     root.remove(folder)
-    return Removal(run_id, freed)
+    return Removal(run_id, freed, problems)
 
 
 def _versions_in_use(workspace: PlannedProjects, state: CollectedState) -> list[DatasetVersion]:

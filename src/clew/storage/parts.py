@@ -108,6 +108,10 @@ class FileView:
     base: str
     """The folder of the table, with which the paths of most of its files begin."""
     columns: tuple[ViewColumn, ...]
+    run_id: str | None = None
+    """The run of Clew that has committed the files to the table, where it was one."""
+    seq: int | None = None
+    """The step by which it has."""
 
     def column(self, name: str) -> ViewColumn | None:
         """The column that has a column of the dataset; None where the files do not have it."""
@@ -290,7 +294,14 @@ def _file(data: object, views: Sequence[FileView]) -> PartFile:
 def _view(data: object) -> FileView:
     record = _record(data, FileView)
     columns = tuple(_view_column(each) for each in _list(record["columns"]))
-    return FileView(_text(record["title"]), _text(record["base"]), columns)
+    run_id, seq = record.get("run_id"), record.get("seq")
+    return FileView(
+        _text(record["title"]),
+        _text(record["base"]),
+        columns,
+        None if run_id is None else _text(run_id),
+        None if seq is None else _number(seq),
+    )
 
 
 def _view_column(data: object) -> ViewColumn:

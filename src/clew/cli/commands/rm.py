@@ -29,6 +29,10 @@ def rm(
     with session.open(workspace, environment) as opened:
         removal = opened.find_run(run).remove(force=force, reason=reason)
         if session.wants_json:
-            write_json({"run_id": removal.run_id, "deleted": True, "freed_bytes": removal.freed_bytes})
+            problems = [problem.to_json() for problem in removal.problems]
+            deleted = {"run_id": removal.run_id, "deleted": True, "freed_bytes": removal.freed_bytes}
+            write_json({**deleted, "problems": problems})
         else:
             say(f"run {short(removal.run_id)} deleted, {size(removal.freed_bytes)} freed")
+            for problem in removal.problems:
+                say(problem.message)

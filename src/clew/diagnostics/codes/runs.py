@@ -148,6 +148,13 @@ INVALID_CREDENTIALS = Code(
     "The secret for an object store does not have the parts that its kind of store needs.",
     "write the secret for S3 as ACCESS_KEY:SECRET_KEY, or remove credential_ref to use the platform's own credentials",
 )
+TABLE_TAG_STAYS = Code(
+    "TableTagStays",
+    "the tag {tag} of the table {table} could not be removed: {problem}",
+    "A run that held a snapshot of an Iceberg table was deleted. Its tag stays, and the snapshot with it, until the "
+    "tag expires or is removed.",
+    "let this user write to the table's metadata next time, or remove the tag with ALTER TABLE ... DROP TAG",
+)
 OTHER_SEAL_KEY = Code(
     "OtherSealKey",
     'the ledger of environment "{environment}" is sealed with another key than the one of this machine',
@@ -234,6 +241,7 @@ RUN_CODES = (
     SECRET_NOT_FOUND,
     WEAK_SECRET,
     INVALID_CREDENTIALS,
+    TABLE_TAG_STAYS,
     OTHER_SEAL_KEY,
     INVALID_SEAL_KEY,
     DELIVERY_FAILED,

@@ -13,12 +13,13 @@ from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from clew.definitions import DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
+from clew.definitions import CatalogDatasource, DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import ClewError
 from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.accepting import no_rows, require_good
+from clew.engine.loading.catalog_tables import catalog_rows, look_up
 from clew.engine.loading.checking import Checking, Findings
 from clew.engine.loading.columnar import format_rows, parquet_rows
 from clew.engine.loading.conversions import RawRows
@@ -28,7 +29,7 @@ from clew.engine.loading.lines import can_be_read_one_by_one, lines_by_block, li
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.source_digests import DigestsOfSources
 from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
-from clew.engine.loading.table_inputs import TABLE_FORMATS
+from clew.engine.loading.table_inputs import TABLE_FORMATS, table_at_path, with_versions
 from clew.engine.loading.table_pinning import pin_tables
 from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
 from clew.engine.loading.uploads import UploadedFile, uploaded
@@ -55,6 +56,8 @@ def pin(spark: SparkSession, request: PinRequest) -> Pinned:
     folder = part_folder(request.run_id, "input", request.use.key)
     transfer = draft(request.storage_root, scratch_folder(request.run_id, request.use.key))
     try:
+        if isinstance(_datasource(request, request.sources[0]), CatalogDatasource):
+            return _pinned_of_catalog(spark, request, folder)
         if request.sources[0].kind == "path" and request.sources[0].format in TABLE_FORMATS:
             return _pinned_tables(spark, request, folder, transfer)
         found = _found_files(request)
@@ -75,8 +78,50 @@ class _Reading:
 def _pinned_tables(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
     for source in request.sources:
         _datasource(request, source)
+
+    def by_connector() -> tuple[Pinned, str]:
+        known = with_versions(request)
+        versions = "; ".join(value for source in known.sources for value in source.options.values())
+        return _by_connector(spark, known, folder, transfer), versions
+
     with _told(request, ()):
-        return pin_tables(spark, request, folder, lambda known: _by_connector(spark, known, folder, transfer))
+        return pin_tables(spark, request, folder, lambda source: table_at_path(request, source), by_connector)
+
+
+def _pinned_of_catalog(spark: SparkSession, request: PinRequest, folder: StorageKey) -> Pinned:
+    """Pin tables that a catalog names: like those at a path where they have versions, else as a copy."""
+    datasources = [_catalog(request, source) for source in request.sources]
+    tables = [look_up(spark, each, source.location) for each, source in zip(datasources, request.sources, strict=True)]
+    located = dict(zip(request.sources, tables, strict=True))
+
+    def through_spark() -> tuple[Pinned, str]:
+        read = [
+            catalog_rows(spark, datasource, table, request.use, _origin(source))
+            for datasource, (source, table) in zip(datasources, located.items(), strict=True)
+        ]
+        raws = [raw for raw, _ in read]
+        checking = Checking(request.use, request.period, request.periods)
+        described = _described(request, (), "row")
+        ordinal = request.first_file_ordinal
+        drafted = draft_part(checking.rows(raws), request.storage_root, folder, described, ordinal, is_small=False)
+        try:
+            findings = checking.findings()
+            require_good(spark, request, _descriptions(request, ()), "row", checking, findings, drafted)
+        except BaseException:
+            drafted.draft.abandon()
+            raise
+        loaded = drafted.part.counted
+        pinned = Pinned(drafted, findings.rows_read, loaded, findings.rows_read - loaded, _descriptions(request, ()))
+        return pinned, "; ".join(version for _, version in read if version is not None)
+
+    with _told(request, ()):
+        return pin_tables(spark, request, folder, lambda source: located[source].located(), through_spark)
+
+
+def _catalog(request: PinRequest, source: ResolvedSource) -> CatalogDatasource:
+    datasource = _datasource(request, source)
+    assert isinstance(datasource, CatalogDatasource)  # noqa: S101 - all sources are of one rule
+    return datasource
 
 
 def _pinned(
@@ -185,9 +230,9 @@ def _datasource(request: PinRequest, source: ResolvedSource) -> Datasource:
         raise unavailable(
             f'the rule "{source.rule}" names the datasource "{source.datasource_id}", which does not exist'
         )
-    wanted = FilesDatasource if source.kind == "path" else DatabaseDatasource
-    if not isinstance(datasource, wanted):
-        kind = "files" if source.kind == "path" else "a database"
+    fits = isinstance(datasource, FilesDatasource) == (source.kind == "path")
+    if not fits:
+        kind = "files" if source.kind == "path" else "a database or a catalog"
         raise unavailable(f'the rule "{source.rule}" needs {kind}, but "{source.datasource_id}" is {datasource.type}')
     return datasource
 
@@ -283,7 +328,7 @@ def _explained(error: Exception, request: PinRequest, found: Sequence[FoundFile]
     text = str(error)
     source = request.sources[0]
     cause = driver_says(error)
-    if source.kind == "table" and cause is not None:
+    if source.kind == "table" and cause is not None and isinstance(_datasource(request, source), DatabaseDatasource):
         reason = hidden(cause, _password(request, _database(request, source)))
         if any(column.privacy for column in request.use.columns):
             reason = without_quoted(reason)

@@ -110,6 +110,8 @@ class TablePolicy:
     """Whether their rows are copied, so that the run does not depend on how long the tables keep them."""
     copies_short_lived: bool = False
     """Whether that is done where housekeeping of the table may delete files before the run is."""
+    tags: bool = False
+    """Whether tags hold the snapshots of Iceberg tables."""
     keep_days: int | None = None
     """Days for which runs are kept; None where nothing says so."""
 

@@ -4,8 +4,9 @@ What is pinned is a version: its files where they lie, the columns of the datase
 Nothing is copied, unless reading the files later would not give what was loaded; then the reason is on record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from clew.plan.resolution import ResolvedSource
 from clew.storage.drafts import Draft
 from clew.storage.parts import ORDINAL, SOURCE_ROW_ID, FileView, PartFile, SourceRead, ViewColumn
 from clew.storage.roots import storage_at
+from clew.storage.tables.iceberg_tags import remove_tag, tag_of, tag_snapshot
 from clew.storage.tables.table_places import TablePlace, is_remote
 from clew.storage.tables.table_snapshot import (
     DataFile,
@@ -34,8 +36,10 @@ from clew.storage.tables.table_snapshot import (
     TableSnapshot,
     UnsupportedTable,
 )
-from clew.storage.tables.table_versions import read_snapshot, table_folder, version_option
+from clew.storage.tables.table_versions import LocatedTable, read_snapshot, table_folder, version_option
 
+Locate = Callable[[ResolvedSource], LocatedTable]
+"""Says where the table of a source lies. UnsupportedTable where its own files will not do."""
 TABLE_FORMATS: Mapping[str, TableFormat] = {"delta": "delta", "iceberg": "iceberg"}
 _THREADS = 8
 _MOST_FILES = 1_000
@@ -55,6 +59,10 @@ class FoundTable:
     snapshot: TableSnapshot
     title: str
     """Table and version, in words."""
+    tag: str | None = None
+    """The tag that holds the version."""
+    untagged: str | None = None
+    """Why no tag holds it, where one should."""
 
     @property
     def origin(self) -> Origin:
@@ -69,26 +77,26 @@ class FoundTable:
         return SourceRead(self.title, size, f"{known.format}:{known.table_id}@{known.version}:{known.digest}")
 
 
-def find_tables(request: PinRequest) -> list[FoundTable]:
+def find_tables(request: PinRequest, locate: Locate) -> list[FoundTable]:
     """The tables of all sources. UnsupportedTable where one takes its connector to read."""
-    return [_found(request, source) for source in request.sources]
+    return [_found(source, locate(source)) for source in request.sources]
 
 
 def with_versions(request: PinRequest) -> PinRequest:
     """The request with sources that name the newest version of their tables, for the connectors of the formats."""
     sources = list[ResolvedSource]()
     for source in request.sources:
-        place, _, metadata = _place(request, source)
+        table = table_at_path(request, source)
         try:
-            option = version_option(place, TABLE_FORMATS[source.format], metadata)
+            option = version_option(table.place, table.format, table.metadata)
         except TableProblem as problem:
             raise unavailable(f"cannot read {source.location} as {source.format}: {problem}") from None
         sources.append(replace(source, options=source.options or option))
     return replace(request, sources=tuple(sources))
 
 
-def _place(request: PinRequest, source: ResolvedSource) -> tuple[TablePlace, str, str | None]:
-    """The folder of a table, what it is called, and its metadata file where the source names that."""
+def table_at_path(request: PinRequest, source: ResolvedSource) -> LocatedTable:
+    """The table that a path names: its folder, or its metadata file."""
     datasource = request.datasources[source.datasource_id]
     assert isinstance(datasource, FilesDatasource)  # noqa: S101 - the caller has looked
     location, metadata = table_folder(source.location.strip("/"), TABLE_FORMATS[source.format])
@@ -101,17 +109,16 @@ def _place(request: PinRequest, source: ResolvedSource) -> tuple[TablePlace, str
     else:
         root = request.root_of(datasource).below(location)
         place = TablePlace(root, root.address)
-    return place, location, None if metadata is None else place.below(metadata.removeprefix(location + "/"))
+    known = None if metadata is None else place.below(metadata.removeprefix(location + "/"))
+    return LocatedTable(place, location, TABLE_FORMATS[source.format], known)
 
 
-def _found(request: PinRequest, source: ResolvedSource) -> FoundTable:
-    format_ = TABLE_FORMATS[source.format]
-    place, location, metadata = _place(request, source)
+def _found(source: ResolvedSource, table: LocatedTable) -> FoundTable:
     try:
-        snapshot = read_snapshot(place, format_, source.options, metadata)
+        snapshot = read_snapshot(table.place, table.format, source.options, table.metadata)
     except TableProblem as problem:
-        raise unavailable(f"cannot read {source.location} as {format_}: {problem}") from None
-    return FoundTable(source, place, snapshot, f"{location} {snapshot.shown}")
+        raise unavailable(f"cannot read {source.location} as {table.format}: {problem}") from None
+    return FoundTable(source, table.place, snapshot, f"{table.shown} {snapshot.shown}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +160,8 @@ def table_input(request: PinRequest, tables: Sequence[FoundTable], draft: Draft)
         listed = [file for file in table.snapshot.files if _may_count(file, table, columns, wanted)]
         tied += [use.temporal_mode != "period" or _is_tied(file, table, columns) for file in listed]
         reasons += _reasons(use, table, cells, listed)
-        if request.table_policy.copies_short_lived and is_short_lived(table.snapshot, request.table_policy):
-            reasons.append(retention_note(table.snapshot))
+        if request.table_policy.copies_short_lived and is_short_lived(table, request.table_policy):
+            reasons.append(retention_note(table))
         facts = _footers(table, listed)
         for file, found in zip(listed, facts, strict=True):
             if not found.rows:
@@ -189,18 +196,48 @@ def table_input(request: PinRequest, tables: Sequence[FoundTable], draft: Draft)
     )
 
 
-def is_short_lived(snapshot: TableSnapshot, policy: TablePolicy) -> bool:
+def is_short_lived(table: FoundTable, policy: TablePolicy) -> bool:
     """Whether housekeeping of a table may delete files of a version while runs that read it are still kept."""
-    if snapshot.kept_hours is None:
+    kept_hours = table.snapshot.kept_hours
+    if kept_hours is None or table.tag is not None or not table.snapshot.files:
         return False
-    return policy.keep_days is None or snapshot.kept_hours < policy.keep_days * 24
+    return policy.keep_days is None or kept_hours < policy.keep_days * 24
 
 
-def retention_note(snapshot: TableSnapshot) -> str:
+def retention_note(table: FoundTable) -> str:
     """How long a version can be relied on, in words."""
-    hours = snapshot.kept_hours or 0
+    snapshot, hours = table.snapshot, table.snapshot.kept_hours or 0
     kept = f"{hours / 24:g} days" if hours >= 24 else f"{hours:g} hours"
-    return f"VACUUM may delete files of {snapshot.shown} {kept} after a later version has replaced them"
+    if snapshot.format == "delta":
+        return f"VACUUM may delete files of {snapshot.shown} {kept} after a later version has replaced them"
+    untagged = "" if table.untagged is None else f"; no tag could be set: {table.untagged}"
+    return f"expire_snapshots may delete {snapshot.shown} {kept} after it was made{untagged}"
+
+
+def held(tables: Sequence[FoundTable], request: PinRequest) -> list[FoundTable]:
+    """The tables, with tags on snapshots of Iceberg tables in folders, where the environment wants them."""
+    return [_held(table, request) for table in tables]
+
+
+def _held(table: FoundTable, request: PinRequest) -> FoundTable:
+    policy, snapshot = request.table_policy, table.snapshot
+    if not policy.tags or policy.copies or snapshot.format != "iceberg" or not snapshot.files:
+        return table
+    tag = tag_of(request.run_id, snapshot.version)
+    try:
+        tag_snapshot(table.place, snapshot.version, tag, policy.keep_days)
+    except (TableProblem, OSError, ValueError, KeyError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+        return replace(table, untagged=reason)
+    return replace(table, tag=tag)
+
+
+def let_go(tables: Sequence[FoundTable]) -> None:
+    """Remove the tags again, as far as possible: nothing was pinned."""
+    for table in tables:
+        if table.tag is not None:
+            with suppress(TableProblem, OSError, ValueError, KeyError):
+                remove_tag(table.place, table.tag)
 
 
 def _columns(use: DatasetUse, table: FoundTable) -> tuple[dict[str, TableColumn], dict[str, RawCell]]:
@@ -328,7 +365,14 @@ def _view(
     kept = _row_id_column(table.snapshot, facts)
     if kept is not None:
         found.append(ViewColumn(SOURCE_ROW_ID, "bigint", kept))
-    return FileView(table.title, table.place.address, tuple(found))
+    writer = file.written_by
+    return FileView(
+        title=table.title,
+        base=table.place.address,
+        columns=tuple(found),
+        run_id=None if writer is None else writer.run_id,
+        seq=None if writer is None else writer.seq,
+    )
 
 
 def _row_id_column(snapshot: TableSnapshot, facts: _Facts) -> str | None:

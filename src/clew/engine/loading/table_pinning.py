@@ -15,12 +15,14 @@ from clew.engine.loading.periods import periods_read
 from clew.engine.loading.sources import Pinned, PinRequest
 from clew.engine.loading.table_inputs import (
     FoundTable,
+    Locate,
     TableInput,
     find_tables,
+    held,
     is_short_lived,
+    let_go,
     retention_note,
     table_input,
-    with_versions,
 )
 from clew.engine.names import named
 from clew.engine.parts import DraftedPart, draft_part
@@ -32,6 +34,7 @@ from clew.plan.local_files import SourceFile
 from clew.storage.drafts import draft
 from clew.storage.parts import COUNTED_ROWS, SOURCE_LINE, SOURCE_ROW_ID, Part
 from clew.storage.root import StorageKey
+from clew.storage.tables.iceberg_tags import TABLE_TAGS, tags_text
 from clew.storage.tables.table_places import is_remote
 from clew.storage.tables.table_snapshot import UnsupportedTable
 
@@ -41,16 +44,21 @@ _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
 
 
+ByConnector = Callable[[], tuple[Pinned, str]]
+"""Copies the rows of tables through Spark, and says of which versions."""
+
+
 def pin_tables(
-    spark: SparkSession, request: PinRequest, folder: StorageKey, by_connector: Callable[[PinRequest], Pinned]
+    spark: SparkSession, request: PinRequest, folder: StorageKey, locate: Locate, by_connector: ByConnector
 ) -> Pinned:
     """Pin versions of tables where they lie, or copy their rows where that would not do.
 
     `by_connector` copies rows of tables with features that only the connector of the format knows.
     """
     started = draft(request.storage_root, folder)
+    tables = list[FoundTable]()
     try:
-        tables = find_tables(request)
+        tables = held(find_tables(request, locate), request)
         found = table_input(request, tables, started)
         part = _part_of_tables(request, tables, found)
         _require_tables_shared(spark, found)
@@ -60,24 +68,28 @@ def pin_tables(
             copied = _copied(spark, request, found, DraftedPart(started, part), folder)
     except UnsupportedTable as reason:
         started.abandon()
-        known = with_versions(request)
-        pinned = by_connector(known)
-        versions = "; ".join(value for source in known.sources for value in source.options.values())
-        details = {**(pinned.part.details or {}), "pinned": "copy", "reason": str(reason), "table_version": versions}
+        let_go(tables)
+        pinned, versions = by_connector()
+        details = {**(pinned.part.details or {}), "pinned": "copy", "reason": str(reason)}
+        if versions:
+            details["table_version"] = versions
         drafted = replace(pinned.drafted, part=replace(pinned.part, details=details))
         return replace(pinned, drafted=drafted)
     except BaseException:
         started.abandon()
+        let_go(tables)
         raise
     started.abandon()
+    let_go(tables)
     return copied
 
 
 def _part_of_tables(request: PinRequest, tables: Sequence[FoundTable], found: TableInput) -> Part:
     use, source = request.use, request.sources[0]
     snapshots = [table.snapshot for table in tables]
-    short_lived = [each for each in snapshots if is_short_lived(each, request.table_policy)]
+    short_lived = [each for each in tables if is_short_lived(each, request.table_policy)]
     is_copy = found.reason_to_copy is not None
+    tags = [(table.place.address, table.tag) for table in tables if table.tag is not None and not is_copy]
     return Part(
         kind="input",
         name=use.key,
@@ -90,11 +102,12 @@ def _part_of_tables(request: PinRequest, tables: Sequence[FoundTable], found: Ta
             "periods": None if found.is_tied or is_copy else ", ".join(periods_read(request.period, request.periods)),
             "datasource": source.datasource_id,
             "rule": source.rule,
-            "format": source.format,
+            "format": snapshots[0].format,
             "places": "row",
             "pinned": "copy" if is_copy else "version",
             "reason": found.reason_to_copy,
             "retention": retention_note(short_lived[0]) if short_lived and not is_copy else None,
+            TABLE_TAGS: tags_text(tags),
             "table_id": "; ".join(each.table_id for each in snapshots),
             "table_version": "; ".join(str(each.version) for each in snapshots),
             "schema_id": "; ".join(each.schema_id for each in snapshots),

@@ -95,7 +95,7 @@ class Destinations:
         name = step.destination.datasource_id
         datasource = self.workspace.datasource(name) if name is not None else None
         if not isinstance(datasource, DatabaseDatasource):
-            kind = "has files" if isinstance(datasource, FilesDatasource) else "does not exist"
+            kind = "does not exist" if datasource is None else f"is of the type {datasource.type}"
             problem = f'the datasource "{name}" {kind}, and the output has a table'
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
         options, reference = datasource.options, datasource.credential_ref
@@ -132,7 +132,7 @@ class Destinations:
         name = step.destination.datasource_id
         datasource = self.workspace.datasource(name) if name is not None else None
         if name is not None and not isinstance(datasource, FilesDatasource):
-            kind = "is a database" if isinstance(datasource, DatabaseDatasource) else "does not exist"
+            kind = "does not exist" if datasource is None else f"is a {datasource.type}"
             problem = f'the datasource "{name}" {kind}, and the output has a path'
             raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem))
         return datasource if isinstance(datasource, FilesDatasource) else None

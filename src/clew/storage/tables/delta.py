@@ -21,6 +21,7 @@ from clew.storage.tables.table_snapshot import (
     TableColumn,
     TableProblem,
     TableSnapshot,
+    TableWriter,
     UnsupportedTable,
 )
 
@@ -64,6 +65,10 @@ _ROW_TRACKING = "delta.enableRowTracking"
 """Without it files may say where ids of rows begin, but rows do not keep theirs when they are moved."""
 _ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 
+_MOST_COMMITS = 200
+"""Commits in which runs are looked for that have written files."""
+_RUN, _STEP = "clew_run", "clew_step"
+
 _Action = Mapping[str, Any]
 
 
@@ -82,7 +87,7 @@ def read_delta(place: TablePlace, version: int | None = None) -> TableSnapshot:
     state = _State()
     for action in log.actions(place.root, wanted):
         state.take(action)
-    return state.snapshot(place, wanted, log.digest(place.root, wanted))
+    return state.snapshot(place, wanted, log.digest(place.root, wanted), log.writers(place.root, wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,20 @@ class _Log:
             for line in root.read_bytes(self.commits[each]).splitlines():
                 if line.strip():
                     yield json.loads(line)
+
+    def writers(self, root: StorageRoot, version: int) -> dict[str, TableWriter]:
+        """By path, the runs that have added files, as far as the newest commits of the log say it."""
+        found = dict[str, TableWriter]()
+        commits = sorted(each for each in self.commits if each <= version)[-_MOST_COMMITS:]
+        for each in commits:
+            content = root.read_bytes(self.commits[each])
+            if _RUN.encode() not in content:
+                continue
+            actions = [json.loads(line) for line in content.splitlines() if line.strip()]
+            writer = next((_writer(action["commitInfo"]) for action in actions if "commitInfo" in action), None)
+            if writer is not None:
+                found |= {action["add"]["path"]: writer for action in actions if "add" in action}
+        return found
 
     def digest(self, root: StorageRoot, version: int) -> str:
         """The digest of what defines a version: its commit, or the checkpoint where that is gone."""
@@ -184,7 +203,9 @@ class _State:
         elif protocol := action.get("protocol"):
             self.protocol = protocol
 
-    def snapshot(self, place: TablePlace, version: int, digest: str) -> TableSnapshot:
+    def snapshot(
+        self, place: TablePlace, version: int, digest: str, writers: Mapping[str, TableWriter]
+    ) -> TableSnapshot:
         self._require_readable()
         schema = str(self.metadata["schemaString"])
         configuration = _as_map(self.metadata.get("configuration"))
@@ -199,7 +220,8 @@ class _State:
             digest=digest,
             columns=columns,
             files=tuple(
-                self._file(place, each, by_stored, keeps_row_ids=keeps_row_ids) for each in self.files.values()
+                self._file(place, each, by_stored, writers.get(each["path"]), keeps_row_ids=keeps_row_ids)
+                for each in self.files.values()
             ),
             row_id_column=configuration.get(_ROW_ID_COLUMN) if keeps_row_ids else None,
             kept_hours=_hours(configuration.get("delta.deletedFileRetentionDuration")),
@@ -217,7 +239,13 @@ class _State:
             raise UnsupportedTable(f"it has the feature {', '.join(sorted(unknown))}")
 
     def _file(
-        self, place: TablePlace, added: _Action, by_stored: Mapping[str, str], *, keeps_row_ids: bool
+        self,
+        place: TablePlace,
+        added: _Action,
+        by_stored: Mapping[str, str],
+        writer: TableWriter | None,
+        *,
+        keeps_row_ids: bool,
     ) -> DataFile:
         values = {by_stored.get(name, name): value or None for name, value in _as_map(added["partitionValues"]).items()}
         vector = added.get("deletionVector")
@@ -228,7 +256,17 @@ class _State:
             values=values,
             deleted=_deleted(place, vector) if vector else None,
             first_row_id=None if base is None else int(base),
+            written_by=writer,
         )
+
+
+def _writer(commit: _Action) -> TableWriter | None:
+    """The run that a commit names, as outputs of Clew do."""
+    try:
+        about = json.loads(commit.get("userMetadata") or "{}")
+        return TableWriter(str(about[_RUN]), int(about[_STEP]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _key(action: _Action) -> tuple[str, str]:

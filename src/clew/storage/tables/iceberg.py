@@ -14,7 +14,14 @@ from typing import Any
 from clew.storage.tables.avro import read_avro
 from clew.storage.tables.roaring import positions_of
 from clew.storage.tables.table_places import TablePlace
-from clew.storage.tables.table_snapshot import DataFile, TableColumn, TableProblem, TableSnapshot, UnsupportedTable
+from clew.storage.tables.table_snapshot import (
+    DataFile,
+    TableColumn,
+    TableProblem,
+    TableSnapshot,
+    TableWriter,
+    UnsupportedTable,
+)
 
 _HINT = "metadata/version-hint.text"
 _NUMBERED = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
@@ -26,6 +33,10 @@ _DATA, _POSITION_DELETES, _EQUALITY_DELETES = 0, 1, 2
 _DELETED = 2
 """The status of an entry that a snapshot has removed."""
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
+
+_RUN, _STEP = "clew.run", "clew.step"
+_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
+_FIVE_DAYS_MS = 432_000_000
 
 _Json = Mapping[str, Any]
 
@@ -58,6 +69,12 @@ def current_metadata(place: TablePlace) -> str:
     return place.below(numbered.get(hinted, numbered[max(numbered)]))
 
 
+def numbered_metadata(name: str) -> int | None:
+    """The number of a metadata file of a table in a folder; None for one that only a catalog knows to be current."""
+    found = _NUMBERED.fullmatch(name)
+    return None if found is None else int(found[1])
+
+
 def _hinted(place: TablePlace) -> int:
     try:
         return int(place.root.read_bytes(_HINT))
@@ -84,7 +101,13 @@ def read_iceberg(place: TablePlace, metadata: str, wanted: WantedSnapshot | None
         digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
         columns=tuple(_column(each) for each in schema["fields"]),
         files=tuple(_Contents(place, found, schema, chosen).files()) if chosen else (),
+        kept_hours=_kept_hours(found),
     )
+
+
+def _kept_hours(metadata: _Json) -> float:
+    """How old a snapshot must be at least for `expire_snapshots` to take it, where nobody says otherwise."""
+    return float(metadata.get("properties", {}).get(_SNAPSHOT_AGE, _FIVE_DAYS_MS)) / 3_600_000
 
 
 def current_snapshot_id(place: TablePlace, metadata: str) -> int | None:
@@ -152,6 +175,8 @@ class _Entry:
     partition: Mapping[str, Any]
     spec: int
     first_row_id: int | None
+    added_by: int | None
+    """The snapshot that has added it."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +201,7 @@ class _Contents:
                 values=self._identity_values(entry),
                 deleted=partial(deletes.positions, address, entry.sequence) if deletes.entries else None,
                 first_row_id=entry.first_row_id,
+                written_by=self._writers.get(entry.added_by),
             )
 
     def _entries(self, *, is_deletes: bool) -> Iterator[_Entry]:
@@ -202,7 +228,14 @@ class _Contents:
             if first is None and next_row is not None:
                 first = next_row
                 next_row += file["record_count"]
-            yield _Entry(sequence, file, file.get("partition") or {}, manifest.get("partition_spec_id") or 0, first)
+            yield _Entry(
+                sequence=sequence,
+                file=file,
+                partition=file.get("partition") or {},
+                spec=manifest.get("partition_spec_id") or 0,
+                first_row_id=first,
+                added_by=entry.get("snapshot_id") or manifest.get("added_snapshot_id"),
+            )
 
     def _identity_values(self, entry: _Entry) -> dict[str, str | None]:
         """The columns that the file is partitioned by as they are; those that are cut or hashed say less."""
@@ -213,6 +246,16 @@ class _Contents:
             value = entry.partition.get(field["name"])
             if field["transform"] == "identity" and name is not None and isinstance(value, str | None):
                 found[name] = value
+        return found
+
+    @cached_property
+    def _writers(self) -> dict[int | None, TableWriter]:
+        """By snapshot, the runs that have committed them; those of expired snapshots are not known."""
+        found = dict[int | None, TableWriter]()
+        for each in self.metadata.get("snapshots", ()):
+            summary = each.get("summary", {})
+            if _RUN in summary and str(summary.get(_STEP, "")).isdecimal():
+                found[each["snapshot-id"]] = TableWriter(str(summary[_RUN]), int(summary[_STEP]))
         return found
 
     @cached_property

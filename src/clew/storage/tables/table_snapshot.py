@@ -33,6 +33,14 @@ class TableColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class TableWriter:
+    """A run of Clew, and the step by which it has committed to a table."""
+
+    run_id: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class DataFile:
     """A Parquet file of a table."""
 
@@ -44,6 +52,8 @@ class DataFile:
     deleted: Positions | None = None
     first_row_id: int | None = None
     """The table's own id of its first row, from which the others count on."""
+    written_by: TableWriter | None = None
+    """The run that has committed it, where that was one of Clew's and the metadata still says so."""
 
 
 @dataclass(frozen=True, slots=True)

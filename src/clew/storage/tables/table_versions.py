@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -22,6 +23,17 @@ T = TypeVar("T")
 _DELTA_VERSION = "versionasof"
 _SNAPSHOT = "snapshot-id"
 _REFS = ("branch", "tag")
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedTable:
+    """Where a table lies, and what it is called."""
+
+    place: TablePlace
+    shown: str
+    format: TableFormat
+    metadata: str | None = None
+    """Iceberg's metadata file, where it is known."""
 
 
 def read_snapshot(
