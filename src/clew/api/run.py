@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clew.runs.projector import Projected
     from clew.runs.signals import SignalType
     from clew.storage.parts import Part
+    from clew.trace.reconciliation import Reconciliation
     from clew.trace.records import RowState, StepSummary
     from clew.trace.results import FoundRows, RowHistory, StepRecords
     from clew.trace.trace_records import TraceRecords
@@ -372,6 +373,12 @@ class Run:
 
         with self._access.opened() as here:
             return absent_rows(here, self.view, where, output)
+
+    @budgeted
+    def reconcile(self) -> "Reconciliation":
+        """Whether nothing was lost: for every output, what came in and what went out, in rows and control totals."""
+        with self._access.opened() as here:
+            return here.seen(self.record).reconcile(self.view.snapshot)
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew run --json`."""

@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "show": "show:show",
     "events": "events:events",
     "verify": "verify:verify",
+    "reconcile": "reconcile:reconcile",
     "signal": "signal:signal",
     "rm": "rm:rm",
     "trace": "trace:trace",

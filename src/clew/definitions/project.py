@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from clew.definitions.controls import ControlTotal
 from clew.definitions.data_nodes import node_of
 from clew.definitions.dataset import DATASET_REF, DatasetRef, Status
 from clew.definitions.expression_text import ExpressionText
@@ -39,6 +40,9 @@ class Project(Definition):
     )
     resolver_overrides: Mapping[str, str] = key(
         MapOf(NAME, "resolver ids"), "For a dataset, the resolver to use instead of its own.", default_factory=dict
+    )
+    controls: tuple[ControlTotal, ...] = key(
+        ListOf(Record(ControlTotal), "control totals"), "Amounts that every run follows to its outputs.", default=()
     )
     operations: tuple[Operation | Use, ...] = key(
         ListOf(OPERATION, "operations"), "The operations, and fragments in place of operations."

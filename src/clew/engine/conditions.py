@@ -1,28 +1,10 @@
-"""Conditions taken apart: what a join equates, how it is kept to the rows that a step is for, what can fail."""
+"""Conditions taken apart: what a join equates, how it is kept to the rows that a step is for."""
 
 from dataclasses import dataclass
 
-from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, columns_of, walk
-from clew.lang.types import BOOLEAN, Kind
-
-_NOTHING_LOST = {(Kind.INTEGER, Kind.DECIMAL), (Kind.DATE, Kind.TIMESTAMP)}
-"""Conversions under which different values stay different."""
-
-_NEVER_FAILING = frozenset(
-    {"=", "<>", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IN", "ISNULL", "IF", "COALESCE", "MIN", "MAX", "TODAY"}
-    | {"LEN", "UPPER", "LOWER", "TRIM", "CONTAINS", "STARTSWITH", "ENDSWITH", "YEAR", "MONTH", "DAY"}
-)
-"""Functions that have a value for every value."""
-
-
-def can_fail(expression: Expression) -> bool:
-    """Whether there may be rows for which an expression has no value, not even NULL."""
-    for node in walk(expression):
-        if isinstance(node, Apply) and node.function not in _NEVER_FAILING:
-            return True
-        if isinstance(node, Convert) and not isinstance(node.operand, Constant) and _plain(node) is None:
-            return True
-    return False
+from clew.lang.failing import plain_column
+from clew.lang.typed import Apply, ColumnValue, Constant, Expression, columns_of
+from clew.lang.types import BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +17,7 @@ class JoinKeys:
     @property
     def columns(self) -> frozenset[str]:
         """The columns whose every value is compared as it is."""
-        plain = (_plain(value) for value in self.values)
+        plain = (plain_column(value) for value in self.values)
         return frozenset(column.column for column in plain if column is not None)
 
 
@@ -110,16 +92,3 @@ def _equated(expression: Expression, alias: str) -> tuple[Expression, Expression
         if _tables(side) == {alias} and alias not in _tables(other):
             return side, other
     return None
-
-
-def _plain(value: Expression) -> ColumnValue | None:
-    """The column of a value that is nothing else, or its conversion to a type that keeps all values apart."""
-    if isinstance(value, Convert) and isinstance(value.operand, ColumnValue):
-        types = (value.operand.type.kind, value.type.kind)
-        return value.operand if types in _NOTHING_LOST or _widens(value) else None
-    return value if isinstance(value, ColumnValue) else None
-
-
-def _widens(value: Convert) -> bool:
-    source, target = value.operand.type, value.type
-    return source.kind is Kind.DECIMAL and target.kind is Kind.DECIMAL and target.scale >= source.scale

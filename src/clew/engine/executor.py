@@ -14,6 +14,7 @@ from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, of_unknown_cause, reads_restricted, translated
+from clew.engine.concluding import concluded
 from clew.engine.expressing import Expressing
 from clew.engine.joins import UniqueKeys
 from clew.engine.names import SYSTEM_TYPES, with_sql
@@ -34,13 +35,17 @@ from clew.events.values import LOAD_STEP, ArtifactRef, PlannedStep
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import Step
 from clew.plan.plan import Plan
+from clew.runs.alerts import RaisedAlert
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.storage.committed import DescribedPart, committed_part
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
 from clew.storage.root import StorageRoot
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
+from clew.trace.reader import RunTrace
+from clew.trace.reconciliation import reconcile
 from clew.trace.run_parts import periods_of
+from clew.trace.run_trace import steps_not_done
 
 
 class InputPinner(Protocol):
@@ -140,6 +145,25 @@ class SparkExecutor:
         """Derive the source rows of the summaries of a run that has ended, where the run deferred that."""
         return list(expand(self._engine_run(snapshot), self.progress(snapshot)))
 
+    def conclude(self, snapshot: RunSnapshot) -> list[RaisedAlert]:
+        """Compare what came in with what went out, in rows and control totals. Reads the trace, without Spark."""
+        run = self._run
+        trace = RunTrace(
+            root=run.storage_root,
+            run_id=run.run_id,
+            plan=run.plan,
+            parts=tuple(self._committed(snapshot)),
+            period=run.period,
+            today=(snapshot.started_at or utc_now()).date(),
+            not_done=steps_not_done(run.plan, snapshot),
+        )
+        try:
+            return concluded(reconcile(trace, snapshot), run.plan)
+        except OUT_OF_REACH as error:
+            raise unavailable(error) from error
+        finally:
+            trace.close()
+
     def close(self) -> None:
         """Nothing is held: the session belongs to the process."""
 
@@ -207,13 +231,16 @@ class SparkExecutor:
             if version is not None:
                 artifacts.append(dataset_artifact(version.dataset, version.version, version.digest, version.size))
         counts = result.counts
-        return StepOutput.success(
+        left_out = {} if counts.left_out is None else {"rows_left_out": counts.left_out}
+        done = StepOutput.success(
             *artifacts,
             rows_updated=counts.updated,
             rows_created=counts.created,
             rows_deleted=counts.deleted,
             rows_written=counts.written,
+            **left_out,
         )
+        return replace(done, amounts=result.amounts)
 
     def _explained(self, error: Exception, step: Step | None, snapshot: RunSnapshot) -> ClewError:
         if step is not None and is_value_error(error):

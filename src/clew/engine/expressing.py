@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import date
 
-from clew.engine.conditions import can_fail
 from clew.engine.names import own_columns, working_columns
 from clew.engine.sql import sql_of
+from clew.lang.failing import can_fail
 from clew.lang.typed import Expression
 from clew.plan.steps import PlannedExpression
 from clew.storage.parts import ORDINAL

@@ -24,6 +24,7 @@ from clew.engine.operations.output import has_all_that
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Registrar
+from clew.engine.output_totals import Amounts, OutputWatch
 from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
 from clew.engine.spark_work import for_another_thread
 from clew.engine.sql import quoted
@@ -54,6 +55,8 @@ class StepCounts:
     created: int = 0
     deleted: int = 0
     written: int = 0
+    left_out: int | None = None
+    """Rows that the selector of an output does not take; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class StepResult:
     counts: StepCounts
     parts: tuple[DescribedPart, ...] = ()
     published: Published | None = None
+    amounts: Amounts = field(default_factory=dict)
+    """What Spark added up for control totals while it wrote an output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,12 +322,16 @@ def _writer(
         return lambda: _write_created_and_output(run, working, creating, output, progress)
     if creating is not None:
         return lambda: _write_created(run, working.rows, creating, progress)
-    return None if output is None else lambda: _write_output(run, working.rows, output)
+    if output is None:
+        return None
+    return lambda: _write_output(run, working.rows, output, OutputWatch(run.plan, output, run.expressing))
 
 
-def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Further | None = None) -> _Written:
+def _write_output(
+    run: EngineRun, rows: DataFrame, step: OutputStep, watch: OutputWatch, further: Further | None = None
+) -> _Written:
     fence = run.lease.token if run.lease is not None else 0
-    pending = run.publisher.prepare(rows, step, run.expressing, fence, further)
+    pending = run.publisher.prepare(watch.watched(rows), step, run.expressing, fence, further)
     try:
         register = _registration(run, rows, step) if step.registers is not None else None
     except BaseException:
@@ -334,7 +343,9 @@ def _write_output(run: EngineRun, rows: DataFrame, step: OutputStep, further: Fu
         version = register() if register is not None else None
         if version is not None:
             published = replace(published, registered=version)
-        return (StepResult(step.seq, StepCounts(written=published.rows), published=published),)
+        totals = watch.totals()
+        counts = StepCounts(written=published.rows, left_out=totals.left_out)
+        return (StepResult(step.seq, counts, published=published, amounts=totals.amounts),)
 
     return _Written(publish, pending.discard, output=(step, pending.rows))
 
@@ -350,6 +361,7 @@ def _write_created_and_output(
     rows."""
     columns = run.plan.columns_after(step.seq)
     results = list[StepResult]()
+    watch = OutputWatch(run.plan, output, run.expressing)
 
     def created(rows: DataFrame) -> tuple[DataFrame, bool]:
         result = _create(run, rows, step, progress)
@@ -357,11 +369,15 @@ def _write_created_and_output(
         return created_rows(run.storage, result.parts[0].part, columns), result.counts.created <= FEW_ROWS
 
     if _reads_back(run, step, output, progress):
-        further = lambda files: created(written_rows(run.storage.spark, files, step, columns))  # noqa: E731
-        written = _write_output(run, working.without(step).rows, output, further)
+
+        def further(files: Sequence[str]) -> tuple[DataFrame, bool]:
+            rows, is_small = created(written_rows(run.storage.spark, files, step, columns))
+            return watch.watched(rows), is_small
+
+        written = _write_output(run, working.without(step).rows, output, watch, further)
     else:
         rows, _ = created(working.rows)
-        written = _write_output(run, working.with_created(rows, step).rows, output)
+        written = _write_output(run, working.with_created(rows, step).rows, output, watch)
     return replace(written, publish=lambda: (*results, *written.publish()), created=results)
 
 

@@ -80,11 +80,13 @@ class StepCompleted:
     """A step has committed: what it wrote exists from now on."""
 
     NAME: ClassVar[str] = "StepCompleted"
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
 
     artifacts: tuple[ArtifactRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     """What the step did, in numbers such as rows_updated. Since version 2."""
+    amounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By control total: what an output has written and left out, as decimal numbers. Since version 3."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,12 +58,17 @@ def _step_completed_with_counts(data: EventData) -> EventData:
     return {**data, "counts": {}}
 
 
+def _step_completed_with_amounts(data: EventData) -> EventData:
+    return {**data, "amounts": {}}
+
+
 def _run_continued_with_everything(data: EventData) -> EventData:
     return {**data, "adds_artifacts": False}
 
 
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
     ("StepCompleted", 1): _step_completed_with_counts,
+    ("StepCompleted", 2): _step_completed_with_amounts,
     ("RunContinued", 1): _run_continued_with_everything,
 }
 """From (event type, version) to the data of the next version."""

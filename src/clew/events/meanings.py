@@ -164,7 +164,10 @@ def _meaning_for_step(
                 step=StepChange(
                     event.step_id,
                     lambda step: replace(
-                        _done(step, event, StepStatus.SUCCESS), artifacts=body.artifacts, counts=dict(body.counts)
+                        _done(step, event, StepStatus.SUCCESS),
+                        artifacts=body.artifacts,
+                        counts=dict(body.counts),
+                        amounts=dict(body.amounts),
                     ),
                 ),
                 artifacts=body.artifacts,

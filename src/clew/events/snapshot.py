@@ -72,6 +72,7 @@ class StepSnapshot:
     completed_at: datetime | None = None
     artifacts: tuple[ArtifactRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    amounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     error: Failure | None = None
     skip_reason: str | None = None
 

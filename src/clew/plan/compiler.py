@@ -3,7 +3,7 @@
     expand      fragments replaced by their operations, operations in the order of seq
     label       breakpoints and their qualified names
     flow        operation by operation: expressions checked, columns and lineage carried on
-    attach      postlude jobs, anchored to breakpoints
+    attach      postlude jobs, anchored to breakpoints; control totals
     conclude    digest, and the capabilities that an engine needs for the plan
 
 Every pass reports everything it finds; there is a plan only if nothing was found.
@@ -15,11 +15,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from clew.definitions import Aggregate, Append, Delete, Operation, Output, Project, Update
+from clew.definitions.controls import ControlTotal
 from clew.diagnostics import Diagnostic, Problems, UserError
 from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL, UNKNOWN_CAPABILITY
 from clew.diagnostics.codes.workspace import DUPLICATE_ID
 from clew.plan.catalogue import Catalogue
 from clew.plan.columns import Schema
+from clew.plan.control_planning import plan_controls
+from clew.plan.controls import PlannedControl
 from clew.plan.datasets import DatasetUse
 from clew.plan.expansion import MAIN, ExpandedProject, FragmentLibrary, PlacedOperation, expand
 from clew.plan.expressions import Expressions
@@ -104,7 +107,7 @@ def compile_project(project: Project, surroundings: Surroundings, *, is_whole: b
     name = project.id or _NAMELESS
     source = surroundings.catalogue.use(project.input_dataset, problems)
     expansion = expand(project, surroundings.fragments, problems, is_whole=is_whole)
-    compiled = _compile(name, source, expansion, surroundings, problems)
+    compiled = _compile(name, source, project.controls, expansion, surroundings, problems)
     lacks_something = expansion.missing_from is not None or len(compiled.steps) < len(expansion.operations)
     if problems or source is None or lacks_something:
         return Compilation(None, problems.in_order())
@@ -119,7 +122,7 @@ def compile_project(project: Project, surroundings: Surroundings, *, is_whole: b
         lineage=compiled.state.lineage.summary(column.name for column in compiled.state.schema.columns),
         breakpoints=compiled.breakpoints,
         capabilities=capabilities_of(compiled.steps, compiled.breakpoints, compiled.jobs),
-        extensions=Extensions(compiled.jobs),
+        extensions=Extensions(compiled.jobs, compiled.controls),
         digest="",
     )
     if not project.id:
@@ -133,10 +136,16 @@ class _Compiled:
     state: PlanningState
     breakpoints: tuple[Breakpoint, ...]
     jobs: tuple[PostludeJob, ...]
+    controls: tuple[PlannedControl, ...]
 
 
 def _compile(
-    name: str, source: DatasetUse | None, expansion: ExpandedProject, surroundings: Surroundings, problems: Problems
+    name: str,
+    source: DatasetUse | None,
+    controls: Sequence[ControlTotal],
+    expansion: ExpandedProject,
+    surroundings: Surroundings,
+    problems: Problems,
 ) -> _Compiled:
     for selectors in expansion.selectors.values():
         selectors.check_all()
@@ -157,7 +166,15 @@ def _compile(
         expressions=Expressions(expansion.selectors[MAIN], problems),
         problems=problems,
     )
-    return _Compiled(flow.steps, flow.final, breakpoints, jobs)
+    at_outputs = [state for seq, state in flow.states.items() if seq in _output_seqs(expansion.operations)]
+    planned = plan_controls(
+        controls, flow.final, at_outputs, Expressions(expansion.selectors[MAIN], problems), problems
+    )
+    return _Compiled(flow.steps, flow.final, breakpoints, jobs, planned)
+
+
+def _output_seqs(placed: Sequence[PlacedOperation]) -> frozenset[int]:
+    return frozenset(each.seq for each in placed if isinstance(each.operation, Output))
 
 
 def _selectors_of(expansion: ExpandedProject) -> tuple[NamedSelector, ...]:

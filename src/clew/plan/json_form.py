@@ -65,7 +65,11 @@ def to_plain(value: object, leave_out: frozenset[str] = frozenset()) -> object:
         case _:
             declared: type = type(value)
             names = _field_names(declared)
-            return {name: to_plain(getattr(value, name), leave_out) for name in names if name not in leave_out}
+            return {
+                name: to_plain(getattr(value, name), leave_out)
+                for name in names
+                if name not in leave_out and (name not in _ONLY_WHERE_GIVEN or getattr(value, name))
+            }
 
 
 @cache
@@ -75,7 +79,10 @@ def _field_names(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record))
 
 
-_LATER_FIELDS = frozenset({"row_names", "labels_privacy"})
+_ONLY_WHERE_GIVEN = frozenset({"controls"})
+"""Fields that are left out where they are empty, so that plans without them keep their digest."""
+
+_LATER_FIELDS = frozenset({"row_names", "labels_privacy"}) | _ONLY_WHERE_GIVEN
 """Those that stored plans of an older Clew lack; they have a default."""
 
 _Reader = Callable[[object], object]

@@ -6,6 +6,7 @@ It keeps the column lineage of its end; that of an earlier step, such as an outp
 from dataclasses import dataclass
 
 from clew.plan.columns import Column
+from clew.plan.controls import PlannedControl
 from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import ColumnLineage, LineageState
 from clew.plan.operations import OutputStep, Step
@@ -49,6 +50,7 @@ class Extensions:
     """What goes beyond the steps themselves."""
 
     postlude_jobs: tuple[PostludeJob, ...] = ()
+    controls: tuple[PlannedControl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,11 @@ class Plan:
     def outputs(self) -> tuple[OutputStep, ...]:
         """The steps that write."""
         return tuple(step for step in self.steps if isinstance(step, OutputStep))
+
+    @property
+    def controls(self) -> tuple[PlannedControl, ...]:
+        """The control totals."""
+        return self.extensions.controls
 
     def registering(self, dataset: str) -> OutputStep:
         """The output that becomes a version of a dataset."""

@@ -18,6 +18,8 @@ from clew.diagnostics.codes.engine import (
     SCHEMA_MISMATCH,
 )
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
+from clew.events.bodies import StepCompleted
+from clew.events.snapshot import StepSnapshot
 from clew.events.values import Failure
 from clew.privacy.policy import PrivacyPolicy
 
@@ -63,6 +65,8 @@ def _without_values(told: object) -> object:
     if dataclasses.is_dataclass(told) and not isinstance(told, type):
         fields = {each.name: getattr(told, each.name) for each in dataclasses.fields(told) if each.init}
         changed = {name: new for name, old in fields.items() if (new := _without_values(old)) is not old}
+        if isinstance(told, StepCompleted | StepSnapshot) and told.amounts:
+            changed["amounts"] = {}
         return dataclasses.replace(told, **changed) if changed else told
     return told
 

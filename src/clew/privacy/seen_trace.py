@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from clew.definitions.privacy import Sight
+from clew.events.snapshot import RunSnapshot
 from clew.plan.plan import Plan
 from clew.privacy.eyes import ColumnEyes, RunEyes
 from clew.privacy.policy import PrivacyPolicy
 from clew.trace.reader import RunTrace
+from clew.trace.reconciliation import Reconciliation, reconcile
 from clew.trace.records import Diff, RowState, RowValues, StepRecord, StepSummary, TraceEntry
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
 from clew.trace.row_sets import Order
@@ -144,6 +146,12 @@ class SeenTrace:
     def counts(self) -> tuple[StepSummary, ...]:
         """How many rows each step changed, and in which columns."""
         return self._trace.counts()
+
+    def reconcile(self, snapshot: RunSnapshot) -> Reconciliation:
+        """What came in and went out, for every output. Without control totals of columns that the role does not see."""
+        self.policy.require_rows()
+        sees = self.columns.is_clear
+        return reconcile(self._trace, snapshot, lambda control: all(sees(name) for name in control.columns))
 
     def verify(self) -> None:
         """Compare every byte of the run's files with what was written; UserError names all that differ."""

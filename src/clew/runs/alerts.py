@@ -17,6 +17,7 @@ class Alert(StrEnum):
     PROJECTOR_GAP_DETECTED = "PROJECTOR_GAP_DETECTED"
     WRITE_BUDGET_EXCEEDED = "WRITE_BUDGET_EXCEEDED"
     DEAD_LETTER = "DEAD_LETTER"
+    TOTALS_DIFFER = "TOTALS_DIFFER"
 
     @property
     def severity(self) -> str:

@@ -15,7 +15,7 @@ from clew.events.values import Failure, failure_of, failure_of_unknown
 from clew.runs.active_run import ActiveRun, Heartbeat, LiveRun
 from clew.runs.budget import BudgetedWriter
 from clew.runs.clock import Clock, utc_now
-from clew.runs.executor import ExecutorFactory, Interruption, StepExecutor, StepInterrupted
+from clew.runs.executor import Concluding, ExecutorFactory, Interruption, StepExecutor, StepInterrupted
 from clew.runs.leases import Claim, LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import RetryPolicy, StoreLimits, delay_before
 from clew.runs.projector import Projector
@@ -185,12 +185,22 @@ class RunDriver:
             return False
         remaining = remaining_steps(live.snapshot, active.executor.steps)
         if not remaining:
+            self._conclude(active)
             live.record(self._run_event(RunCompleted()))
             return False
         self._rotate_if_due(active)
         size = active.executor.group_size(remaining)
         self._groups.run(active, remaining[: max(1, min(size, len(remaining)))])
         return True
+
+    def _conclude(self, active: ActiveRun) -> None:
+        """Let the executor prove that nothing was lost. It needs all steps, also those of closed segments."""
+        live = active.live
+        if isinstance(active.executor, Concluding):
+            snapshot = live.patiently(lambda: self._projector.look(live.run.run_id).snapshot)
+            alerts = active.executor.conclude(snapshot)
+            if alerts:
+                live.record(*(alert.event(self._clock) for alert in alerts))
 
     def _rotate_if_due(self, active: ActiveRun) -> None:
         live = active.live

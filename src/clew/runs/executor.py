@@ -4,12 +4,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from clew.diagnostics import ClewError
 from clew.diagnostics.codes.runs import STEP_INTERRUPTED
 from clew.events.snapshot import RunSnapshot, StepStatus
 from clew.events.values import ArtifactRef, Failure, PlannedStep
+from clew.runs.alerts import RaisedAlert
 from clew.runs.leases import LateWrite, Lease
 from clew.runs.request import RunRecord
 from clew.runs.secrets import StepSecrets
@@ -82,6 +83,8 @@ class StepOutput:
     status: StepStatus
     artifacts: tuple[ArtifactRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    amounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By control total: what the step wrote and left out, as decimal numbers."""
     error: Failure | None = None
     skip_reason: str | None = None
 
@@ -160,6 +163,18 @@ class StepExecutor(Protocol):
 
     def close(self) -> None:
         """Release what the run held, however it ended."""
+        ...
+
+
+@runtime_checkable
+class Concluding(Protocol):
+    """An executor that can prove that nothing was lost in its run."""
+
+    def conclude(self, snapshot: RunSnapshot) -> Sequence[RaisedAlert]:
+        """Called after the last step, before the run is COMPLETED. Raises UserError if it must not be.
+
+        Returns what operators should look at all the same.
+        """
         ...
 
 

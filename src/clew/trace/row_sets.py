@@ -57,6 +57,7 @@ _SHARES = 4
 _BYTES_PER_CELL = 60
 """What a value of a row takes in Python, beside its text."""
 _WANTED = "__wanted"
+_COUNT, _SUM = "__count", "__sum"
 _LAST_ORDINAL = 2**63 - 1
 
 Cells = dict[str, Value]
@@ -157,6 +158,40 @@ class RowSet:
         sql = f"SELECT {ORDINAL} FROM (" + rows + ")" + Sql(by, (limit, offset))
         found: list[int] = self._database.query(sql, _distinct(read), {_WANTED: wanted})[ORDINAL].to_pylist()
         return found
+
+    def sums(self, column: str | None, by: Sequence[str], *, include_deleted: bool) -> "list[tuple[Cells, int, Value]]":
+        """For each group of rows with the same values: those values, how many rows, and the sum of a column.
+
+        Rows that were deleted count where they are included. Where no column is given, the sum is NULL.
+        """
+        names = dict.fromkeys([*by, *([column] if column else ()), "_deleted"])
+        types, read, bounds = {name: self._types[name] for name in names}, list[PartFile](), (0, _LAST_ORDINAL)
+        selects = list[Sql]()
+        for source in self._sources(bounds):
+            selects.append("SELECT * FROM (" + source.select(types) + ")")
+            read += source.read
+        if not selects:
+            return []
+        rows = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read)
+        value = f"sum({quoted(column)})" if column else "NULL"
+        keys = ", ".join(map(quoted, by))
+        listed = f"{keys}, " if by else ""
+        kept = "" if include_deleted else " WHERE NOT coalesce(_deleted, FALSE)"
+        grouped = f" GROUP BY {keys}" if by else ""
+        sql = f"SELECT {listed}count(*) AS {_COUNT}, {value} AS {_SUM} FROM (" + rows + f"){kept}{grouped}"
+        table = self._database.query(sql, _distinct(read))
+        cells = [values_of(table[name], self._types[name]) for name in by]
+        keyed = zip(*cells, strict=True) if by else [()] * table.num_rows
+        counts, totals = table[_COUNT].to_pylist(), table[_SUM].to_pylist()
+        return [
+            (dict(zip(by, key, strict=True)), int(count), total)
+            for key, count, total in zip(keyed, counts, totals, strict=True)
+        ]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns that the rows have."""
+        return frozenset(self._types)
 
     def _chunks(self, condition: Expression | None, today: date, after: int) -> "Iterator[_Ordinals]":
         """The ordinals, ascending, of rows that may match; no row that matches is missing.

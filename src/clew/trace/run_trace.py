@@ -28,12 +28,12 @@ def open_trace(view: RunFacts, environment: RunEnvironment) -> RunTrace:
         parts=committed_parts(environment.storage_root, view.snapshot),
         period=view.record.request.period,
         today=started.date(),
-        not_done=_not_done(view.plan, view.snapshot),
+        not_done=steps_not_done(view.plan, view.snapshot),
         question_limits=environment.question_limits(),
     )
 
 
-def _not_done(plan: Plan, snapshot: RunSnapshot) -> dict[int, NotDone]:
+def steps_not_done(plan: Plan, snapshot: RunSnapshot) -> dict[int, NotDone]:
     """The steps that left no trace because the run has not done them."""
     status = {step.seq: step.status for step in snapshot.steps}
     found = dict[int, NotDone]()

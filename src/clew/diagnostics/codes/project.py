@@ -45,6 +45,13 @@ DUPLICATE_BREAKPOINT = Code(
     "Two operations of one plan have the same qualified breakpoint name.",
     "give each breakpoint its own label",
 )
+INVALID_CONTROL = Code(
+    "InvalidControl",
+    'the control total "{name}" {problem}',
+    "A control total cannot be added up: it is not a number, may fail for a row, or no output comes after its columns "
+    "are set.",
+    "name a column with numbers, or set one with an update and name that",
+)
 TASK_NOT_ALLOWED = Code(
     "TaskNotAllowed",
     '"{task}" is not a task of a postlude job',

@@ -252,3 +252,10 @@ RUN_CODES = (
     RUN_NEEDED,
     CAPTURES_WAITING,
 )
+TOTALS_DIFFER = Code(
+    "TotalsDiffer",
+    "{problem}",
+    "What a run loaded, appended and created is not what it wrote, deleted and left out: in rows, or in a control "
+    "total that is declared with `on_difference: fail`. Outputs are in their places already; the run is not COMPLETED.",
+    "`clew reconcile RUN` shows the waterfall from source to output; each number leads to its rows",
+)

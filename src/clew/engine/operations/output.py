@@ -11,12 +11,24 @@ from clew.engine.sql import quoted
 from clew.engine.suspects import Suspect, selector_suspects
 from clew.plan.operations import CreatingStep, OutputStep
 
+SELECTED = "__selected"
+"""Whether an output takes a row, where that was decided below."""
+
 
 def output_rows(rows: DataFrame, step: OutputStep, expressing: Expressing) -> DataFrame:
     """The rows that an output step selects. Deleted ones only where it opts in."""
+    if SELECTED in rows.columns:
+        return rows.where(SELECTED)
+    if step.include_deleted and step.selector is None:
+        return rows
+    return rows.where(chosen_by(step, expressing))
+
+
+def chosen_by(step: OutputStep, expressing: Expressing) -> str:
+    """SQL that is TRUE for the rows that an output step selects."""
     if not step.include_deleted:
-        return rows.where(expressing.filter(step.selector))
-    return rows.where(expressing.sql(step.selector.tree)) if step.selector is not None else rows
+        return expressing.filter(step.selector)
+    return expressing.sql(step.selector.tree) if step.selector is not None else "TRUE"
 
 
 def output_columns(step: OutputStep, run_id: str) -> list[str]:

@@ -214,6 +214,14 @@ class WhyNotDocument(ApiDocument):
     never_loaded: Json | None = None
 
 
+class ReconciliationDocument(ApiDocument):
+    """For each output, what came in and what went out, in rows and control totals."""
+
+    run_id: str
+    ties: bool
+    outputs: list[Json]
+
+
 class LineageDocument(ApiDocument):
     """A graph of trace ids."""
 

@@ -12,6 +12,7 @@ from clew.server.access.visit import AskingVisit, RowVisit
 from clew.server.api.documents import (
     ExplanationDocument,
     HistoryDocument,
+    ReconciliationDocument,
     RowsDocument,
     StateDocument,
     StepRowsDocument,
@@ -219,6 +220,21 @@ def why_rows_are_not(
     asked = found.open_trace().recorded(where)
     visit.has_read(Subject.EXPLANATION, found.id, _detail(why_not=asked, output=output))
     return JSONResponse(found.why_not(where, output=output).to_json(), headers={"Cache-Control": "no-store"})
+
+
+@router.get(
+    "/runs/{run}/reconciliation",
+    summary="Compare what came in with what went out",
+    responses={200: {"model": ReconciliationDocument}},
+)
+def reconciliation(run: str, request: Request, visit: RowVisit) -> Response:
+    """A waterfall from the source to each output, in rows and in every control total that the caller may see."""
+    found = visit.workspace.find_run(run)
+    traced = found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
+    visit.has_read(Subject.TRACE, found.id, "reconciliation")
+    return unchanging(
+        request, lambda: found.reconcile().to_json(), found.id, found.record.last_seq, traced.policy.fingerprint
+    )
 
 
 def _detail(**asked: object) -> str:

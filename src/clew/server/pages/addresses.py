@@ -41,6 +41,11 @@ def why_not(run_id: str, **query: object) -> str:
     return _with(f"{run(run_id)}/why-not", query)
 
 
+def reconciliation(run_id: str) -> str:
+    """What came in and went out of a run."""
+    return f"{run(run_id)}/reconciliation"
+
+
 def lineage(**query: object) -> str:
     """The graph of runs and datasets, or of the rows that a value was made from."""
     return _with("/lineage", query)

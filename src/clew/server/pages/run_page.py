@@ -202,6 +202,7 @@ class RunPage:
     rows_address: str | None
     """None until the run has ended, since its trace cannot be read before, and for callers who may not see rows."""
     why_not_address: str | None
+    reconciliation_address: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +250,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         history=tuple(event_line(event) for event in events),
         rows_address=addresses.rows(record.run_id) if readable else None,
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
+        reconciliation_address=addresses.reconciliation(record.run_id) if has_output else None,
     )
 
 

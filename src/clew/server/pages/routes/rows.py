@@ -11,6 +11,7 @@ from clew.privacy.seen_trace import SeenTrace
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.pages.explain_page import TOP, explain_file, explain_page
 from clew.server.pages.explain_tree import RunTitle
+from clew.server.pages.reconciliation_page import reconciliation_page
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.row_page import row_page
 from clew.server.pages.rows_page import RowsQuery, find_rows, rows_page
@@ -127,6 +128,22 @@ def not_in_output(
         section="Runs",
         page=lambda: why_not_page(trace, query, lambda wanted: asked.why_not(wanted.where, output=wanted.output)),
         document=lambda: asked.why_not(query.where, output=query.output).to_json(),
+    )
+
+
+@router.get("/runs/{run}/reconciliation")
+@router.get("/runs/{run}/reconciliation.json")
+def reconciliation(run: str, visit: RowVisit, desk: AtDesk) -> Response:
+    """What came in and went out, for each output."""
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
+    visit.has_read(Subject.TRACE, trace.run_id, "reconciliation")
+    return desk.page(
+        visit,
+        "reconciliation.html",
+        section="Runs",
+        page=lambda: reconciliation_page(asked.reconcile(), trace.plan.title, trace.period),
+        document=lambda: asked.reconcile().to_json(),
     )
 
 

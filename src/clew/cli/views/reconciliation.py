@@ -1,0 +1,71 @@
+"""Waterfalls from source to output on a terminal."""
+
+from collections.abc import Callable, Iterator, Sequence
+from shlex import quote
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from clew.cli.formatting import short
+from clew.cli.views.page import headed, heading, plain
+from clew.cli.views.trace import shown
+from clew.trace.reconciliation import Reconciliation, Waterfall, WaterfallLine
+
+_WORDS = {
+    "loaded": "loaded",
+    "appended": "appended",
+    "created": "created",
+    "updated": "changed",
+    "deleted": "deleted",
+    "left_out": "left out",
+    "written": "written",
+}
+
+
+def reconciliation_page(found: Reconciliation, command: Callable[[str], str]) -> Iterator[RenderableType]:
+    """All outputs, each with its waterfalls, and how to see the rows behind a number."""
+    for output in found.outputs:
+        yield heading(f"{output.seq} {output.name}")
+        for waterfall in found.of_output(output.seq):
+            yield from _waterfall(waterfall)
+    if not found.waterfalls:
+        yield Text("the run has written no output", style="dim")
+        return
+    behind = command(f"trace {short(found.run_id)} --step SEQ")
+    yield Text(f"`{behind}` shows the rows that a step created, changed or deleted", style="dim")
+    left_out = next((each for each in found.waterfalls if each.output.selector is not None), None)
+    if left_out is not None:
+        line = next(line for line in left_out.lines if line.what == "left_out")
+        where = quote(left_out.behind(line).where or "")
+        yield Text(f"`{command(f'trace {short(found.run_id)} --where {where}')}` shows rows left out", style="dim")
+
+
+def _waterfall(waterfall: Waterfall) -> Iterator[RenderableType]:
+    control = waterfall.control
+    title = "rows" if control is None else control.name
+    group = ", ".join(f"{name} {shown(value)}" for name, value in waterfall.key.items())
+    amounts = ["amount"] if control is not None else []
+    yield headed(["", "step", "", "rows", *amounts], _lines(waterfall), fixed=4)
+    yield Text.assemble("  ", plain(title, "bold"), plain(f" {group}" if group else ""), ": ", _verdict(waterfall))
+
+
+def _lines(waterfall: Waterfall) -> Sequence[list[Text]]:
+    return [_line(line) for line in waterfall.lines]
+
+
+def _line(line: WaterfallLine) -> list[Text]:
+    sign = "-" if line.goes_out else "+" if line.what != "updated" else " "
+    step = Text("" if line.seq == 0 else str(line.seq), style="cyan")
+    cells = [Text(f"  {sign} {_WORDS[line.what]}"), step, plain(line.name), Text(f"{line.rows:>12,}")]
+    return cells if line.amount is None else [*cells, Text(f"{line.amount:>24,f}")]
+
+
+def _verdict(waterfall: Waterfall) -> Text:
+    rows, amount = waterfall.difference
+    if waterfall.ties:
+        within = f", within {amount:+,f}" if amount else ""
+        return Text(f"ties{within}", style="green")
+    if waterfall.problem is not None:
+        return plain(waterfall.problem, "red")
+    told = [f"{rows:+,} rows"] * bool(rows) + ([f"{amount:+,f}"] if amount else [])
+    return Text(f"does not tie: {' and '.join(told)}", style="red")
