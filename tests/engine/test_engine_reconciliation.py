@@ -4,17 +4,15 @@ import csv
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
 
 from clew.api.workspace import Workspace
 from clew.cli.main import run as command
 from clew.engine import output_totals
-from clew.engine.output import publishing
+from clew.engine.operations.output import output_rows
 from tests.engine.engine_workspaces import Shop, make_shop
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -231,11 +229,9 @@ def test_people_read_the_waterfall_on_a_terminal(shop: Shop, run_id: str, capsys
 @pytest.fixture
 def losing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine loses a row between the selector and the files, and does not notice."""
-    sound: Callable[..., DataFrame] = publishing.output_rows
     monkeypatch.setattr(
-        publishing,
-        "output_rows",
-        lambda rows, step, expressing: sound(rows, step, expressing).where("id <> 50"),
+        "clew.engine.output.publishing.output_rows",
+        lambda rows, step, expressing: output_rows(rows, step, expressing).where("id <> 50"),
     )
 
 

@@ -16,6 +16,7 @@ from clew.api.workspace_files import FilesSource, WorkspaceFiles
 from clew.auth.access_log import GatheredLog
 from clew.auth.roles import AccessRole, Permission
 from clew.captures.manifests import Places
+from clew.definitions.privacy import RoleName
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import FORBIDDEN
 from clew.privacy.answers import Answers
@@ -48,19 +49,29 @@ class Principal:
         if permission not in self.role.permissions:
             raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not {permission}"))
 
+    def require_role(self, role: AccessRole) -> None:
+        """Raise UserError Forbidden if they have another role."""
+        if self.role is not role:
+            raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not do this; it needs {role}"))
+
     def require_no_less_than(self, role: AccessRole) -> None:
         """Raise UserError Forbidden if a role may do more than their own: nobody hands out rights they do not have."""
         if not role.permissions <= self.role.permissions:
             raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not give others the role {role}"))
 
-    def actor(self, tenant: str) -> Actor:
+    def actor(self, tenant: str, token_creator: str | None = None) -> Actor:
         """The sender of signals, by default in the tenant of the environment."""
-        return Actor(self.name, self.role.signal_role, self.tenant_id or tenant)
+        return Actor(self.name, self.role.signal_role, self.tenant_id or tenant, token_creator)
 
 
 def local_user(environment: RunEnvironment) -> Principal:
-    """The user of this process, in the role that the environment gives to those who open it without a server."""
-    return Principal(name=actor_name(), role=AccessRole(environment.settings.local_role))
+    """The user of the operating system, in the role that the environment gives them.
+
+    Where it names no users, all have the role of those who open it without a server. Where it does, others are viewers.
+    """
+    name, settings = actor_name(), environment.settings
+    role = settings.users.get(name, RoleName.VIEWER) if settings.users else settings.local_role
+    return Principal(name=name, role=AccessRole(role))
 
 
 @dataclass(eq=False)
@@ -120,6 +131,13 @@ class OpenedEnvironment:
     def state(self) -> State:
         """The state store."""
         return self.store.state
+
+    @property
+    def actor(self) -> Actor:
+        """The principal as the sender of signals."""
+        token = self.state.tokens.token(self.principal.token_id) if self.principal.token_id is not None else None
+        creator = token.created_by if token is not None else None
+        return self.principal.actor(self.environment.settings.tenant, creator)
 
     @property
     def files(self) -> WorkspaceFiles:

@@ -231,7 +231,7 @@ class Run:
         from clew.api.signalling import send_signal
 
         with self._access.opened() as at:
-            actor = at.principal.actor(at.environment.settings.tenant)
+            actor = at.actor
             return send_signal(
                 at.state,
                 at.environment,
@@ -245,9 +245,11 @@ class Run:
 
     def possible_signals(self) -> "tuple[PossibleSignal, ...]":
         """The signals that are valid in its current state and that the role of the principal may send."""
-        from clew.api.signalling import possible_signals
+        from clew.api.signalling import authorizer_of, possible_signals
 
-        return possible_signals(self.record, self.view.snapshot, self._access.principal.role)
+        with self._access.opened() as at:
+            authorizer = authorizer_of(at.state, at.environment)
+            return possible_signals(self.record, self.view.snapshot, at.principal.role, at.actor, authorizer)
 
     def drive(
         self,

@@ -8,10 +8,11 @@ from clew.auth.roles import AccessRole, Permission
 from clew.events.bodies import RunRetried
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import LOAD_STEP
+from clew.runs.approval import PolicyAuthorizer
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
 from clew.runs.signal_service import SignalDecision, SignalService
-from clew.runs.signals import NEEDED_ROLE, Actor, Refused, Role, Signal, SignalType, actor_name, rule_refusal
+from clew.runs.signals import Actor, Authorizer, Refused, Role, Signal, SignalType, actor_name, rule_refusal
 
 _OF_A_STEP = frozenset({SignalType.RETRY_STEP, SignalType.SKIP_STEP})
 
@@ -34,6 +35,7 @@ def send_signal(
     service = SignalService(
         state.stores,
         queue_of(state, environment),
+        authorizer=authorizer_of(state, environment),
         limits=environment.store_limits(),
         lease=environment.lease_policy(),
     )
@@ -48,6 +50,15 @@ def send_signal(
     return SignalOutcome(run_id, signal, decision, _next_run(state, run_id, signal, decision), _status(state, run_id))
 
 
+def authorizer_of(state: State, environment: RunEnvironment) -> PolicyAuthorizer:
+    """Decides who may send what, by the approval policy of an environment."""
+
+    def creators(name: str) -> frozenset[str]:
+        return frozenset(token.created_by for token in state.tokens.tokens() if token.name == name)
+
+    return PolicyAuthorizer(environment.approval_policy(), creators)
+
+
 @dataclass(frozen=True, slots=True)
 class PossibleSignal:
     """A signal that is valid in the current state of a run."""
@@ -57,16 +68,19 @@ class PossibleSignal:
     """The step that it applies to."""
 
 
-def possible_signals(run: RunRecord, snapshot: RunSnapshot, role: AccessRole) -> tuple[PossibleSignal, ...]:
-    """The signals that a role may send to a run in its current state."""
+def possible_signals(
+    run: RunRecord, snapshot: RunSnapshot, role: AccessRole, actor: Actor, authorizer: Authorizer
+) -> tuple[PossibleSignal, ...]:
+    """The signals that someone may send to a run in its current state."""
     if Permission.SEND_SIGNALS not in role.permissions:
         return ()
     found = list[PossibleSignal]()
     for signal in SignalType:
         step = snapshot.failed_step if signal in _OF_A_STEP else None
-        if role.signal_role < NEEDED_ROLE[signal] or (signal in _OF_A_STEP and step is None):
+        told = Signal(signal_id="", run_id=run.run_id, type=signal, step_id=step)
+        if authorizer.refusal(actor, told, run) is not None or (signal in _OF_A_STEP and step is None):
             continue
-        if rule_refusal(Signal(signal_id="", run_id=run.run_id, type=signal, step_id=step), run, snapshot) is None:
+        if rule_refusal(told, run, snapshot) is None:
             found.append(PossibleSignal(signal, step))
     return tuple(found)
 

@@ -8,7 +8,7 @@ from clew.api.state import State
 from clew.auth.roles import AccessRole
 from clew.auth.tokens import ApiToken, BrowserSession, MintedToken, digest, is_token, mint, verified
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.server import NO_SUCH_TOKEN
+from clew.diagnostics.codes.server import NO_SUCH_SESSION, NO_SUCH_TOKEN
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
@@ -106,3 +106,27 @@ class Tokens:
         """End a session."""
         with self._access.opened() as at:
             at.state.browser_sessions.end(digest(secret))
+
+    def sessions(self) -> tuple[BrowserSession, ...]:
+        """The browser sessions that are open, newest first. For admins."""
+        with self._access.opened() as at:
+            at.principal.require_role(AccessRole.ADMIN)
+            now = utc_now()
+            valid = {token.token_id for token in at.state.tokens.tokens() if token.is_valid(now)}
+            return tuple(
+                session
+                for session in at.state.browser_sessions.sessions()
+                if session.expires_at > now
+                and (session.token_id is None or session.token_id in valid)
+                and at.principal.tenant_id in {None, session.tenant_id}
+            )
+
+    def end_sessions(self, name: str) -> tuple[BrowserSession, ...]:
+        """End the session with this id, or all sessions of this person. Raises UserError NoSuchSession."""
+        found = [session for session in self.sessions() if name in {session.session_id, session.name}]
+        if not found:
+            raise UserError(NO_SUCH_SESSION.anywhere(name=name))
+        with self._access.opened() as at:
+            for session in found:
+                at.state.browser_sessions.end(session.session_digest)
+        return tuple(found)

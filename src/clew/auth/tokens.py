@@ -16,6 +16,7 @@ from clew.auth.roles import AccessRole
 PREFIX = "clew"
 _SECRET_BYTES = 32
 _ID_BYTES = 6
+_SHOWN_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,23 @@ class BrowserSession:
     created_at: datetime
     expires_at: datetime
 
+    @property
+    def session_id(self) -> str:
+        """What people name it by. It identifies the session and does not open it."""
+        return self.session_digest[:_SHOWN_DIGITS]
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew sessions --json`."""
+        return {
+            "session_id": self.session_id,
+            "name": self.name,
+            "role": self.role.value,
+            "tenant": self.tenant_id,
+            "token_id": self.token_id,
+            "created_at": self.created_at.isoformat(),
+            "expires_at": self.expires_at.isoformat(),
+        }
+
 
 class BrowserSessionStore(Protocol):
     """Sessions of one environment."""
@@ -162,6 +180,10 @@ class BrowserSessionStore(Protocol):
 
     def session(self, session_digest: str) -> BrowserSession | None:
         """A session by the digest of its cookie."""
+        ...
+
+    def sessions(self) -> tuple[BrowserSession, ...]:
+        """All sessions that have not been ended, the newest first."""
         ...
 
     def end(self, session_digest: str) -> None:

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "nodes": "nodes:nodes",
     "serve": "serve:serve",
     "token": "token:token",
+    "sessions": "sessions:sessions",
     "dlq": "dlq:dlq",
     "schema": "schema:schema",
 }

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
+from clew.definitions.approval import Approval, ApprovalSettings
 from clew.definitions.capture_masks import MASK, Mask, MaskKind
 from clew.definitions.datasource import NOT_HERE, can_hold_state, has_password
 from clew.definitions.object_stores import (
@@ -29,6 +30,7 @@ from clew.definitions.shapes import (
     Located,
     MapOf,
     Record,
+    TextOr,
     Whole,
     key,
     record,
@@ -46,13 +48,6 @@ class EnvironmentMode(StrEnum):
 
     DEV = "dev"
     PROD = "prod"
-
-
-class Approval(StrEnum):
-    """Whether a run needs approval before it starts."""
-
-    REQUIRED = "required"
-    NONE = "none"
 
 
 class TableInputs(StrEnum):
@@ -395,7 +390,11 @@ class Environment(Located):
         default_factory=ObjectStoreSettings,
     )
     spark: SparkSettings = key(Record(SparkSettings), "How Spark is started.", default_factory=SparkSettings)
-    approval: Approval = key(Choice(Approval), "Whether runs wait for an approval.", default=Approval.NONE)
+    approval: Approval | ApprovalSettings = key(
+        TextOr(Choice(Approval), Record(ApprovalSettings)),
+        "Whether runs wait for an approval: required, none, or a policy.",
+        default=Approval.NONE,
+    )
     queue: QueueSettings = key(
         Record(QueueSettings), "How many runs may execute at once.", default_factory=QueueSettings
     )
@@ -434,6 +433,11 @@ class Environment(Located):
         Choice(RoleName),
         "The role of commands and programs that open the workspace without a server.",
         default=RoleName.ADMIN,
+    )
+    users: Mapping[str, RoleName] = key(
+        MapOf(Choice(RoleName), "roles by user"),
+        "The roles of users of the operating system; with any, all others are viewers.",
+        default_factory=dict,
     )
     captures: CaptureSettings = key(Record(CaptureSettings), "What captures may keep.", default_factory=CaptureSettings)
     sinks: Mapping[str, Sink] = key(

@@ -21,7 +21,7 @@ def concluded(found: Reconciliation, plan: Plan) -> list[RaisedAlert]:
     for each in found.waterfalls:
         if not each.ties and each.control is not None:
             scope = f"{each.output.seq}:{each.control.name}"
-            alert = RaisedAlert(alert=Alert.TOTALS_DIFFER, message=_told(each, plan), scope=scope)
+            alert = RaisedAlert(alert=Alert.TOTALS_DIFFER, message=f"{each.title} does not tie", scope=scope)
             alerts.setdefault(scope, alert)
     return list(alerts.values())
 
@@ -36,4 +36,4 @@ def _told(waterfall: Waterfall, plan: Plan) -> str:
     if control is not None and amount and abs(amount) > control.largest_difference:
         parts.append("an amount" if is_protected(plan, control) else f"{amount:+,f}")
     group = " in one group" if waterfall.key else ""
-    return f"{waterfall.title} do not tie{group}: what came in exceeds what went out by {' and '.join(parts)}"
+    return f"{waterfall.title} does not tie{group}: what came in exceeds what went out by {' and '.join(parts)}"

@@ -18,6 +18,7 @@ from clew.diagnostics.codes.engine import (
     SCHEMA_MISMATCH,
 )
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
+from clew.diagnostics.codes.runs import TOTALS_DIFFER
 from clew.events.bodies import StepCompleted
 from clew.events.snapshot import StepSnapshot
 from clew.events.values import Failure
@@ -33,6 +34,7 @@ QUOTING = frozenset(
         JOIN_NOT_UNIQUE,
         OUTPUT_CONFLICT,
         SCHEMA_MISMATCH,
+        TOTALS_DIFFER,
         VALUE_OUT_OF_RANGE,
     )
 )

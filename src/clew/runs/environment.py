@@ -7,11 +7,12 @@ from urllib.parse import quote
 
 from clew.budgets import QuestionLimits
 from clew.definitions import Datasource, Environment, FilesDatasource
+from clew.definitions.approval import Approval, ApprovalSettings, Approver
 from clew.definitions.object_stores import ObjectStoreSettings, remote
-from clew.definitions.settings import Approval
 from clew.definitions.storage_addresses import RemoteAddress, parse_address
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import INVALID_CREDENTIALS
+from clew.runs.approval import ApprovalPolicy
 from clew.runs.limits import DeliveryPolicy, LeasePolicy, Overload, QueuePolicy, RetryPolicy, StoreLimits
 from clew.runs.secrets import (
     EnvironmentSecrets,
@@ -22,6 +23,7 @@ from clew.runs.secrets import (
     SecretsProvider,
     SecretsResolver,
 )
+from clew.runs.signals import Role
 from clew.storage.root import StorageRoot
 from clew.storage.roots import storage_at
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, parse_credential, spark_settings
@@ -154,8 +156,16 @@ class RunEnvironment:
             max_queued=queue.max_queued,
             delay_s=float(queue.delay_seconds),
             retry_after_s=queue.retry_after_seconds,
-            approval_required=self.settings.approval is Approval.REQUIRED,
+            approval_required=_approval_required(self.settings.approval),
         )
+
+    def approval_policy(self) -> ApprovalPolicy:
+        """Who may approve runs."""
+        approval = self.settings.approval
+        if not isinstance(approval, ApprovalSettings):
+            return ApprovalPolicy()
+        roles = frozenset(Role[role.name] for role in approval.roles)
+        return ApprovalPolicy(by_another=approval.by is Approver.ANOTHER_PERSON, roles=roles)
 
     def retry_policy(self) -> RetryPolicy:
         """How often a transient failure is retried."""
@@ -208,3 +218,7 @@ class RunEnvironment:
             memory_bytes=questions.memory_megabytes * 1_000_000,
             spill_bytes=questions.spill_megabytes * 1_000_000,
         )
+
+
+def _approval_required(approval: Approval | ApprovalSettings) -> bool:
+    return approval.required if isinstance(approval, ApprovalSettings) else approval is Approval.REQUIRED

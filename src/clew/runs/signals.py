@@ -3,8 +3,9 @@
 The rules are pure: from a snapshot to a refusal or to events.
 """
 
-import getpass
 import hashlib
+import os
+import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -77,6 +78,7 @@ class Refusal(StrEnum):
     STEP_RUNNING = "STEP_RUNNING"
     STEP_NEEDED = "STEP_NEEDED"
     PERIOD_BUSY = "PERIOD_BUSY"
+    SAME_PERSON = "SAME_PERSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Actor:
     name: str
     role: Role
     tenant_id: str = "default"
+    token_creator: str | None = None
+    """Who created the token that they use; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,14 +140,11 @@ class RoleAuthorizer:
 
 
 def actor_name() -> str:
-    """The name of the user, for the record."""
+    """The name of the operating system's user. Environment variables do not change it."""
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
-
-
-"""The type of the step that all others build on."""
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
 
 
 def rule_refusal(signal: Signal, run: RunRecord, snapshot: RunSnapshot) -> Refused | None:

@@ -102,18 +102,15 @@ class SqlBrowserSessions:
         statement = sa.select(browser_sessions).where(self._is(session_digest))
         with self._database.read() as connection:
             row = connection.execute(statement).one_or_none()
-        if row is None:
-            return None
-        return BrowserSession(
-            session_digest=row.session_digest,
-            name=row.name,
-            role=AccessRole(row.role),
-            tenant_id=row.tenant_id,
-            environment_id=row.environment_id,
-            token_id=row.token_id,
-            created_at=row.created_at,
-            expires_at=row.expires_at,
-        )
+        return _session(row) if row is not None else None
+
+    def sessions(self) -> tuple[BrowserSession, ...]:
+        """All sessions that have not been ended, the newest first."""
+        columns = browser_sessions.c
+        mine = sa.select(browser_sessions).where(columns.environment_id == self._environment)
+        with self._database.read() as connection:
+            found = connection.execute(mine.order_by(columns.created_at.desc(), columns.session_digest))
+            return tuple(map(_session, found))
 
     def end(self, session_digest: str) -> None:
         """Delete a session."""
@@ -189,6 +186,19 @@ def _token(row: sa.Row[Any]) -> ApiToken:
         created_by=row.created_by,
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
+    )
+
+
+def _session(row: sa.Row[Any]) -> BrowserSession:
+    return BrowserSession(
+        session_digest=row.session_digest,
+        name=row.name,
+        role=AccessRole(row.role),
+        tenant_id=row.tenant_id,
+        environment_id=row.environment_id,
+        token_id=row.token_id,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
     )
 
 

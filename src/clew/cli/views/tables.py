@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from clew.api.datasets import DatasetView
 from clew.api.projects import ProjectView
-from clew.auth.tokens import ApiToken
+from clew.auth.tokens import ApiToken, BrowserSession
 from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.events.artifacts import output_among, version_among
@@ -223,6 +223,23 @@ def token_table(tokens: Iterable[ApiToken], now: datetime) -> RenderableType:
         for token in tokens
     ]
     return headed(["token", "name", "role", "tenant", "created", "state"], rows)
+
+
+def session_table(sessions: Iterable[BrowserSession]) -> RenderableType:
+    """Browser sessions, one per line."""
+    rows = [
+        [
+            plain(session.session_id),
+            plain(session.name),
+            plain(session.role.value),
+            plain(session.tenant_id),
+            plain(session.token_id or "-"),
+            plain(local_minute(session.created_at)),
+            plain(local_minute(session.expires_at)),
+        ]
+        for session in sessions
+    ]
+    return headed(["session", "name", "role", "tenant", "token", "began", "ends"], rows)
 
 
 def _state(token: ApiToken, now: datetime) -> str:

@@ -216,6 +216,14 @@ CAPTURES_WAITING = Code(
     "let a worker finish them (`clew worker`), or delete the run with --force, which drops them",
 )
 
+TOTALS_DIFFER = Code(
+    "TotalsDiffer",
+    "{problem}",
+    "What a run loaded, appended and created is not what it wrote, deleted and left out: in rows, or in a control "
+    "total that is declared with `on_difference: fail`. Outputs are in their places already; the run is not COMPLETED.",
+    "`clew reconcile RUN` shows the waterfall from source to output; each number leads to its rows",
+)
+
 RUN_CODES = (
     RUN_NOT_FOUND,
     RUN_DELETED,
@@ -251,11 +259,5 @@ RUN_CODES = (
     RUN_HELD,
     RUN_NEEDED,
     CAPTURES_WAITING,
-)
-TOTALS_DIFFER = Code(
-    "TotalsDiffer",
-    "{problem}",
-    "What a run loaded, appended and created is not what it wrote, deleted and left out: in rows, or in a control "
-    "total that is declared with `on_difference: fail`. Outputs are in their places already; the run is not COMPLETED.",
-    "`clew reconcile RUN` shows the waterfall from source to output; each number leads to its rows",
+    TOTALS_DIFFER,
 )

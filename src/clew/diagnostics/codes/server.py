@@ -99,6 +99,13 @@ CERTIFICATE_UNUSABLE = Code(
     "The files are not a PEM certificate and key, do not match, or the key has a passphrase.",
     "use a PEM certificate and, with --certificate-key, its key without a passphrase",
 )
+NO_SUCH_SESSION = Code(
+    "NoSuchSession",
+    'no open session has the id or name "{name}"',
+    "A browser session with this id, or of a person with this name, is not open in this environment.",
+    "`clew sessions` lists the sessions that are open",
+    Nature.NOT_FOUND,
+)
 NO_SUCH_TOKEN = Code(
     "NoSuchToken",
     'no token "{token_id}"',
@@ -129,6 +136,7 @@ SERVER_CODES = (
     TOKENS_NEEDED,
     ADDRESS_TAKEN,
     CERTIFICATE_UNUSABLE,
+    NO_SUCH_SESSION,
     NO_SUCH_TOKEN,
     SERVER_UNREACHABLE,
 )
