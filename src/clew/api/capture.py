@@ -1,10 +1,12 @@
 """Captures: found by their full id, opened only with permission, read without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
+from clew.api.reads import record_read
+from clew.auth.access_log import Subject
 from clew.auth.roles import AccessRole
 from clew.budgets import QuestionLimits, budgeted
 from clew.captures.captured_rows import CapturedRows
@@ -78,30 +80,50 @@ class Capture:
     @property
     def rows(self) -> CapturedRows:
         """Its rows. Raises UserError if it has none."""
+        found = self._rows
+        self._has_read("opened", (), 0)
+        return found
+
+    @property
+    def _rows(self) -> CapturedRows:
         return CapturedRows(self.manifest, self.places.at(self.manifest.folder), self.question_limits)
 
     @budgeted
     def to_arrow(self) -> "pa.Table":
         """The rows that are not deleted, in the order of the run."""
-        return self.rows.to_arrow()
+        table = self._rows.to_arrow()
+        self._has_read("all rows", table.column_names, table.num_rows)
+        return table
 
     @budgeted
     def to_pandas(self) -> "pd.DataFrame":
         """The same rows as a data frame; pandas must be installed."""
-        return self.rows.to_pandas()
+        frame = self._rows.to_pandas()
+        self._has_read("all rows", [str(name) for name in frame.columns], len(frame))
+        return frame
 
     @budgeted
     def statistics(self) -> Statistics:
         """Statistics of its columns."""
         manifest = self.manifest
         if manifest.statistics is not None:
-            return Statistics.from_json(manifest.statistics)
-        return statistics_of_rows(self.rows)
+            found = Statistics.from_json(manifest.statistics)
+        else:
+            found = statistics_of_rows(self._rows)
+        self._has_read("statistics", [column.name for column in found.columns], 0)
+        return found
+
+    def _has_read(self, asked: str, columns: Iterable[str], rows: int) -> None:
+        if self.access is not None:
+            record_read(self.access, Subject.CAPTURE, self.id, asked, columns, rows)
 
     @budgeted
     def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
         """The differences between this capture and another."""
-        return diff_captures(self.rows, other.rows, key=key, examples=examples)
+        found = diff_captures(self._rows, other._rows, key=key, examples=examples)  # noqa: SLF001 - one of our own
+        self._has_read(f"compared with {other.id}", (), examples)
+        other._has_read(f"compared with {self.id}", (), examples)  # noqa: SLF001 - one of our own
+        return found
 
     @budgeted
     def report(self) -> str:
@@ -127,11 +149,17 @@ class Capture:
         return self.to_json() | {"manifest": self.manifest.to_json(), "statistics": self.statistics().to_json()}
 
     @budgeted
+    def first(self, limit: int) -> "pa.Table":
+        """The first rows that are not deleted, in the order of the run."""
+        table = self._rows.to_arrow(limit)
+        self._has_read(f"first {limit} rows", table.column_names, table.num_rows)
+        return table
+
+    @budgeted
     def first_rows(self, limit: int) -> dict[str, Any]:
         """The form of `capture view --json`: rows that are not deleted, in the order of the run."""
-        rows = [
-            {name: json_value(value) for name, value in row.items()} for row in self.rows.to_arrow(limit).to_pylist()
-        ]
+        table = self.first(limit)
+        rows = [{name: json_value(value) for name, value in row.items()} for row in table.to_pylist()]
         return {"capture_id": self.id, "breakpoint": self.breakpoint, "rows": rows}
 
     def __repr__(self) -> str:

@@ -219,14 +219,23 @@ class _Keeper:
 class EnvironmentAccess:
     """Access to the state store of an environment for one principal."""
 
-    def __init__(self, source: FilesSource, principal: Principal | None = None, keeper: _Keeper | None = None) -> None:
+    def __init__(
+        self,
+        source: FilesSource,
+        principal: Principal | None = None,
+        keeper: _Keeper | None = None,
+        *,
+        records_reads: bool = True,
+    ) -> None:
         self.source = source
+        self.records_reads = records_reads
+        """Whether reads of rows are recorded here; the server does it itself."""
         self._principal = principal
         self._keeper = keeper or _Keeper()
 
-    def acting_as(self, principal: Principal) -> "EnvironmentAccess":
+    def acting_as(self, principal: Principal, *, records_reads: bool = True) -> "EnvironmentAccess":
         """The same environment, and the same open store, for another principal."""
-        return EnvironmentAccess(self.source, principal, self._keeper)
+        return EnvironmentAccess(self.source, principal, self._keeper, records_reads=records_reads)
 
     @property
     def principal(self) -> Principal:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
+from clew.api.reads import record_access
 from clew.auth.access_log import AccessRecord, Subject
+from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
 from clew.gc.garbage import Garbage, Retention, usual_retention
 from clew.gc.run_removal import Removal, garbage_collector, remove_run
-from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.limits import Load, QueuePolicy
 from clew.runs.request import RunFilter, RunRecord
@@ -32,7 +33,6 @@ __all__ = [
 _NOT_ENDED = (RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.APPROVED, RunStatus.PENDING)
 _MOST_RUNS = 100
 _MOST_LETTERS = 50
-_LONGEST_DETAIL = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +119,24 @@ class Operations:
     def record_access(self, subject: Subject, subject_id: str, detail: str = "") -> None:
         """Record what the principal reads or changes. Returns once the record is stored, so call it before
         answering."""
-        with self._access.opened() as at:
-            at.store.access_log.add(
-                AccessRecord(
-                    tenant_id=at.principal.tenant_id or at.environment.settings.tenant,
-                    actor=at.principal.name,
-                    role=at.principal.role.value,
-                    token_id=at.principal.token_id,
-                    subject=subject,
-                    subject_id=subject_id,
-                    detail=detail[:_LONGEST_DETAIL],
-                    read_at=utc_now(),
-                )
-            )
+        record_access(self._access, subject, subject_id, detail)
 
     def access_records(
         self,
         *,
         subject_id: str | None = None,
         actor: str | None = None,
+        subject: Subject | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AccessRecord, ...]:
-        """Who read rows or changed what runs, newest first."""
+        """Who read rows, signed in, or changed tokens or what runs; newest first."""
         with self._access.opened() as at:
+            at.principal.require(Permission.READ_ACCESS_LOG)
             tenant = at.principal.tenant_id or at.environment.settings.tenant
-            return at.state.access_log.records(tenant, subject_id=subject_id, actor=actor, before=before, limit=limit)
+            return at.state.access_log.records(
+                tenant, subject_id=subject_id, actor=actor, subject=subject, before=before, limit=limit
+            )
 
 
 def collect_garbage(

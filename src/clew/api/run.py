@@ -3,10 +3,12 @@
 # ruff: noqa: PLC0415 - what explains, drives and deletes runs is imported only when needed
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
-from clew.api.opened_environment import EnvironmentAccess
+from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
 from clew.api.run_view import ResolverSnapshot, RunInput, RunView, resolver_snapshots
+from clew.auth.access_log import Subject
 from clew.budgets import QuestionLimits, asking, budgeted
 from clew.diagnostics import Diagnostic, UserError
 from clew.events.values import LOAD_STEP
@@ -295,7 +297,22 @@ class Run:
     def open_trace(self) -> "SeenTrace":
         """Its trace, as the principal may see it. Raises UserError RunNotFinished until the run has ended."""
         with self._access.opened() as at:
-            return at.seen(self.record)
+            return self._seen(at)
+
+    def _seen(self, at: OpenedEnvironment) -> "SeenTrace":
+        """Its trace, with every answer on record before it is given."""
+        from clew.api.reads import record_read
+
+        access, run_id = self._access, self.id
+        return replace(
+            at.seen(self.record),
+            has_read=lambda asked, columns, rows: record_read(access, Subject.TRACE, run_id, asked, columns, rows),
+        )
+
+    def _asked(self, asked: str, columns: "tuple[str, ...]" = (), rows: int = 1) -> None:
+        from clew.api.reads import record_read
+
+        record_read(self._access, Subject.EXPLANATION, self.id, asked, columns, rows)
 
     @overload
     def trace(self) -> "tuple[StepSummary, ...]": ...
@@ -330,7 +347,7 @@ class Run:
         everything that one step did. Without any of these, the counts of each step.
         """
         with asking(self.question_limits), self._access.opened() as here:
-            asked = here.seen(self.record)
+            asked = self._seen(here)
             if row is not None:
                 return asked.history(row) if at is None else asked.state(row, at)
             if step is not None:
@@ -358,7 +375,9 @@ class Run:
         from clew.api.questions import explained
 
         with self._access.opened() as here:
-            return explained(here, self.id, row, column, step=at, top=top)
+            found = explained(here, self.id, row, column, step=at, top=top)
+            self._asked(f"row {row}, column {column}", (column,))
+            return found
 
     @budgeted
     def row_where(self, where: str, *, at: int | None = None) -> str:
@@ -366,7 +385,9 @@ class Run:
         from clew.api.questions import one_row
 
         with self._access.opened() as here:
-            return one_row(here, self.id, where, at)
+            row = one_row(here, self.id, where, at)
+            self._asked(f"the row where {here.seen(self.record).recorded(where)}", ("_row_id",))
+            return row
 
     @budgeted
     def why_not(self, where: str, *, output: int | None = None) -> "AbsentRows":
@@ -374,13 +395,15 @@ class Run:
         from clew.api.questions import absent_rows
 
         with self._access.opened() as here:
-            return absent_rows(here, self.view, where, output)
+            found = absent_rows(here, self.view, where, output)
+            self._asked(f"why not: {here.seen(self.record).recorded(where)}", (), len(found.rows))
+            return found
 
     @budgeted
     def reconcile(self) -> "Reconciliation":
         """Whether nothing was lost: for every output, what came in and what went out, in rows and control totals."""
         with self._access.opened() as here:
-            return here.seen(self.record).reconcile(self.view.snapshot)
+            return self._seen(here).reconcile(self.view.snapshot)
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew run --json`."""

@@ -8,7 +8,7 @@ from clew.auth.roles import AccessRole, Permission
 from clew.events.bodies import RunRetried
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import LOAD_STEP
-from clew.runs.approval import PolicyAuthorizer
+from clew.runs.approving import PolicyAuthorizer
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
 from clew.runs.signal_service import SignalDecision, SignalService

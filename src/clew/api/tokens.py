@@ -3,10 +3,12 @@
 import secrets
 from datetime import datetime, timedelta
 
-from clew.api.opened_environment import EnvironmentAccess
+from clew.api.opened_environment import EnvironmentAccess, Principal
+from clew.api.reads import record_access
 from clew.api.state import State
+from clew.auth.access_log import Subject
 from clew.auth.roles import AccessRole
-from clew.auth.tokens import ApiToken, BrowserSession, MintedToken, digest, is_token, mint, verified
+from clew.auth.tokens import SHOWN_DIGITS, ApiToken, BrowserSession, MintedToken, digest, is_token, mint, verified
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_SESSION, NO_SUCH_TOKEN
 from clew.runs.clock import utc_now
@@ -60,7 +62,9 @@ class Tokens:
         """Create a token for a tenant (by default that of the environment). Its text cannot be read again."""
         with self._access.opened() as at:
             at.principal.require_no_less_than(role)
-            return create_token(at.state, at.environment, name=name, role=role, tenant=tenant, days=days)
+            minted = create_token(at.state, at.environment, name=name, role=role, tenant=tenant, days=days)
+        record_access(self._access, Subject.TOKEN, minted.token.token_id, f"created for {name}, {role.value}")
+        return minted
 
     def revoke(self, token_id: str) -> ApiToken:
         """Revoke a token and end the sessions it started. Raises UserError NoSuchToken."""
@@ -68,6 +72,7 @@ class Tokens:
             revoked = at.state.tokens.revoke(token_id, utc_now())
         if revoked is None:
             raise UserError(NO_SUCH_TOKEN.anywhere(token_id=token_id))
+        record_access(self._access, Subject.TOKEN, token_id, f"revoked, of {revoked.name}")
         return revoked
 
     def begin_session(
@@ -88,7 +93,14 @@ class Tokens:
                     expires_at=min(expires, token.expires_at) if token else expires,
                 )
             )
+        who = Principal(name=name, role=role, tenant_id=tenant, token_id=token.token_id if token else None)
+        session_id = digest(secret)[:SHOWN_DIGITS]
+        record_access(self._access, Subject.SIGN_IN, session_id, "signed in", by=who)
         return secret
+
+    def refused_session(self, why: str, address: str) -> None:
+        """Record that someone could not sign in."""
+        record_access(self._access, Subject.SIGN_IN, address, why, by=Principal(name="unknown", role=AccessRole.VIEWER))
 
     def session(self, secret: str, now: datetime) -> BrowserSession | None:
         """The session with this secret; None if it has ended or its token is no longer valid."""
@@ -105,7 +117,13 @@ class Tokens:
     def end_session(self, secret: str) -> None:
         """End a session."""
         with self._access.opened() as at:
+            session = at.state.browser_sessions.session(digest(secret))
             at.state.browser_sessions.end(digest(secret))
+        if session is not None:
+            who = Principal(
+                name=session.name, role=session.role, tenant_id=session.tenant_id, token_id=session.token_id
+            )
+            record_access(self._access, Subject.SIGN_IN, session.session_id, "signed out", by=who)
 
     def sessions(self) -> tuple[BrowserSession, ...]:
         """The browser sessions that are open, newest first. For admins."""
@@ -129,4 +147,6 @@ class Tokens:
         with self._access.opened() as at:
             for session in found:
                 at.state.browser_sessions.end(session.session_digest)
+        for session in found:
+            record_access(self._access, Subject.SIGN_IN, session.session_id, f"ended the session of {session.name}")
         return tuple(found)

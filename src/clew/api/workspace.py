@@ -88,14 +88,15 @@ class Workspace:
         other._source = LiveFiles(self.root, self.environment_name)
         return other
 
-    def acting_as(self, principal: "Principal") -> "Workspace":
+    def acting_as(self, principal: "Principal", *, records_reads: bool = True) -> "Workspace":
         """The same workspace, and the same open state store, for another person or program.
 
-        They cannot see runs of other tenants; what belongs to the workspace is refused to other tenants.
+        They cannot see runs of other tenants; what belongs to the workspace is refused to other tenants. With
+        `records_reads` false, the caller records which rows they read.
         """
         other = Workspace(self.root)
         other._source, other._principal = self._source, principal
-        other._access = self._access.acting_as(principal)
+        other._access = self._access.acting_as(principal, records_reads=records_reads)
         return other
 
     @property
@@ -347,18 +348,22 @@ class Workspace:
         Raises UserError TraceNotFound if the trace is unknown.
         """
         from clew.api.questions import followed_lineage
+        from clew.api.reads import record_read
+        from clew.auth.access_log import Subject
         from clew.budgets import asking
         from clew.tracelink import Direction
         from clew.tracelink.lineage_walk import MAX_DEPTH, MAX_NODES
 
         with asking(self._access.environment.question_limits()), self._access.opened() as at:
-            return followed_lineage(
+            found = followed_lineage(
                 at,
                 trace_id,
                 Direction(direction.lower()),
                 depth=MAX_DEPTH if depth is None else depth,
                 limit=MAX_NODES if limit is None else limit,
             )
+            record_read(self._access, Subject.LINEAGE, str(trace_id), direction.lower(), (), len(found.places))
+            return found
 
     @property
     def question_settings(self) -> "QuestionSettings":

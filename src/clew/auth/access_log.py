@@ -19,6 +19,10 @@ class Subject(StrEnum):
     CAPTURE = "capture"
     PROJECT = "project"
     """Activated or deactivated; viewing projects is not recorded."""
+    SIGN_IN = "sign-in"
+    """A browser session that began or ended, or an attempt that failed."""
+    TOKEN = "token"  # noqa: S105 - a word
+    """Created or revoked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,7 @@ class AccessLog(Protocol):
         *,
         subject_id: str | None = None,
         actor: str | None = None,
+        subject: Subject | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AccessRecord, ...]:

@@ -16,7 +16,8 @@ from clew.auth.roles import AccessRole
 PREFIX = "clew"
 _SECRET_BYTES = 32
 _ID_BYTES = 6
-_SHOWN_DIGITS = 12
+SHOWN_DIGITS = 12
+"""Of the digest of a session, for people to name it by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +157,7 @@ class BrowserSession:
     @property
     def session_id(self) -> str:
         """What people name it by. It identifies the session and does not open it."""
-        return self.session_digest[:_SHOWN_DIGITS]
+        return self.session_digest[:SHOWN_DIGITS]
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew sessions --json`."""

@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "serve:serve",
     "token": "token:token",
     "sessions": "sessions:sessions",
+    "audit": "audit:audit",
     "dlq": "dlq:dlq",
     "schema": "schema:schema",
 }

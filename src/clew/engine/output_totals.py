@@ -15,9 +15,9 @@ from clew.engine.expressing import Expressing
 from clew.engine.names import named
 from clew.engine.operations.output import SELECTED, chosen_by
 from clew.engine.sql import quoted
-from clew.plan.controls import PlannedControl
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
+from clew.plan.planned_controls import PlannedControl
 from clew.plan.recorded_controls import recorded_controls
 from clew.storage.parts import ORDINAL
 

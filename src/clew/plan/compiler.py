@@ -22,7 +22,6 @@ from clew.diagnostics.codes.workspace import DUPLICATE_ID
 from clew.plan.catalogue import Catalogue
 from clew.plan.columns import Schema
 from clew.plan.control_planning import plan_controls
-from clew.plan.controls import PlannedControl
 from clew.plan.datasets import DatasetUse
 from clew.plan.expansion import MAIN, ExpandedProject, FragmentLibrary, PlacedOperation, expand
 from clew.plan.expressions import Expressions
@@ -41,6 +40,7 @@ from clew.plan.operations import (
     plan_update,
 )
 from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
+from clew.plan.planned_controls import PlannedControl
 from clew.plan.postlude import PostludeJob
 from clew.plan.postlude_planning import Anchors, SinkKnowledge, plan_jobs
 

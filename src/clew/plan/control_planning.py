@@ -13,9 +13,9 @@ from clew.diagnostics.codes.workspace import DUPLICATE_ID
 from clew.lang import Scope, Table
 from clew.lang.failing import can_fail
 from clew.lang.types import NULL, Kind
-from clew.plan.controls import PlannedControl
 from clew.plan.expressions import Expressions
 from clew.plan.operations.context import UNGROUPABLE, PlanningState, grouping_columns
+from clew.plan.planned_controls import PlannedControl
 from clew.plan.steps import PlannedExpression
 
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})

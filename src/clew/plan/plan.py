@@ -6,10 +6,10 @@ It keeps the column lineage of its end; that of an earlier step, such as an outp
 from dataclasses import dataclass
 
 from clew.plan.columns import Column
-from clew.plan.controls import PlannedControl
 from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import ColumnLineage, LineageState
 from clew.plan.operations import OutputStep, Step
+from clew.plan.planned_controls import PlannedControl
 from clew.plan.postlude import PostludeJob
 
 PLAN_FORMAT = 1

@@ -1,9 +1,9 @@
 """Which control totals are added up at an output, and whose amounts the events of a run may carry."""
 
 from clew.plan.columns import SYSTEM_COLUMNS
-from clew.plan.controls import PlannedControl
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
+from clew.plan.planned_controls import PlannedControl
 from clew.plan.privacy import privacy_by_column
 
 

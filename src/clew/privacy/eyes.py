@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from clew.definitions import Mask
 from clew.definitions.privacy import Sight
 from clew.diagnostics import Diagnostic, PlainText, Span, UserError
+from clew.diagnostics.codes.questions import CONDITION_TOO_LONG
 from clew.diagnostics.codes.trace import COLUMN_NOT_VISIBLE
 from clew.lang import parse
 from clew.lang.conversion import to_text
@@ -26,6 +27,9 @@ WHERE = "<where>"
 
 ALWAYS_SEEN = frozenset({"_row_id", "_deleted", "_period"})
 """Columns of Clew's own, which say where a row stands and nothing about what is in it."""
+
+LONGEST_CONDITION = 10_000
+"""In characters. Conditions are recorded whole, so that none hides behind its own length."""
 
 _LITERALS = frozenset({TokenKind.NUMBER, TokenKind.STRING})
 
@@ -97,6 +101,8 @@ class ColumnEyes:
         """
         if where is None:
             return
+        if len(where) > LONGEST_CONDITION:
+            raise UserError(CONDITION_TOO_LONG.anywhere(length=len(where), most=LONGEST_CONDITION))
         names = {name.casefold(): name for name in self.classes}
         problems = [
             self._refusal(column, purpose, node.region.span)

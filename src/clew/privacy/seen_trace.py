@@ -1,6 +1,6 @@
 """The trace of a run as one role sees it: the only form in which traces leave `clew.api`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,6 +18,13 @@ from clew.trace.run_parts import RunParts
 
 _MOST_ROWS = 100
 
+HasRead = Callable[[str, Iterable[str], int], None]
+"""Records what was asked for, the columns of the answer, and how many rows it has."""
+
+
+def _unrecorded(_asked: str, _columns: Iterable[str], _rows: int) -> None:
+    """For those who record what they ask for themselves."""
+
 
 @dataclass(frozen=True)
 class SeenTrace:
@@ -29,6 +36,8 @@ class SeenTrace:
 
     _trace: RunTrace
     policy: PrivacyPolicy
+    has_read: HasRead = _unrecorded
+    """Told of each answer before it is given."""
 
     @cached_property
     def eyes(self) -> RunEyes:
@@ -67,13 +76,17 @@ class SeenTrace:
         self.policy.require_rows()
         found = self._trace.history(row_id)
         entries = tuple(self._entry(entry) for entry in found.entries)
-        return replace(found, columns=self.columns.columns(found.columns), entries=entries)
+        seen = replace(found, columns=self.columns.columns(found.columns), entries=entries)
+        self.has_read(f"row {row_id}", _names(seen.columns), 1 if entries else 0)
+        return seen
 
     def state(self, row_id: str, at: int | None = None) -> RowState:
         """A row as it was after a step; 0 is loading, None the last step."""
         self.policy.require_rows()
         found = self._trace.state(row_id, at)
-        return found if found.state is None else replace(found, state=self.columns.state(found.state))
+        state = None if found.state is None else self.columns.state(found.state)
+        self.has_read(_asked(row=row_id, at=at), state or (), 0 if state is None else 1)
+        return replace(found, state=state)
 
     # Many rows
 
@@ -83,11 +96,11 @@ class SeenTrace:
         """Rows by their values after a step, deleted ones among them; all rows where there is no condition."""
         self.policy.require_rows()
         self.columns.require_condition(where)
-        return self._found(self._trace.search(where, at, limit, after))
+        return self._found(self._trace.search(where, at, limit, after), self._where(where, at=at, after=after))
 
     def no_rows(self, at: int | None = None) -> FoundRows:
         """A page without rows, with the columns that there are after a step."""
-        return self._found(self._trace.no_rows(at))
+        return self._seen(self._trace.no_rows(at))
 
     def ordered(
         self, where: str | None, order: Order, at: int | None = None, *, limit: int = _MOST_ROWS, offset: int = 0
@@ -96,7 +109,8 @@ class SeenTrace:
         self.policy.require_rows()
         self.columns.require_condition(where)
         self.columns.require(order.column, "sort by")
-        return self._found(self._trace.ordered(where, order, at, limit=limit, offset=offset))
+        found = self._trace.ordered(where, order, at, limit=limit, offset=offset)
+        return self._found(found, self._where(where, at=at, sort=order.column, offset=offset or None))
 
     def states(self, row_ids: Iterable[str], at: int) -> Mapping[str, RowValues]:
         """Rows as they were after a step, by row id; without those that did not exist then."""
@@ -107,6 +121,7 @@ class SeenTrace:
             return {}
         names = [name for name, _ in trace.run.columns(at)]
         found = trace.working(at).values(ordinals, names)
+        self.has_read(_asked(rows_by_id=len(ordinals), at=at), names, len(found))
         return {trace.row_ids.row_id(ordinal): self.columns.state(cells) for ordinal, cells in found}
 
     def step_rows(
@@ -117,7 +132,9 @@ class SeenTrace:
         self.columns.require_condition(where)
         found = self._trace.step_rows(seq, limit, after, where)
         records = tuple(self._record(record) for record in found.records)
-        return replace(found, columns=self.columns.columns(found.columns), records=records)
+        seen = replace(found, columns=self.columns.columns(found.columns), records=records)
+        self.has_read(self._where(where, step=seq, after=after), _names(seen.columns), len(records))
+        return seen
 
     def keys_of(self, records: StepRecords) -> dict[str, str]:
         """The names of the rows on a page of records; without those that have none."""
@@ -151,7 +168,9 @@ class SeenTrace:
         """What came in and went out, for every output. Without control totals of columns that the role does not see."""
         self.policy.require_rows()
         sees = self.columns.is_clear
-        return reconcile(self._trace, snapshot, lambda control: all(sees(name) for name in control.columns))
+        found = reconcile(self._trace, snapshot, lambda control: all(sees(name) for name in control.columns))
+        self.has_read("reconciliation", sorted({name for each in found.controls for name in each.columns}), 0)
+        return found
 
     def verify(self) -> None:
         """Compare every byte of the run's files with what was written; UserError names all that differ."""
@@ -169,7 +188,15 @@ class SeenTrace:
         """A condition for the access log, which others read: without the values of columns that are not public."""
         return self.columns.recorded(where)
 
-    def _found(self, found: FoundRows) -> FoundRows:
+    def _where(self, where: str | None, **more: object) -> str:
+        return _asked(where=None if where is None else self.recorded(where), **more)
+
+    def _found(self, found: FoundRows, asked: str) -> FoundRows:
+        seen = self._seen(found)
+        self.has_read(asked, _names(seen.columns), len(seen.rows))
+        return seen
+
+    def _seen(self, found: FoundRows) -> FoundRows:
         rows = tuple(FoundRow(row.row_id, self.columns.state(row.state)) for row in found.rows)
         return replace(found, columns=self.columns.columns(found.columns), rows=rows)
 
@@ -184,3 +211,12 @@ class SeenTrace:
     def _record(self, record: StepRecord) -> StepRecord:
         before, after = (None if side is None else self.columns.state(side) for side in (record.before, record.after))
         return replace(record, before=before, after=after)
+
+
+def _names(columns: Iterable[tuple[str, object]]) -> list[str]:
+    return [name for name, _ in columns]
+
+
+def _asked(**question: object) -> str:
+    """The question in words, for the record."""
+    return ", ".join(f"{name} {value}" for name, value in question.items() if value is not None) or "all rows"

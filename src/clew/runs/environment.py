@@ -12,7 +12,7 @@ from clew.definitions.object_stores import ObjectStoreSettings, remote
 from clew.definitions.storage_addresses import RemoteAddress, parse_address
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import INVALID_CREDENTIALS
-from clew.runs.approval import ApprovalPolicy
+from clew.runs.approving import ApprovalPolicy
 from clew.runs.limits import DeliveryPolicy, LeasePolicy, Overload, QueuePolicy, RetryPolicy, StoreLimits
 from clew.runs.secrets import (
     EnvironmentSecrets,
@@ -162,7 +162,7 @@ class RunEnvironment:
     def approval_policy(self) -> ApprovalPolicy:
         """Who may approve runs."""
         approval = self.settings.approval
-        if not isinstance(approval, ApprovalSettings):
+        if not isinstance(approval, ApprovalSettings) or not approval.required:
             return ApprovalPolicy()
         roles = frozenset(Role[role.name] for role in approval.roles)
         return ApprovalPolicy(by_another=approval.by is Approver.ANOTHER_PERSON, roles=roles)

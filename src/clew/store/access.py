@@ -157,6 +157,7 @@ class SqlAccessLog:
         *,
         subject_id: str | None = None,
         actor: str | None = None,
+        subject: Subject | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AccessRecord, ...]:
@@ -167,6 +168,8 @@ class SqlAccessLog:
             conditions.append(columns.subject_id == subject_id)
         if actor is not None:
             conditions.append(columns.actor == actor)
+        if subject is not None:
+            conditions.append(columns.subject == subject.value)
         if before is not None:
             conditions.append(columns.entry_id < before)
         statement = sa.select(access_log).where(*conditions).order_by(columns.entry_id.desc()).limit(limit)

@@ -16,8 +16,8 @@ from clew.events.snapshot import RunSnapshot
 from clew.events.values import LOAD_STEP
 from clew.lang.text_form import text_of, text_of_value
 from clew.lang.typed import Value
-from clew.plan.controls import PlannedControl
 from clew.plan.operations import OutputStep, Step
+from clew.plan.planned_controls import PlannedControl
 from clew.plan.recorded_controls import controls_at, is_protected
 from clew.plan.steps import ChangingStepBase, CreatingStepBase
 from clew.trace.json_values import json_state
@@ -151,6 +151,11 @@ class Reconciliation:
     def ties(self) -> bool:
         """Whether everything is accounted for."""
         return all(each.ties for each in self.waterfalls)
+
+    @property
+    def controls(self) -> tuple[PlannedControl, ...]:
+        """The control totals that it has."""
+        return tuple({each.control.name: each.control for each in self.waterfalls if each.control is not None}.values())
 
     def of_output(self, seq: int) -> tuple[Waterfall, ...]:
         """The waterfalls of one output."""

@@ -11,7 +11,7 @@ from clew.lang.evaluation import evaluator
 from clew.lang.failing import can_fail
 from clew.lang.typed import Apply, ColumnValue, Constant, Expression, Value, columns_of
 from clew.lang.types import BOOLEAN, Kind
-from clew.plan.controls import PlannedControl
+from clew.plan.planned_controls import PlannedControl
 from clew.trace.reader import RunTrace
 from clew.trace.row_sets import Cells, RowSet
 

@@ -111,7 +111,7 @@ def _view(capture: "Capture", out: Path | None, limit: int, session: Session) ->
     if session.wants_json:
         write_json(capture.first_rows(limit))
         return
-    table = rows.to_arrow(limit)
+    table = capture.first(limit)
     shown_rows, more = rows_table([name for name in table.column_names if name != "_row_id"], table.to_pylist())
     show(shown_rows)
     beside = f"; {more} more columns in --json and --out FILE" if more else ""

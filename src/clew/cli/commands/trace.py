@@ -62,14 +62,14 @@ def trace(
             _records(found.records(row, step=step, limit=limit, after=after), session)
             return
         traced = found.open_trace()
-    if row is not None:
-        _one_row(traced, row, at, session)
-    elif step is not None:
-        _one_step(traced, step, TraceQuestion(limit, after, where), session)
-    elif where is not None or at is not None:
-        _many_rows(traced, at, TraceQuestion(limit, after, where), session)
-    else:
-        _counts(traced, session)
+        if row is not None:
+            _one_row(traced, row, at, session)
+        elif step is not None:
+            _one_step(traced, step, TraceQuestion(limit, after, where), session)
+        elif where is not None or at is not None:
+            _many_rows(traced, at, TraceQuestion(limit, after, where), session)
+        else:
+            _counts(traced, session)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 
 from clew.api.datasets import DatasetView
 from clew.api.projects import ProjectView
+from clew.auth.access_log import AccessRecord
 from clew.auth.tokens import ApiToken, BrowserSession
 from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
@@ -223,6 +224,23 @@ def token_table(tokens: Iterable[ApiToken], now: datetime) -> RenderableType:
         for token in tokens
     ]
     return headed(["token", "name", "role", "tenant", "created", "state"], rows)
+
+
+def access_table(records: Iterable[AccessRecord]) -> RenderableType:
+    """Access records, one per line."""
+    rows = [
+        [
+            plain(record.entry_id),
+            plain(local_minute(record.read_at)),
+            plain(record.actor),
+            plain(record.role),
+            plain(record.subject.value),
+            plain(short(record.subject_id)),
+            plain(record.detail),
+        ]
+        for record in records
+    ]
+    return headed(["no.", "when", "who", "role", "kind", "of", "what"], rows, fixed=6)
 
 
 def session_table(sessions: Iterable[BrowserSession]) -> RenderableType:

@@ -14,6 +14,12 @@ QUESTION_TOO_LARGE = Code(
     "The environment limits how much memory a question about rows may take. Nothing was changed.",
     "narrow the condition, ask for fewer rows, or raise questions.memory_megabytes of the environment",
 )
+CONDITION_TOO_LONG = Code(
+    "ConditionTooLong",
+    "the condition has {length:,} characters, and may have {most:,}",
+    "Every question about rows is recorded with its whole condition, so its length is limited.",
+    "ask with a shorter condition, or in several questions",
+)
 TOO_MANY_QUESTIONS = Code(
     "TooManyQuestions",
     "you have {waiting} questions waiting already; try again in {retry_after_s} seconds",
@@ -43,6 +49,7 @@ CALLER_GONE = Code(
 QUESTION_CODES = (
     QUESTION_TOO_LONG,
     QUESTION_TOO_LARGE,
+    CONDITION_TOO_LONG,
     TOO_MANY_QUESTIONS,
     QUESTIONS_BUSY,
     SERVER_STOPPING,

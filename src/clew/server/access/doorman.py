@@ -151,6 +151,8 @@ class Doorman:
     settings: ServerSettings
     links: OneTimeLinks = field(default_factory=OneTimeLinks)
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
+    recorded: LoginAttempts = field(default_factory=LoginAttempts)
+    """The failures that are on record."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def by_token(self, text: str) -> Caller:
@@ -177,6 +179,7 @@ class Doorman:
         if token is None:
             if not self.workspace.tokens.is_token(text):
                 self.attempts.failed(address)
+            self._refused("a token that is unknown, expired or revoked", address)
             raise UserError(NOT_SIGNED_IN.anywhere(problem="the token is unknown, expired or revoked"))
         self.attempts.succeeded(address)
         return self._begin(token.name, token.role, token.tenant_id, token)
@@ -191,9 +194,19 @@ class Doorman:
         if not self.links.use(key):
             problem = "this link has been used or has expired, or is from an earlier start of the server"
             hint = "`clew serve` prints another link when it receives the signal USR1, as it says when it starts"
+            self._refused("a link that is not valid", address)
             raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint=hint))
         principal = self.workspace.principal
         return self._begin(principal.name, principal.role, self.workspace.tenant, None)
+
+    def _refused(self, why: str, address: str) -> None:
+        """Record a failure to sign in. Only the first of an address within minutes, so that none fills the record."""
+        try:
+            self.recorded.require_patience(address)
+        except TransientFailure:
+            return
+        self.recorded.failed(address)
+        self.workspace.tokens.refused_session(f"could not sign in: {why}", address)
 
     def sign_out(self, cookie: str) -> None:
         """End a session."""

@@ -121,7 +121,7 @@ async def _visit(request: Request, permission: Permission) -> Visit:
     caller = await run_in_threadpool(caller_of, request)
     await require_own_page(request, caller, settings_of(request))
     caller.require(permission)
-    return Visit(caller, workspace_of(request).acting_as(caller.principal))
+    return Visit(caller, workspace_of(request).acting_as(caller.principal, records_reads=False))
 
 
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns

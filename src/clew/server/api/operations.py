@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
 from clew.server.access.visit import RunVisit, Visit, may, workspace_of
 from clew.server.api.documents import (
@@ -43,13 +44,14 @@ def audit(
         str | None, Query(max_length=255, description="Only for this run, capture or project.")
     ] = None,
     actor: Annotated[str | None, Query(max_length=255, description="Only by this caller.")] = None,
+    subject: Annotated[Subject | None, Query(description="Only of this kind.")] = None,
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JSONResponse:
-    """Which traces, explanations, lineage and captures were read over HTTP, and which projects were activated or
-    deactivated; newest first."""
+    """Which traces, explanations, lineage and captures were read, who signed in or could not, which tokens were created
+    or revoked, and which projects were activated or deactivated; newest first."""
     found = visit.workspace.operations.access_records(
-        subject_id=subject_id, actor=actor, before=before, limit=limit + 1
+        subject_id=subject_id, actor=actor, subject=subject, before=before, limit=limit + 1
     )
     return JSONResponse({"records": [record.to_json() for record in found[:limit]], "has_more": len(found) > limit})
 

@@ -51,6 +51,11 @@ def lineage(**query: object) -> str:
     return _with("/lineage", query)
 
 
+def audit(**query: object) -> str:
+    """Who read what."""
+    return _with("/audit", query)
+
+
 def project(name: str, **query: object) -> str:
     """A project."""
     return _with(f"/projects/{_part(name)}", query)

@@ -41,7 +41,7 @@ class ShownWaterfall:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownOutput:
+class ReconciledOutput:
     """An output with its waterfalls."""
 
     seq: int
@@ -57,13 +57,15 @@ class ReconciliationPage:
     title: str
     period: str
     ties: bool
-    outputs: tuple[ShownOutput, ...]
+    outputs: tuple[ReconciledOutput, ...]
 
 
 def reconciliation_page(found: Reconciliation, title: str, period: str) -> ReconciliationPage:
     """The page of a run."""
     outputs = tuple(
-        ShownOutput(step.seq, step.name, tuple(_waterfall(found.run_id, each) for each in found.of_output(step.seq)))
+        ReconciledOutput(
+            step.seq, step.name, tuple(_waterfall(found.run_id, each) for each in found.of_output(step.seq))
+        )
         for step in found.outputs
     )
     return ReconciliationPage(addresses.run(found.run_id), title, period, found.ties, outputs)

@@ -113,6 +113,7 @@ _SECTIONS = (
     (Section("Lineage", "/lineage"), Permission.READ_RUNS),
     (Section("Captures", "/captures"), Permission.READ_CAPTURES),
     (Section("Operations", "/operations"), Permission.READ_RUNS),
+    (Section("Audit", "/audit"), Permission.READ_ACCESS_LOG),
 )
 
 
