@@ -6,7 +6,7 @@ These can be the working dataset after a step, or a dataset as a run saw it.
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -159,12 +159,21 @@ class RowSet:
         found: list[int] = self._database.query(sql, _distinct(read), {_WANTED: wanted})[ORDINAL].to_pylist()
         return found
 
-    def sums(self, column: str | None, by: Sequence[str], *, include_deleted: bool) -> "list[tuple[Cells, int, Value]]":
+    def sums(
+        self,
+        column: str | None,
+        by: Sequence[str],
+        condition: Sql | None = None,
+        also: Iterable[str] = (),
+        *,
+        include_deleted: bool,
+    ) -> "list[tuple[Cells, int, Value]]":
         """For each group of rows with the same values: those values, how many rows, and the sum of a column.
 
-        Rows that were deleted count where they are included. Where no column is given, the sum is NULL.
+        Rows that were deleted count where they are included. Where no column is given, the sum is NULL. The condition
+        is SQL that `in_sql` gave, and reads the columns in `also`.
         """
-        names = dict.fromkeys([*by, *([column] if column else ()), "_deleted"])
+        names = dict.fromkeys([*by, *([column] if column else ()), *also, "_deleted"])
         types, read, bounds = {name: self._types[name] for name in names}, list[PartFile](), (0, _LAST_ORDINAL)
         selects = list[Sql]()
         for source in self._sources(bounds):
@@ -176,10 +185,10 @@ class RowSet:
         value = f"sum({quoted(column)})" if column else "NULL"
         keys = ", ".join(map(quoted, by))
         listed = f"{keys}, " if by else ""
-        kept = "" if include_deleted else " WHERE NOT coalesce(_deleted, FALSE)"
-        grouped = f" GROUP BY {keys}" if by else ""
-        sql = f"SELECT {listed}count(*) AS {_COUNT}, {value} AS {_SUM} FROM (" + rows + f"){kept}{grouped}"
-        table = self._database.query(sql, _distinct(read))
+        kept = [Sql("TRUE")] if include_deleted else [Sql("NOT coalesce(_deleted, FALSE)")]
+        where = joined(" AND ", [*kept, *([condition] if condition is not None else ())])
+        sql = f"SELECT {listed}count(*) AS {_COUNT}, {value} AS {_SUM} FROM (" + rows + ") WHERE " + where
+        table = self._database.query(sql + (f" GROUP BY {keys}" if by else ""), _distinct(read))
         cells = [values_of(table[name], self._types[name]) for name in by]
         keyed = zip(*cells, strict=True) if by else [()] * table.num_rows
         counts, totals = table[_COUNT].to_pylist(), table[_SUM].to_pylist()
@@ -187,6 +196,12 @@ class RowSet:
             (dict(zip(by, key, strict=True)), int(count), total)
             for key, count, total in zip(keyed, counts, totals, strict=True)
         ]
+
+    def in_sql(self, condition: Expression, today: date) -> Sql | None:
+        """A condition on the rows as SQL, where DuckDB certainly judges like the evaluator; None elsewhere."""
+        if not {name for _, name in columns_of(condition)} <= self._types.keys():
+            return None
+        return translated(condition, lambda column: Sql(quoted(column.column)), today)
 
     @property
     def names(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 A column with exact numbers is added up by DuckDB. Anything else is evaluated row by row in Python, as explanations do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
@@ -14,6 +14,7 @@ from clew.lang.types import BOOLEAN, Kind
 from clew.plan.planned_controls import PlannedControl
 from clew.trace.reader import RunTrace
 from clew.trace.row_sets import Cells, RowSet
+from clew.trace.sql import Sql
 
 _DIGITS = 80
 _MOST_DIGITS_IN_SQL = 28
@@ -66,12 +67,8 @@ def totals_of(
 
     Columns that the rows do not have yet are NULL.
     """
-    by = control.by if control is not None else ()
-    column = _in_sql(control, rows)
-    if control is None or column is not None or not _reads_any(control, rows):
-        known = [name for name in by if name in rows.names]
-        found = rows.sums(column, known, include_deleted=include_deleted)
-        return {_key(cells, by): RowTotal(count, _exact(total)) for cells, count, total in found}
+    if _is_exact(control, rows):
+        return _summed(rows, control, None, (), include_deleted=include_deleted)
     return _evaluated(trace, rows, control, None, include_deleted=include_deleted)
 
 
@@ -79,10 +76,28 @@ def selected_totals(
     trace: RunTrace, rows: RowSet, control: PlannedControl | None, selector: Expression, *, include_deleted: bool
 ) -> dict[Key, RowTotal]:
     """The totals of the rows for which a condition is true. It is not asked about deleted rows that do not count."""
+    condition = rows.in_sql(selector, trace.today) if _is_exact(control, rows) else None
+    if condition is not None:
+        reads = sorted({name for _, name in columns_of(selector)})
+        return _summed(rows, control, condition, reads, include_deleted=include_deleted)
     if not include_deleted and can_fail(selector):
         deleted = ColumnValue(trace.plan.input.table, "_deleted", BOOLEAN)
         selector = Apply("IF", (deleted, Constant(False, BOOLEAN), selector), BOOLEAN)
     return _evaluated(trace, rows, control, selector, include_deleted=include_deleted)
+
+
+def _summed(
+    rows: RowSet, control: PlannedControl | None, condition: Sql | None, reads: Iterable[str], *, include_deleted: bool
+) -> dict[Key, RowTotal]:
+    by = control.by if control is not None else ()
+    known = [name for name in by if name in rows.names]
+    found = rows.sums(_in_sql(control, rows), known, condition, reads, include_deleted=include_deleted)
+    return {_key(cells, by): RowTotal(count, _exact(total)) for cells, count, total in found}
+
+
+def _is_exact(control: PlannedControl | None, rows: RowSet) -> bool:
+    """Whether DuckDB adds up exactly what Python would."""
+    return control is None or _in_sql(control, rows) is not None or not _reads_any(control, rows)
 
 
 def _in_sql(control: PlannedControl | None, rows: RowSet) -> str | None:

@@ -44,8 +44,8 @@ def _waterfall(waterfall: Waterfall) -> Iterator[RenderableType]:
     control = waterfall.control
     title = "rows" if control is None else control.name
     group = ", ".join(f"{name} {shown(value)}" for name, value in waterfall.key.items())
-    amounts = ["amount"] if control is not None else []
-    yield headed(["", "step", "", "rows", *amounts], _lines(waterfall), fixed=4)
+    amounts = [f"{'amount':>24}"] if control is not None else []
+    yield headed(["", "step", "", f"{'rows':>12}", *amounts], _lines(waterfall), fixed=4)
     yield Text.assemble("  ", plain(title, "bold"), plain(f" {group}" if group else ""), ": ", _verdict(waterfall))
 
 
