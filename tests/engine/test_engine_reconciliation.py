@@ -1,5 +1,6 @@
 """Every run proves that nothing was lost: rows and control totals from the source to each output."""
 
+import copy
 import csv
 import io
 import json
@@ -13,13 +14,13 @@ from clew.api.workspace import Workspace
 from clew.cli.main import run as command
 from clew.engine import output_totals
 from clew.engine.operations.output import output_rows
-from tests.engine.engine_workspaces import Shop, make_shop
+from tests.engine.engine_workspaces import SHOP, Shop, make_shop
 
 pytestmark = pytest.mark.usefixtures("spark")
 
 PERIOD = "2026-01"
-ORDERS = "id,currency,amount,_period\n" + "".join(
-    f"{number},{('EUR', 'USD', 'CHF')[number % 3]},{amount},2026-0{1 + number % 2}\n"
+ORDERS = "id,currency,amount,weight,_period\n" + "".join(
+    f"{number},{('EUR', 'USD', 'CHF')[number % 3]},{amount},{number / 8},2026-0{1 + number % 2}\n"
     for number, amount in ((number, "" if number == 8 else f"{number}.{number:02}") for number in range(1, 60))
 )
 TARGETS = "currency,goal,_period\nEUR,100,2026-01\nUSD,50,2026-01\nUSD,7,2026-02\n"
@@ -43,7 +44,7 @@ STEPS: list[dict[str, Any]] = [
         "seq": 20,
         "name": "Tax",
         "type": "update",
-        "arguments": {"assignments": [{"column": "tax", "expression": "TO_DOUBLE(amount) / 10"}]},
+        "arguments": {"assignments": [{"column": "tax", "expression": "ROUND(amount / 10, 4)"}]},
     },
     {
         "seq": 25,
@@ -78,13 +79,16 @@ STEPS: list[dict[str, Any]] = [
 CONTROLS = [
     {"name": "Amount", "expression": "amount", "by": ["currency"]},
     {"name": "Tax", "expression": "tax"},
+    {"name": "Weight", "expression": "weight"},
     {"name": "Large", "expression": "IF(amount > 30, amount, 0)", "on_difference": "warn"},
 ]
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    files = {"data/orders.csv": ORDERS, "data/targets.csv": TARGETS}
+    orders = copy.deepcopy(SHOP["datasets/orders.yaml"])
+    orders["main_table"]["columns"].append({"name": "weight", "type": "double"})
+    files = {"datasets/orders.yaml": orders, "data/orders.csv": ORDERS, "data/targets.csv": TARGETS}
     return make_shop(tmp_path_factory.mktemp("shop")).write(files).project("p", *STEPS, controls=CONTROLS)
 
 
@@ -197,7 +201,13 @@ def test_amounts_by_key_follow_rows_from_one_group_to_another(document: Any) -> 
     assert euros[-1] == ("written", 37, len(written), oracle.amount(written))
 
 
-def test_a_column_that_a_step_adds_counts_from_there_and_doubles_are_rounded(document: Any) -> None:
+def test_doubles_are_rounded_before_they_are_added_up(document: Any) -> None:
+    large = Oracle().large
+    weight = sum((Decimal(row["id"]) / 8 for row in large), Decimal(0))
+    assert told(document, 37, "Weight")[-1] == ("written", 37, len(large), weight)
+
+
+def test_a_column_that_a_step_adds_counts_from_there(document: Any) -> None:
     oracle = Oracle()
     lines = told(document, 37, "Tax")
     assert lines[0] == ("loaded", 0, len(oracle.rows), Decimal(0))
