@@ -36,12 +36,15 @@ ABOUT_OUTPUTS = {
     "src/clew/engine/output/registering.py": "an output as a version of a dataset",
     "src/clew/engine/output/stored_places.py": "the place of an output in an object store",
     "src/clew/engine/output/tables.py": "an output as a table",
+    "src/clew/engine/output_totals.py": "what is added up while an output is written",
     "src/clew/engine/step_groups.py": "an output ends a group of steps",
     "src/clew/explain/why_not.py": "the question is about an output",
     "src/clew/plan/plan.py": "the outputs of a plan",
+    "src/clew/plan/recorded_controls.py": "the control totals of an output",
     "src/clew/plan/sources_written.py": "an output over the data of a dataset",
     "src/clew/scenarios/running.py": "the outputs of a scenario are kept in memory",
     "src/clew/server/pages/drawing/plan_picture.py": "an output has a box for the place that it writes to",
+    "src/clew/trace/reconciliation.py": "what came into an output and what went out",
     "src/clew/trace/step_records.py": "the one kind of step that leaves rows as they are",
 }
 """Files beside those of the recipe that name the step of outputs, and why. They name no other."""

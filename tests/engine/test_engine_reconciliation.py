@@ -270,8 +270,9 @@ def test_an_amount_that_differs_fails_or_warns_as_declared(
 ) -> None:
     sound = output_totals._as_decimal
     monkeypatch.setattr(output_totals, "_as_decimal", lambda sql, each: f"({sound(sql, each)} + 1.00)")
-    shop.project("wrong", output(10, "wrong"), controls=[{"name": "Sum", "expression": "amount", **control}])
-    view = shop.run("wrong", PERIOD)
+    name = "-".join(["wrong", *control, *map(str, control.values())]).replace("_", "-")
+    shop.project(name, output(10, "wrong"), controls=[{"name": "Sum", "expression": "amount", **control}])
+    view = shop.run(name, PERIOD)
     assert view.snapshot.status == status
     with shop.starter() as starter:
         events = starter.state.stores.reader.events(view.record.run_id)

@@ -206,9 +206,9 @@ def test_the_record_of_readings_comes_in_pages_and_by_reader(served: Served) -> 
     for role in ("auditor", "operator", "auditor"):
         served.client(role).get(f"/api/v1/runs/{served.run_id}/trace/rows", params={"limit": 1})
     client = served.client("admin")
-    first = client.get("/api/v1/audit", params={"limit": 2}).json()
+    first = client.get("/api/v1/audit", params={"limit": 2, "subject": "trace"}).json()
     assert first["has_more"] is True
-    rest = client.get("/api/v1/audit", params={"before": first["records"][-1]["id"]}).json()
+    rest = client.get("/api/v1/audit", params={"before": first["records"][-1]["id"], "subject": "trace"}).json()
     assert [record["actor"] for record in first["records"] + rest["records"]] == [
         "the auditor",
         "the operator",

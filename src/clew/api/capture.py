@@ -120,9 +120,8 @@ class Capture:
     @budgeted
     def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
         """The differences between this capture and another."""
-        found = diff_captures(self._rows, other._rows, key=key, examples=examples)  # noqa: SLF001 - one of our own
+        found = diff_captures(self.rows, other.rows, key=key, examples=examples)
         self._has_read(f"compared with {other.id}", (), examples)
-        other._has_read(f"compared with {self.id}", (), examples)  # noqa: SLF001 - one of our own
         return found
 
     @budgeted

@@ -13,7 +13,7 @@ from clew.diagnostics.codes.commands import WRONG_USAGE
 
 @command
 @argument("action", metavar="list|end", default="list", required=False, help="The action.")
-@argument("name", metavar="SESSION|NAME", required=False, help="The id of a session, or a person, to end.")
+@argument("name", metavar="SESSION", required=False, help="The id of a session, or a person, to end.")
 @environment_option
 @workspace_option
 def sessions(

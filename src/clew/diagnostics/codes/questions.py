@@ -16,7 +16,7 @@ QUESTION_TOO_LARGE = Code(
 )
 CONDITION_TOO_LONG = Code(
     "ConditionTooLong",
-    "the condition has {length:,} characters, and may have {most:,}",
+    "the condition has {length} characters, and may have {most}",
     "Every question about rows is recorded with its whole condition, so its length is limited.",
     "ask with a shorter condition, or in several questions",
 )
