@@ -74,7 +74,7 @@ def test_what_was_decided_on_another_file_or_version_is_not_done(served: Served)
     assert "ProjectChanged" in late.text
     assert _send(client, "deactivate", seen="7").status_code == 409
     assert "modified, version 1" in as_page(client, _PAGE).text
-    assert served.client("auditor").get("/api/v1/audit").json()["records"] == []
+    assert served.client("auditor").get("/api/v1/audit", params={"subject": "project"}).json()["records"] == []
 
 
 def test_only_pages_of_those_who_may_decide_have_the_buttons(served: Served) -> None:
