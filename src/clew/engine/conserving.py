@@ -23,12 +23,18 @@ def rows_of(plan: Plan, parts: Sequence[Part]) -> int | None:
 
 
 def rows_of_output(plan: Plan, root: StorageRoot, parts: Sequence[Part], step: OutputStep) -> int | None:
-    """How many rows an output must have, given all parts up to it; None where its selector decides."""
-    if step.selector is not None:
+    """How many rows an output must have, given all parts up to it; None where only reading tells."""
+    if step.selector is not None or (_may_be_deleted(plan, parts) and not step.include_deleted):
         return None
     before = [part for part in parts if part.seq < step.seq]
     rows = rows_of(plan, before)
     return rows if rows is None or step.include_deleted else rows - _deleted(root, before)
+
+
+def _may_be_deleted(plan: Plan, parts: Iterable[Part]) -> bool:
+    """Whether rows may have been deleted before they were loaded: registered datasets keep deleted rows."""
+    loaded = (part for part in parts if part.kind == "input" and part.name == plan.input.key)
+    return any((part.details or {}).get("format") == "managed" for part in loaded)
 
 
 def _deleted(root: StorageRoot, parts: Iterable[Part]) -> int:
