@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from clew.diagnostics import UserError
 from clew.engine.java import java_of_spark
 from clew.engine.session import LANGUAGE_SETTINGS, SessionSettings, configuration, spark_session
+from clew.engine.spark_versions import newest_java
 
 
 def _java(home: Path, *, version: str | None, script: str = "exit 1") -> Path:
@@ -114,6 +115,21 @@ def test_java_that_is_too_old_is_reported(
     assert raised.value.code == "JavaMissing"
 
 
+def test_java_that_the_hadoop_of_spark_cannot_run_on_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java 24 has removed what Hadoop before 3.5 needs; Spark would start, and fail at the first file."""
+    monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path / "jdk", version="25.0.1")))
+    if newest_java() is None:
+        java_of_spark()
+        return
+    with pytest.raises(
+        UserError, match=r"Java 25 at .* is too new: the installed Spark runs on Java 17 to 23"
+    ) as raised:
+        java_of_spark()
+    assert (raised.value.code, raised.value.diagnostic.hint) == ("JavaMissing", "point JAVA_HOME to Java 17 or 21")
+
+
 def test_java_that_is_new_enough_is_not_started_to_find_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path / "jdk", version="21.0.1", script="echo started >&2; exit 1")))
     java_of_spark()
@@ -143,6 +159,23 @@ def test_a_jvm_that_does_not_start_is_one_error_with_its_complaint(tmp_path: Pat
     home = _java(tmp_path / "jdk", version="21.0.1", script="echo 'no memory left' >&2; exit 1")
     said = started_elsewhere("local[1]", JAVA_HOME=str(home))
     assert said == ("SparkNotStarted: Spark did not start: no memory left\n", "")
+
+
+def test_the_last_cause_that_java_gives_is_what_is_wrong(tmp_path: Path) -> None:
+    """As on a machine that does not know its own name."""
+    told = (
+        'Exception in thread "main" java.lang.ExceptionInInitializerError',
+        "\tat org.apache.spark.deploy.SparkSubmit.main(SparkSubmit.scala)",
+        "Caused by: java.net.UnknownHostException: box: box: Name or service not known",
+        "\t... 10 more",
+        "Caused by: java.net.UnknownHostException: box: Name or service not known",
+        "\t... 17 more",
+    )
+    (tmp_path / "told").write_text("\n".join(told), encoding="utf-8")
+    home = _java(tmp_path / "jdk", version="21.0.1", script=f"cat {tmp_path / 'told'} >&2; exit 1")
+    problem = "java.net.UnknownHostException: box: Name or service not known"
+    said = started_elsewhere("local[1]", JAVA_HOME=str(home))
+    assert said == (f"SparkNotStarted: Spark did not start: {problem}\n", "")
 
 
 def test_spark_connect_without_its_libraries_is_reported() -> None:

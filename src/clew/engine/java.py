@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JAVA_MISSING
+from clew.engine.spark_versions import newest_java
 
 OLDEST_JAVA = 17
 
@@ -33,6 +34,10 @@ def java_of_spark() -> Java:
     if major is not None and major < OLDEST_JAVA:
         problem = f"Java {major} at {program} is too old: Spark needs Java {OLDEST_JAVA} or newer"
         raise UserError(JAVA_MISSING.anywhere(problem=problem))
+    newest = newest_java()
+    if major is not None and newest is not None and major > newest:
+        problem = f"Java {major} at {program} is too new: the installed Spark runs on Java {OLDEST_JAVA} to {newest}"
+        raise UserError(JAVA_MISSING.anywhere(problem=problem, hint="point JAVA_HOME to Java 17 or 21"))
     return Java(program, major)
 
 

@@ -253,12 +253,19 @@ def _driver_memory_mb() -> int:
 
 
 def _first_complaint(noise: IO[bytes]) -> str:
-    """The first line says what is wrong; the scripts that start Spark add their own confusion after it."""
+    """The first line says what is wrong; the scripts that start Spark add their own confusion after it.
+
+    Where Java gives causes, the last one is what is wrong.
+    """
     noise.seek(0)
     lines = noise.read().decode(errors="replace").splitlines()
+    causes = [line.removeprefix(_CAUSE).strip() for line in lines if line.startswith(_CAUSE)]
+    if causes:
+        return causes[-1]
     return next((line.strip() for line in lines if line.strip() and not line.startswith(_ABOUT_JAVA)), "")
 
 
+_CAUSE = "Caused by: "
 _ABOUT_JAVA = ("WARNING", "Picked up ")
 """How lines begin in which Java talks about itself."""
 

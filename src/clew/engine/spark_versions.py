@@ -80,3 +80,13 @@ def hadoop_version() -> str | None:
     folders = (found.submodule_search_locations or ()) if found else ()
     jars = [jar for folder in folders for jar in Path(folder, "jars").glob("hadoop-client-api-*.jar")]
     return jars[0].stem.removeprefix("hadoop-client-api-") if jars else None
+
+
+_SINCE_ANY_JAVA = (3, 5)
+"""The Hadoop that no longer needs what Java 24 has removed (`Subject.getSubject`)."""
+
+
+def newest_java() -> int | None:
+    """The newest Java that the installed Spark runs on, because of its Hadoop; None where there is no such limit."""
+    found = re.match(r"(\d+)\.(\d+)", hadoop_version() or "")
+    return 23 if found and (int(found[1]), int(found[2])) < _SINCE_ANY_JAVA else None

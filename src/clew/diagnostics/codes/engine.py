@@ -89,7 +89,7 @@ SPARK_UNSUPPORTED = Code(
 JAVA_MISSING = Code(
     "JavaMissing",
     "{problem}",
-    "Spark needs Java, which is missing or too old.",
+    "Spark needs Java, which is missing, too old, or too new for the installed Spark.",
     "install Java 17 or newer (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install "
     "openjdk@17), or point JAVA_HOME to an existing installation",
 )
