@@ -193,3 +193,83 @@ def test_a_plan_that_was_edited_is_noticed(site: Site, verify: Callable[..., Ans
 def test_a_run_or_all_must_be_named(verify: Callable[..., Answer], site: Site) -> None:
     assert verify().code == 2
     assert verify(site.ran.january, "--all").code == 2
+
+
+def rewritten(site: Site, description: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """The rows of a part changed, and all that can be made consistent without the key: digests up to the event."""
+    part = json.loads(description.read_text())
+    before = hashlib.sha256(description.read_bytes()).hexdigest()
+    for entry in part["files"]:
+        path = site.root / ".clew" / "storage" / entry["path"]
+        rows = change(pq.read_table(path))
+        pq.write_table(rows, path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        entry |= {"size": path.stat().st_size, "sha256": digest, "rows": rows.num_rows}
+    description.write_text(json.dumps(part, sort_keys=True))
+    after = hashlib.sha256(description.read_bytes()).hexdigest()
+    site.sql(f"UPDATE run_events SET event_data = replace(event_data, '{before}', '{after}')")
+
+
+def with_values(name: str, change: Callable[[Any], Any]) -> Callable[[pa.Table], pa.Table]:
+    def changed(rows: pa.Table) -> pa.Table:
+        field = rows.schema.field(name)
+        values = pa.array([change(value.as_py()) for value in rows[name]], field.type)
+        return rows.set_column(rows.schema.get_field_index(name), field, values)
+
+    return changed
+
+
+DEEP = {
+    "an input": ("input/orders", with_values("amount", lambda value: value + 1), 'step 10 "Convert": usd of row'),
+    "a result": ("changes/10-20", with_values("__s10_a0", lambda value: value + 1), 'step 10 "Convert": usd of row'),
+    "a deletion": ("changes/10-20", with_values("__s20_m", lambda _: None), 'step 20 "Drop small": row'),
+}
+
+
+@pytest.mark.parametrize("edit", DEEP)
+def test_a_deep_verification_evaluates_every_row_again(site: Site, verify: Callable[..., Answer], edit: str) -> None:
+    """Whoever has the key can seal anything, but not make expressions give other values."""
+    folder, change, problem = DEEP[edit]
+    intact = verify(site.ran.january, "--deep")
+    assert (intact.code, intact.json["deep"], intact.json["findings"]) == (0, True, [])
+    assert (intact.json["checked"]["steps"], intact.json["checked"]["rows"]) == (3, 21)
+    [description] = site.run_folder.glob(f"{folder}/*/part.json")
+    rewritten(site, description, change)
+    found = verify(site.ran.january, "--deep")
+    assert found.code == 1
+    assert any(each["problem"].startswith(problem) for each in found.json["findings"])
+
+
+def test_a_total_that_does_not_add_up_is_noticed_and_every_run_is_evaluated(
+    site: Site, verify: Callable[..., Answer]
+) -> None:
+    everything = verify("--all", "--deep")
+    assert (everything.code, everything.json["findings"]) == (0, [])
+    report = site.root / ".clew" / "storage" / "runs" / site.ran.report
+    [description] = report.glob("created/10/*/part.json")
+    rewritten(site, description, with_values("total", lambda value: value + 1))
+    found = verify(site.ran.report, "--deep").json["findings"]
+    assert any(
+        "total of the group currency = EUR is 14.20, but evaluates to 13.20" in each["problem"] for each in found
+    )
+
+
+def test_verifications_are_on_record(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def recorded(run: str) -> Any:
+        assert command(["show", run, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)["verification"]
+
+    verify(site.ran.january, "--deep")
+    assert recorded(site.ran.february) is None
+    own = recorded(site.ran.january)
+    assert (own["intact"], own["deep"], own["findings"], own["of_everything"]) == (True, True, 0, False)
+    (site.run_folder / "input" / "orders" / "part-00000.parquet").unlink()
+    assert verify("--all").code == 1
+    assert (recorded(site.ran.january)["intact"], recorded(site.ran.february)["intact"]) == (False, True)
+    assert recorded(site.ran.february)["of_everything"]
+    before = site.rows("SELECT count(*) FROM ledger")
+    site.sql("DELETE FROM ledger WHERE seq = 3")
+    assert verify("--all").code == 1
+    assert site.rows("SELECT count(*) FROM ledger") == [(before[0][0] - 1,)]  # nothing is added behind a break

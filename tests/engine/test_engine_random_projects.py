@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from clew.diagnostics import ClewError
+from clew.evidence.reevaluation import reevaluate
 from clew.storage.row_identity import RowIds, ordinal_of
 from tests.engine.engine_projects import RICH_DATASETS, rich_projects, rich_tables
 from tests.engine.engine_runs import PERIOD, TODAY, Ran, in_any_order, run_plan
@@ -48,6 +49,7 @@ def test_outputs_counts_and_every_state_are_those_of_the_interpreter(
         check_outputs(ran, expected)
         check_counts(ran, expected)
         check_histories(ran, expected, check_states(ran, expected))
+        assert reevaluate(ran.trace(), {seq: len(rows) for seq, rows in ran.outputs.items()}).problems == []
 
 
 def check_outputs(ran: Ran, expected: Recorded) -> None:

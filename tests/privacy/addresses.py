@@ -109,6 +109,10 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
             yield {"row": row, "column": column, "all": "true", "top": "50"}
         yield {"where": "cost > 100", "column": "cost"}
         yield {"where": 'name = "x"', "column": "cost"}
+    elif "evidence" in pattern:
+        for column in ("greeting", "payroll", "cost"):
+            yield {"row": row, "column": column}
+        yield {"output": 90}
     elif pattern.endswith("/records"):
         yield {"limit": 1000}
         yield {"step": 40, "limit": 1000}
@@ -141,6 +145,7 @@ def requests(clinic: Clinic, routes: Sequence[Route], values: Values) -> Iterato
             if "row" in given and given["run"] != clinic.care:
                 continue
             rows = values["row"] if "explain" in route.pattern or route.pattern.startswith("/lineage") else [None]
+            rows = values["row"][-1:] if "evidence" in route.pattern else rows
             if given.get("run", clinic.care) != clinic.care:
                 yield Request(route, route.path(given), _about(route))
                 continue

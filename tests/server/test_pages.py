@@ -3,11 +3,13 @@
 import html
 import json
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from clew.events import EVENT_TYPES
+from clew.evidence import pack_verifier
 from clew.server.pages.rendering import FOLDER, STATIC
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import MONTH, Served
@@ -329,3 +331,24 @@ def test_a_trace_that_nobody_knows_is_not_found(shared: Served) -> None:
     assert answer.status_code == 404
     assert "TraceNotFound" in answer.text
     assert as_page(shared.client("viewer"), "/lineage", {"trace": 12345}).status_code == 403
+
+
+def test_buttons_give_signed_packs_of_the_run_and_of_the_value(shared: Served, tmp_path: Path) -> None:
+    client, row = shared.client("auditor"), total_row(shared)
+    pages = (f"/runs/{shared.run_id}", f"/runs/{shared.run_id}/explain?row={row}&column=total_usd")
+    explained = list[int]()
+    for page in pages:
+        [address] = re.findall(r'href="([^"]*/evidence\.zip[^"]*)"', as_page(client, page).text)
+        answer = client.get(html.unescape(address))
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip")
+        (tmp_path / "pack.zip").write_bytes(answer.content)
+        report = pack_verifier.verify(tmp_path / "pack.zip")
+        assert report.findings == []
+        explained.append(report.checked.get("explanations", 0))
+    assert explained == [0, 1]
+    assert "evidence.zip" not in as_page(shared.client("viewer"), pages[0]).text
+    assert shared.client("viewer").get(f"/api/v1/runs/{shared.run_id}/evidence").status_code == 403
+    wrong = client.get(f"/api/v1/runs/{shared.run_id}/evidence", params={"column": "total_usd"})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "InvalidRequest")
+    found = shared.client("admin").get("/api/v1/audit", params={"subject_id": shared.run_id}).json()
+    assert any(each["detail"] == f"evidence pack: row {row}, column total_usd" for each in found["records"])

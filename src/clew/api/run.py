@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from clew.api.signalling import PossibleSignal, SignalOutcome
     from clew.api.starting import Drive
     from clew.api.verification import Verification
+    from clew.api.verification_records import VerificationRecord
     from clew.events.chain import ChainReport
     from clew.events.envelope import StoredEvent
     from clew.events.reducer import Gap
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
+    from clew.evidence.archive import EvidencePack
     from clew.plan import Plan
     from clew.privacy.seen_trace import SeenTrace
     from clew.runs.leases import Wait
@@ -214,12 +216,44 @@ class Run:
         with self._access.opened() as at:
             return chain_of(at.state, at.environment, at.runs.find(self.id))
 
-    def verification(self) -> "Verification":
-        """Check its events, its state, its plan and every byte of its files against what was written."""
+    def verification(self, *, deep: bool = False) -> "Verification":
+        """Check its events, its state, its plan and every byte of its files against what was written.
+
+        With `deep`, also evaluate every expression again, for every row, without Spark. The result is recorded.
+        """
         from clew.api.verification import Verifier
+        from clew.api.verification_records import record_verification
 
         with self._access.opened() as at:
-            return Verifier(at.state, at.environment).run(at.runs.find(self.id))
+            found = Verifier(at.state, at.environment, is_deep=deep).run(at.runs.find(self.id))
+            record_verification(at, self.id, found)
+            return found
+
+    def last_verification(self) -> "VerificationRecord | None":
+        """When and by whom it was last verified, alone or with everything else, and with which result."""
+        from clew.api.verification_records import last_verification
+
+        with self._access.opened() as at:
+            return last_verification(at, self.id)
+
+    def evidence(
+        self,
+        row: str | None = None,
+        column: str | None = None,
+        *,
+        where: str | None = None,
+        at: int | None = None,
+        output: int | None = None,
+    ) -> "EvidencePack":
+        """A signed pack about it: plan, events, versions, and why values are what they are, to verify without Clew.
+
+        Explains a column of a row, or of the one row that matches `where`; with `output`, every value of an output.
+        """
+        from clew.api.evidence_packs import EvidenceWish, evidence_of
+
+        wish = EvidenceWish(row=row, where=where, column=column, at=at, output=output)
+        with asking(self.question_limits), self._access.opened() as here:
+            return evidence_of(here, self.id, wish)
 
     # Signals
 
@@ -410,6 +444,7 @@ class Run:
         return {
             **self.view.to_json(),
             "resolver_snapshots": [each.to_json() for each in self.resolver_snapshots()],
+            "verification": None if (last := self.last_verification()) is None else last.to_json(),
         }
 
     def __repr__(self) -> str:

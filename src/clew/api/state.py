@@ -40,6 +40,7 @@ class State:
     access_log: AccessLog
     tracelink: TraceLinkStores
     ledger: SqlLedgerReader
+    ledger_writer: Ledger
 
 
 def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
@@ -77,6 +78,7 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
                 access_log=SqlAccessLog(database, environment.name, ledger),
                 tracelink=trace_link_stores(database),
                 ledger=SqlLedgerReader(database, options.owner),
+                ledger_writer=ledger,
             )
         finally:
             database.close()

@@ -17,14 +17,17 @@ from clew.events.chain import ChainReport, SealKey, verify_chain
 from clew.events.ledger import EntryKind, LedgerEntry, chain_problems, problem_with
 from clew.events.reducer import advance
 from clew.events.snapshot import RunSnapshot
+from clew.evidence.reevaluation import reevaluate
 from clew.plan.json_form import digest_of
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.seal_keys import seal_key
+from clew.runs.view import RunFactsReader
 from clew.storage.checked_files import TraceFiles
 from clew.storage.committed import readable_parts
 from clew.storage.parts import Part
 from clew.storage.plans import kept_plan
+from clew.trace.run_trace import open_trace
 
 _ALL = 1_000_000
 _UNREADABLE = (ClewError, ValueError, KeyError, TypeError)
@@ -57,9 +60,11 @@ class Verification:
     """What was checked, and what was found."""
 
     checked: Mapping[str, int]
-    """How many of each kind: entries, events, runs, parts, files, bytes, records."""
+    """How many of each kind: entries, events, runs, parts, files, bytes, records; steps, rows and expressions."""
     findings: tuple[Finding, ...]
     seconds: float
+    is_deep: bool = False
+    """Whether every expression was evaluated again, too."""
 
     @property
     def is_intact(self) -> bool:
@@ -70,6 +75,7 @@ class Verification:
         """The form of `clew verify --json`."""
         return {
             "intact": self.is_intact,
+            "deep": self.is_deep,
             "checked": dict(self.checked),
             "seconds": round(self.seconds, 3),
             "findings": [finding.to_json() for finding in self.findings],
@@ -90,7 +96,7 @@ class _Expected:
         """Take an entry into account, after those before it."""
         content: Mapping[str, Any] = entry.content
         match entry.kind:
-            case EntryKind.BEGUN:
+            case EntryKind.BEGUN | EntryKind.EVIDENCE_MADE | EntryKind.VERIFIED:
                 pass
             case EntryKind.RUN_CREATED:
                 self.requests[entry.subject_id] = content["request"]
@@ -124,7 +130,9 @@ def chain_of(state: State, environment: RunEnvironment, record: RunRecord) -> Ch
 class Verifier:
     """Verifies one run or everything in an environment. Reads only."""
 
-    def __init__(self, state: State, environment: RunEnvironment) -> None:
+    def __init__(self, state: State, environment: RunEnvironment, *, is_deep: bool = False) -> None:
+        """A deep verification also evaluates every expression of runs again, for every row, without Spark."""
+        self._is_deep = is_deep
         self._state = state
         self._environment = environment
         self._key: SealKey = seal_key(environment)
@@ -169,7 +177,8 @@ class Verifier:
         return self._result(started)
 
     def _result(self, started: float) -> Verification:
-        return Verification(dict(self._checked), tuple(self._findings), time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return Verification(dict(self._checked), tuple(self._findings), seconds, self._is_deep)
 
     def _find(self, subject: str, problem: str) -> None:
         self._findings.append(Finding(subject, problem))
@@ -212,6 +221,8 @@ class Verifier:
         if snapshot is not None:
             self._check_files(subject, snapshot)
             self._check_plan(subject, record)
+            if self._is_deep and snapshot.status.is_terminal:
+                self._evaluate(subject, record)
 
     def _check_events(self, record: RunRecord, expected: _Expected) -> RunSnapshot | None:
         run_id, subject = record.run_id, f"run {record.run_id}"
@@ -285,3 +296,23 @@ class Verifier:
             return
         if digest_of(plan) != digest:
             self._find(subject, "its plan was changed")
+
+    def _evaluate(self, subject: str, record: RunRecord) -> None:
+        """Every expression of the run gives what its files say, row by row."""
+        try:
+            facts = RunFactsReader(self._state, self._environment).facts(record.run_id)
+            trace = open_trace(facts, self._environment)
+        except _UNREADABLE as error:
+            self._find(subject, f"its trace cannot be read: {error}")
+            return
+        counts = {step.seq: step.counts.get("rows_written") for step in facts.snapshot.steps}
+        written = {seq: count for seq, count in counts.items() if count is not None}
+        try:
+            found = reevaluate(trace, written)
+        finally:
+            trace.close()
+        self._checked["steps"] += found.steps
+        self._checked["rows"] += found.rows
+        self._checked["expressions"] += found.expressions
+        for problem in found.problems:
+            self._find(subject, problem)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from clew.api.node_ids import Nodes
     from clew.api.opened_environment import EnvironmentAccess, Principal
     from clew.api.operations import Garbage, Operations, RemovalRecord
+    from clew.api.pack_verification import PackVerification
     from clew.api.projects import Projects
     from clew.api.run import Run
     from clew.api.tokens import Tokens
@@ -397,12 +398,28 @@ class Workspace:
 
         return open_tracing(self._access, node_id=node_id)
 
-    def verify(self) -> "Verification":
-        """Check the ledger, every record that it vouches for, and every run against what was written."""
+    def verify(self, *, deep: bool = False) -> "Verification":
+        """Check the ledger, every record that it vouches for, and every run against what was written.
+
+        With `deep`, also evaluate every expression of all runs again, for every row. The result is recorded.
+        """
         from clew.api.verification import Verifier
+        from clew.api.verification_records import record_verification
 
         with self._access.opened() as at:
-            return Verifier(at.state, at.environment).everything()
+            found = Verifier(at.state, at.environment, is_deep=deep).everything()
+            record_verification(at, at.environment.name, found)
+            return found
+
+    def verify_pack(self, pack: "str | Path", *, key: str | None = None) -> "PackVerification":
+        """Check an evidence pack, and the seals of its events if this environment made it.
+
+        `key` is the fingerprint of the key that must have signed it.
+        """
+        from clew.api.pack_verification import verify_pack
+        from clew.runs.seal_keys import seal_key
+
+        return verify_pack(Path(pack), key=key, seal=seal_key(self._access.environment))
 
     # Maintenance
 

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "events": "events:events",
     "verify": "verify:verify",
     "reconcile": "reconcile:reconcile",
+    "evidence": "evidence:evidence",
     "signal": "signal:signal",
     "rm": "rm:rm",
     "trace": "trace:trace",

@@ -55,8 +55,13 @@ def write_json(document: object) -> None:
 
 def write_file(path: Path, text: str) -> None:
     """Write a file that the user requested."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file that the user requested, as a whole or not at all where that can be known."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     except OSError as error:
         reason = f"{path}: {error.strerror or error}"
         raise UserError(UNWRITABLE_OUTPUT.anywhere(reason=reason, hint="name another file")) from error

@@ -33,6 +33,10 @@ class EntryKind(StrEnum):
     SESSION_STARTED = "session.started"
     SESSION_ENDED = "session.ended"
     ROWS_READ = "rows.read"
+    EVIDENCE_MADE = "evidence.made"
+    """A signed pack about a run was made."""
+    VERIFIED = "verified"
+    """A run, or the whole environment, was verified."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
-from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, ROW_NOT_FOUND
+from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, EVIDENCE_TOO_LARGE, ROW_NOT_FOUND
 from clew.explain.parents import Contribution, Parent, contributing_call, keys_of_group, look_at, parents_of
 from clew.explain.pinned import DatasetRow, UpstreamRuns, comes_from_a_run, dataset_row, dataset_rows, joined
 from clew.explain.row_conditions import all_of, compared, deleted_by, equals
@@ -49,6 +49,9 @@ _DEPTH = 8
 _TOP = 5
 _MOST_NODES = 400
 _EXAMPLES = 3
+MOST_EVIDENCE = 100_000
+"""The most values of an explanation that leaves nothing out."""
+_EVIDENCE_DEPTH = 60
 
 
 def explain(
@@ -67,10 +70,27 @@ def explain(
     `top` is how many of the rows behind a summary are shown; None shows all. UserError if there is no such row,
     column or step.
     """
+    seq, name = _asked(trace, column, at)
+    return _Explainer(trace, upstream, top, _Budget(_MOST_NODES)).explain(row_id, name, seq, depth)
+
+
+def explain_completely(
+    trace: RunTrace, row_id: str, column: str, at: int | None = None, *, upstream: UpstreamRuns | None = None
+) -> Explanation:
+    """The same with nothing left out: every row behind a summary, and every value that its expression read.
+
+    UserError EvidenceTooLarge where that would be more than anyone could check.
+    """
+    seq, name = _asked(trace, column, at)
+    explainer = _Explainer(trace, upstream, None, _WholeBudget(MOST_EVIDENCE), every_input=True)
+    return explainer.explain(row_id, name, seq, _EVIDENCE_DEPTH)
+
+
+def _asked(trace: RunTrace, column: str, at: int | None) -> tuple[int, str]:
+    """The step that is meant, and the column without the name of the working dataset."""
     seq = trace.run.checked_step(at)
     known = {name for name, _ in trace.run.columns(seq)}
-    name = column if column in known else column.removeprefix(f"{trace.plan.input.table}.")
-    return _Explainer(trace, upstream, top, _Budget(_MOST_NODES)).explain(row_id, name, seq, depth)
+    return seq, column if column in known else column.removeprefix(f"{trace.plan.input.table}.")
 
 
 class SearchedRows(Protocol):
@@ -110,11 +130,24 @@ class _Budget:
 
 
 @dataclass(slots=True)
+class _WholeBudget(_Budget):
+    """The same for a tree from which nothing may be missing."""
+
+    def take(self) -> bool:
+        self.nodes -= 1
+        if self.nodes < 0:
+            raise UserError(EVIDENCE_TOO_LARGE.anywhere(problem=f"it has more than {MOST_EVIDENCE:,} values"))
+        return True
+
+
+@dataclass(slots=True)
 class _Explainer:
     trace: RunTrace
     upstream: UpstreamRuns | None
     top: int | None
     budget: _Budget
+    every_input: bool = False
+    """Whether rows behind a summary come with all values that the expression read, or those that tell most."""
     _histories: dict[str, tuple[TraceEntry, ...]] = field(default_factory=dict)
 
     def explain(self, row_id: str, column: str, at: int, depth: int) -> Explanation:
@@ -268,10 +301,9 @@ class _Explainer:
         keys = keys_of_group(self.trace, row_id, entry.full_state)
         parents = parents_of(self.trace, step, keys, planned.tree)
         group = look_at(parents, planned.tree, entry.full_state[column], self.top)
-        argument = contributing_call(planned.tree)
-        contributors = tuple(
-            self._contributor(each, argument.arguments[0] if argument else None, step, depth) for each in group.largest
-        )
+        call = contributing_call(planned.tree)
+        read = planned.tree if self.every_input else call.arguments[0] if call else None
+        contributors = tuple(self._contributor(each, read, step, depth) for each in group.largest)
         return Summarised(
             step=StepRef.of(step),
             expression=planned.text,
@@ -298,7 +330,7 @@ class _Explainer:
         """The values of a row of another dataset that a run has registered, and why it wrote them."""
         for table, name in _in_order(argument) if argument is not None else ():
             upstream = self._written(parent.row, name, depth)
-            if upstream is not None:
+            if upstream is not None or self.every_input:
                 yield Input(f"{table}.{name}", parent.seen.tables[table][name], None, upstream)
 
     def _appended(self, column: str, step: AppendStep, entry: TraceEntry, depth: int) -> Cause:
@@ -356,7 +388,7 @@ class _Explainer:
         found = self.upstream.producer(row.pinned()) if self.upstream is not None else None
         if found is None or not self.budget.take():
             return None
-        other = _Explainer(found.trace, self.upstream, self.top, self.budget)
+        other = _Explainer(found.trace, self.upstream, self.top, self.budget, self.every_input)
         known = dict(found.trace.run.columns(found.at))
         return other.explain(found.row_id, column, found.at, depth - 1) if column in known else None
 

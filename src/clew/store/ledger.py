@@ -96,6 +96,11 @@ class Ledger:
         key = self._key()
         return self._append(connection, key, self._last(connection, key), notes)
 
+    def note(self, *notes: LedgerNote) -> LedgerEntry | None:
+        """Add entries about something that is not in the database."""
+        with self._database.write() as connection:
+            return self.add(connection, *notes)
+
     def add_rows(
         self, connection: sa.Connection, kind: EntryKind, sealed: SealedTable, *where: sa.ColumnElement[bool]
     ) -> None:
@@ -194,9 +199,12 @@ class SqlLedgerReader:
             yield from page
             after = page[-1].seq
 
-    def last(self) -> LedgerEntry | None:
-        """The last entry; None if nothing was recorded yet."""
-        statement = sa.select(ledger).where(self._owner.rows_of(ledger)).order_by(ledger.c.seq.desc()).limit(1)
+    def last(self, kind: EntryKind | None = None, subject_id: str | None = None) -> LedgerEntry | None:
+        """The last entry, of a kind and about something where these are given; None if there is none."""
+        named = [] if kind is None else [ledger.c.kind == kind.value]
+        named += [] if subject_id is None else [ledger.c.subject_id == subject_id]
+        mine = self._owner.rows_of(ledger)
+        statement = sa.select(ledger).where(mine, *named).order_by(ledger.c.seq.desc()).limit(1)
         with self._database.read() as connection:
             row = connection.execute(statement).mappings().one_or_none()
         return entry_of(row) if row is not None else None

@@ -79,6 +79,12 @@ INVALID_PAGE = Code(
     "ask for 1 or more rows, after a row id from the previous page",
     Nature.USAGE,
 )
+EVIDENCE_TOO_LARGE = Code(
+    "EvidenceTooLarge",
+    "the evidence would be too large to check: {problem}",
+    "An evidence pack leaves nothing out, and there is too much behind the values that were asked for.",
+    "ask for one value, or for a summary that fewer rows are behind",
+)
 
 RUN_NOT_FINISHED = Code(
     "RunNotFinished",
@@ -100,4 +106,5 @@ TRACE_CODES = (
     TRACE_INTEGRITY_ERROR,
     NEWER_TRACE_LAYOUT,
     INVALID_PAGE,
+    EVIDENCE_TOO_LARGE,
 )

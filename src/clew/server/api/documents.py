@@ -69,6 +69,9 @@ class RunDocument(ApiDocument):
     resolver_snapshots: list[Json] = Field(
         description="Every dataset that the run read: its version, and the resolver with its version."
     )
+    verification: Json | None = Field(
+        description="The last verification: when, by whom, and whether everything was as it was written."
+    )
 
 
 class RunWish(BaseModel):

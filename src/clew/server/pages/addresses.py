@@ -36,6 +36,11 @@ def download(run_id: str, row_id: str, column: str, **query: object) -> str:
     return _with(f"{run(run_id)}/explain.html", {"row": row_id, "column": column, **query})
 
 
+def evidence(run_id: str, **query: object) -> str:
+    """The evidence pack of a run, or of a value."""
+    return _with(f"{run(run_id)}/evidence.zip", query)
+
+
 def why_not(run_id: str, **query: object) -> str:
     """Why rows are not in an output."""
     return _with(f"{run(run_id)}/why-not", query)

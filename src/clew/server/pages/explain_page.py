@@ -29,6 +29,7 @@ class ExplainPage:
     rows_address: str
     graph_address: str
     download_address: str
+    evidence_address: str
     json_address: str
     verdict: str
     is_verified: bool | None
@@ -56,6 +57,7 @@ def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
         rows_address=addresses.rows(run_id, at=at),
         graph_address=addresses.lineage(run=run_id, row=row_id, column=column, at=at),
         download_address=addresses.download(run_id, row_id, column, at=at, top=top),
+        evidence_address=addresses.evidence(run_id, row=row_id, column=column, at=at),
         json_address=addresses.as_json(addresses.explanation(run_id, row_id, column, at=at, top=top)),
         verdict=_verdict(outcomes),
         is_verified=None if not outcomes else "differs" not in outcomes,

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from clew.api.run_view import RunInput, RunView
 from clew.api.signalling import PossibleSignal
+from clew.api.verification_records import VerificationRecord
 from clew.captures.queue import CaptureRecord
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.diagnostic import LINE_BREAK
@@ -203,6 +204,10 @@ class RunPage:
     """None until the run has ended, since its trace cannot be read before, and for callers who may not see rows."""
     why_not_address: str | None
     reconciliation_address: str | None
+    evidence_address: str | None
+    verified: str | None
+    """When it was last verified, by whom, and with which result."""
+    is_intact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +218,7 @@ class Around:
     signals: Sequence[PossibleSignal]
     may_read_rows: bool
     may_read_captures: bool
+    verification: VerificationRecord | None
     source_of: Callable[[str], str | None]
     """The text of a file, as of the run's version if that is known."""
 
@@ -251,7 +257,16 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         rows_address=addresses.rows(record.run_id) if readable else None,
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
         reconciliation_address=addresses.reconciliation(record.run_id) if has_output else None,
+        verified=None if around.verification is None else _verified(around.verification),
+        is_intact=around.verification is None or around.verification.is_intact,
+        evidence_address=addresses.evidence(record.run_id) if readable and view.plan is not None else None,
     )
+
+
+def _verified(record: VerificationRecord) -> str:
+    result = "intact" if record.is_intact else f"NOT intact, {words.counted(record.findings, 'finding')}"
+    depth = ", every expression evaluated again" if record.is_deep else ""
+    return f"{result}{depth}; {words.second(record.at)} by {record.by}"
 
 
 def _duration(view: RunView, now: datetime) -> str:

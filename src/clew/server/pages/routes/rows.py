@@ -9,6 +9,7 @@ from clew.api.questions import ExplainedValue
 from clew.auth.access_log import Subject
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.access.visit import RowVisit, Visit
+from clew.server.api.evidence import pack_of
 from clew.server.pages.explain_page import TOP, explain_file, explain_page
 from clew.server.pages.explain_tree import RunTitle
 from clew.server.pages.reconciliation_page import reconciliation_page
@@ -86,6 +87,16 @@ def explanation_file(
     text = desk.templates.render("explain_file.html", page=page, style=desk.templates.style)
     name = f"explanation-{found.run_id[:8]}.html"
     return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+@router.get("/runs/{run}/evidence.zip")
+def evidence_file(
+    run: str, visit: RowVisit, row: str | None = None, column: str | None = None, at: StepQuery = None
+) -> Response:
+    """The evidence of a run, or of a value, as a signed file."""
+    found = visit.workspace.find_run(run)
+    wanted = (row, column) if row is not None and column is not None else (None, None)
+    return pack_of(visit, found, row=wanted[0], column=wanted[1], where=None, at=at, output=None)
 
 
 @router.get("/runs/{run}/explain")

@@ -85,6 +85,7 @@ def _run_page(visit: Visit, run: Run) -> RunPage:
         signals=run.possible_signals(),
         may_read_rows=caller.may(Permission.READ_ROWS),
         may_read_captures=caller.may(Permission.READ_CAPTURES),
+        verification=run.last_verification(),
         source_of=run.source_of,
     )
     return run_page(run.view, run.inputs(), run.events(), around)
