@@ -3,7 +3,6 @@
 Six steps: four updates that change 12.5, 25, 10 and 20 % of the rows, a deletion of 5 %, totals of a thousand groups.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 
 from clew.definitions import load_workspace
 from clew.plan import Plan, compile_workspace, plan_to_json
+from clew.storage.block_digests import digests_of_file
 from clew.storage.parts import Part, PartFile, TracedStep, part_to_json
 from clew.storage.roots import storage_at
 from clew.trace.reader import RunTrace
@@ -158,5 +158,5 @@ def part_file(root: Path, name: str, rows: duckdb.DuckDBPyRelation, ordinal: int
         for batch in reader:
             writer.write_table(pa.Table.from_batches([batch]), row_group_size=ROW_GROUP)
             written += batch.num_rows
-    content = path.read_bytes()
-    return PartFile(f"{name}.parquet", written, len(content), hashlib.sha256(content).hexdigest(), ordinal)
+    digests = digests_of_file(storage_at(root), path.name)
+    return PartFile(path.name, written, path.stat().st_size, digests.sha256, ordinal, blocks=digests.blocks)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 
+from clew.api.damage_alerts import DamageAlerts
 from clew.api.run_view import RunReader
 from clew.api.state import State, open_state
 from clew.api.workspace_files import FilesSource, WorkspaceFiles
@@ -81,15 +82,16 @@ class Traces:
     _opened: OrderedDict[tuple[str, int], RunTrace] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, run: RunRecord, reader: RunReader, environment: RunEnvironment) -> RunTrace:
-        """The trace of a run that the reader may see."""
+    def of(self, run: RunRecord, reader: RunReader, environment: RunEnvironment, alerts: DamageAlerts) -> RunTrace:
+        """The trace of a run that the reader may see. Files that are not as they were written raise an alert."""
         key = (run.run_id, run.last_seq)
         with self._lock:
             known = self._opened.get(key)
             if known is not None:
                 self._opened.move_to_end(key)
                 return known
-        opened = open_trace(reader.facts(run.run_id), environment)
+        with alerts.raised_for(run.run_id) as on_damage:
+            opened = open_trace(reader.facts(run.run_id), environment, on_damage)
         with self._lock:
             self._opened[key] = opened
             while len(self._opened) > _MOST_TRACES:
@@ -203,7 +205,8 @@ class OpenedEnvironment:
 
     def trace_of(self, run: RunRecord) -> RunTrace:
         """The trace of a run, opened once. It has the values as they are, like `trace`."""
-        return self.store.traces.of(run, self.runs, self.environment)
+        alerts = DamageAlerts(self.state.stores.writer)
+        return self.store.traces.of(run, self.runs, self.environment, alerts)
 
 
 @dataclass

@@ -7,7 +7,6 @@ Counts come from Parquet footers, which say how many rows and NULLs a file has. 
 bits are stored as numbers, not as bytes.
 """
 
-import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ from clew.engine.names import named
 from clew.engine.spark_internals import arrow_schema
 from clew.engine.sql import quoted
 from clew.engine.table_rows import is_of_table, table_rows
+from clew.storage.block_digests import BLOCK, digests_of, digests_of_file
 from clew.storage.checked_files import TraceFiles
 from clew.storage.committed import DescribedPart, publish_part
 from clew.storage.drafts import Draft, draft
@@ -164,7 +164,9 @@ def _written_here(started: Draft, table: pa.Table, first_ordinal: int | None) ->
     key, size = f"{started.folder}/{name}", content.tell()
     is_there = any((file.key, file.size) == (key, size) for file in started.files(".parquet"))
     require_rows(table.num_rows if is_there else 0, table.num_rows, place=f"{started.root.address}/{started.folder}")
-    return (PartFile(key, table.num_rows, size, hashlib.sha256(content.getbuffer()).hexdigest(), first_ordinal),)
+    content.seek(0)
+    digests = digests_of(iter(lambda: content.read(BLOCK), b""))
+    return (PartFile(key, table.num_rows, size, digests.sha256, first_ordinal, blocks=digests.blocks),)
 
 
 def _described_files(started: Draft, first_ordinal: int | None) -> tuple[PartFile, ...]:
@@ -176,7 +178,10 @@ def _described_files(started: Draft, first_ordinal: int | None) -> tuple[PartFil
 
     def described(file: StoredFile) -> PartFile:
         rows = rows_in(root, [file.key])
-        return PartFile(file.key, rows, file.size, root.sha256(file.key) if rows else "")
+        if not rows:
+            return PartFile(file.key, rows, file.size, "")
+        digests = digests_of_file(root, file.key)
+        return PartFile(file.key, rows, file.size, digests.sha256, blocks=digests.blocks)
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="digests") as threads:
         files = [file for file in threads.map(described, started.files(".parquet")) if file.rows]

@@ -18,11 +18,12 @@ class Alert(StrEnum):
     WRITE_BUDGET_EXCEEDED = "WRITE_BUDGET_EXCEEDED"
     DEAD_LETTER = "DEAD_LETTER"
     TOTALS_DIFFER = "TOTALS_DIFFER"
+    FILE_DAMAGED = "FILE_DAMAGED"
 
     @property
     def severity(self) -> str:
         """P1 needs attention now, P2 within the day."""
-        return "P1" if self is Alert.PROJECTOR_GAP_DETECTED else "P2"
+        return "P1" if self in {Alert.PROJECTOR_GAP_DETECTED, Alert.FILE_DAMAGED} else "P2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE, TABLE_VERSION_GONE
+from clew.storage.block_digests import CheckedBlocks, NotAsWritten
 from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile, ViewColumn
 from clew.storage.root import StorageKey, StorageRoot
-from clew.storage.shared_files import SMALL, NotAsWritten, SharedFiles
+from clew.storage.shared_files import SMALL, SharedFiles
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.storage.tables.table_places import THIS_MACHINE, local_key
 
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
     from clew.storage.local_copies import LocalCopies
 
 _BATCH = 1 << 13
-_ALWAYS_VERIFIED = SMALL
-"""Bytes of a file up to which its content is compared with what was written whenever it is first read: it takes a
-millisecond. In larger files the checksums of pages guard the lookup of rows, and `verify` everything."""
+OnDamage = Callable[[UserError], None]
 
 
 def damaged(file: PartFile, problem: str) -> UserError:
@@ -38,15 +37,35 @@ def damaged(file: PartFile, problem: str) -> UserError:
 
 
 class TraceFiles:
-    """Parquet files below a storage root. What their footers say is remembered, since files never change."""
+    """Parquet files below a storage root. What their footers say is remembered, since files never change.
 
-    def __init__(self, root: StorageRoot, copies: "LocalCopies | None" = None) -> None:
-        """Small files and footers are read from copies, where this machine may keep some of these rows."""
+    What is read has the digest that it was written with: small files as a whole, larger ones block by block as far as
+    they are read. What was found right is not checked again, until size, times or inode of the file say that it is
+    another. Files of a registered dataset, or of an older Clew, have no digests of blocks; if they lie on this machine
+    they are checked as a whole, and else by the checksums of their pages.
+    """
+
+    def __init__(
+        self, root: StorageRoot, copies: "LocalCopies | None" = None, on_damage: "OnDamage | None" = None
+    ) -> None:
+        """Small files and footers are read from copies, where this machine may keep some of these rows.
+
+        `on_damage` is told of every file that is not as it was written, before the question is refused.
+        """
+        self._on_damage = on_damage
         self._root = root
         self._copies = copies
         self._shared = SharedFiles(root, copies)
+        self._identities: dict[str, str] = {}
+        self._checked: dict[str, set[int]] = {}
         self._footers: dict[str, pq.FileMetaData] = {}
         self._ranges: dict[str, list[tuple[int, int] | None]] = {}
+
+    def _damaged(self, file: PartFile, problem: str) -> UserError:
+        error = damaged(file, problem)
+        if self._on_damage is not None and file.view is None:
+            self._on_damage(error)
+        return error
 
     def source(self, file: PartFile) -> str:
         """A file for DuckDB."""
@@ -69,15 +88,19 @@ class TraceFiles:
         root, key = self._place(file)
         with self._told(file):
             is_remote = self._opened_remotely(file) is not None
-            size = file.size if is_remote else root.stat(key).size
-        if size != file.size:
-            raise damaged(file, f"it has {size:,} bytes, {file.size:,} were written")
+            found = None if is_remote else root.stat(key)
+        if found is not None and found.size != file.size:
+            raise self._damaged(file, f"it has {found.size:,} bytes, {file.size:,} were written")
+        if found is not None and self._identities.get(file.path) != found.version:
+            self._identities[file.path], self._checked[file.path] = found.version, set()
+            self._footers.pop(file.path, None)
+            self._ranges.pop(file.path, None)
         if file.path not in self._footers:
             with self._told(file):
                 footer = self._footer(file, is_remote=is_remote)
             if footer.num_rows != file.rows:
-                raise damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
-            if file.size <= _ALWAYS_VERIFIED and not is_remote and file.view is None:
+                raise self._damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
+            if not is_remote and file.view is None and not file.blocks:
                 self._require_content(file)
             self._footers[file.path] = footer
         return self._footers[file.path]
@@ -98,14 +121,41 @@ class TraceFiles:
             copies.put(name, written.getvalue())
         return footer
 
-    def _parquet(self, file: PartFile, footer: "pq.FileMetaData | None") -> "pq.ParquetFile":
-        shared = self._opened_remotely(file)
-        if shared is None:
-            root, key = self._place(file)
-            return root.open_parquet(key, footer)
+    def require_whole(self, file: PartFile) -> None:
+        """Compare all of a file with what was written, once: for readers of which nobody knows what they read."""
+        self.footer(file)
+        if not file.blocks or self._opened_remotely(file) is not None:
+            return
+        if len(self._checked[file.path]) < len(file.blocks):
+            with self._told(file), self._blocks(file) as opened:
+                opened.check_all()
+
+    @contextmanager
+    def _blocks(self, file: PartFile) -> "Iterator[CheckedBlocks]":
+        """A large file on this machine."""
+        with self._root.open(file.path) as opened:
+
+            def read_at(position: int, count: int) -> bytes:
+                opened.seek(position)
+                return opened.read(count)
+
+            yield CheckedBlocks(read_at, file.size, file.blocks, self._checked.setdefault(file.path, set()))
+
+    @contextmanager
+    def _parquet(self, file: PartFile, footer: "pq.FileMetaData | None") -> "Iterator[pq.ParquetFile]":
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(shared, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+        shared = self._opened_remotely(file)
+        if shared is not None:
+            yield pq.ParquetFile(shared, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+        elif file.blocks:
+            with self._blocks(file) as blocks, pa.PythonFile(blocks, mode="r") as opened:
+                yield pq.ParquetFile(opened, metadata=footer, page_checksum_verification=True)
+        else:
+            root, key = self._place(file)
+            with root.open_parquet(key, footer) as parquet:
+                yield parquet
 
     def _opened_remotely(self, file: PartFile) -> "NativeFile | None":
         return self._shared.opened(file) if file.view is None else None
@@ -118,15 +168,15 @@ class TraceFiles:
         try:
             yield
         except NotAsWritten as error:
-            raise damaged(file, str(error)) from error
+            raise self._damaged(file, str(error)) from error
         except OSError as error:
             root, key = self._place(file)
             reason = root.reason(key, error)
             if isinstance(reason, OUT_OF_REACH):
                 raise unavailable(reason) from error
-            raise damaged(file, reason.strerror or str(reason)) from error
+            raise self._damaged(file, reason.strerror or str(reason)) from error
         except pa.ArrowException as error:
-            raise damaged(file, str(error)) from error
+            raise self._damaged(file, str(error)) from error
 
     def columns(self, file: PartFile) -> frozenset[str]:
         """The columns that a file has; of a file of a table, those of the dataset, and where its rows stand."""
@@ -198,7 +248,7 @@ class TraceFiles:
                 if position < batch.num_rows:
                     return pa.Table.from_batches([batch.slice(position, 1)])
                 position -= batch.num_rows
-        raise damaged(file, "a row group has fewer rows than its footer says")
+        raise self._damaged(file, "a row group has fewer rows than its footer says")
 
     def _read(self, file: PartFile, group: int, columns: Sequence[str]) -> "pa.Table":
         with self._opened(file) as opened:
@@ -239,7 +289,7 @@ class TraceFiles:
         with self._told(file):
             digest = self._root.sha256(file.path)
         if digest != file.sha256:
-            raise damaged(file, "its content is not what was written")
+            raise self._damaged(file, "its content is not what was written")
 
 
 def viewed(

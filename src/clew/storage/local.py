@@ -209,7 +209,9 @@ def size_of_path(path: Path) -> int:
 
 
 def _stored(key: StorageKey, found: os.stat_result) -> StoredFile:
-    return StoredFile(key, found.st_size, found.st_mtime, f"{found.st_mtime_ns}-{found.st_size}")
+    # Whoever changes a file can set its time of change back, but not that of its inode.
+    identity = f"{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_ino}-{found.st_size}"
+    return StoredFile(key, found.st_size, found.st_mtime, identity)
 
 
 def _written_once(path: Path, data: bytes, mode: int) -> bool:

@@ -9,11 +9,12 @@ from clew.diagnostics.codes.trace import DAMAGED_TRACE, NEWER_TRACE_LAYOUT
 from clew.storage.row_identity import ordinal_of
 from clew.storage.trace_id_bits import node_id_of, tick_of, trace_id_of
 
-LAYOUT_VERSION = 5
+LAYOUT_VERSION = 6
 """A reader refuses what a newer Clew wrote with a higher one.
 
 Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change. Since
-5 an input may name files of a table that is not Clew's, and rows of them that do not count.
+5 an input may name files of a table that is not Clew's, and rows of them that do not count. Since 6 files over 1 MB
+have digests of their blocks.
 """
 
 ORDINAL = "__ordinal"
@@ -137,6 +138,8 @@ class PartFile:
     """How many of its rows do not count, since the table says that they are deleted."""
     first_row_id: int | None = None
     """The table's own id of its first row, from which those of the others count on; None where it has none."""
+    blocks: tuple[str, ...] = ()
+    """The digests of its blocks (see `block_digests`); none for a file that is read at once, or of an older Clew."""
 
     @property
     def counted(self) -> int:
@@ -288,6 +291,7 @@ def _file(data: object, views: Sequence[FileView]) -> PartFile:
         view=None if view is None else views[_number(view)],
         skipped=_number(record.get("skipped", 0)),
         first_row_id=None if first is None else _number(first),
+        blocks=tuple(_text(each) for each in _list(record.get("blocks", ()))),
     )
 
 

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from clew.storage.block_digests import CheckedBlocks, NotAsWritten
 from clew.storage.parts import PartFile
 from clew.storage.root import StorageRoot
 
@@ -23,10 +24,6 @@ SMALL = 1 << 20
 _MOST_FILES = 256
 _MOST_BYTES = 64 << 20
 """Of small files, all together."""
-
-
-class NotAsWritten(Exception):
-    """A file that differs from what was written, with the difference."""
 
 
 class SharedFiles:
@@ -59,7 +56,7 @@ class SharedFiles:
         if size != file.size:
             raise NotAsWritten(f"it has {size:,} bytes, {file.size:,} were written")
         if size > SMALL:
-            return self._remember(file.path, opened, 0)
+            return self._remember(file.path, _checked(file, opened), 0)
         try:
             content = self._content(file, opened)
         finally:
@@ -97,6 +94,18 @@ class SharedFiles:
                 oldest, _ = self._files.popitem(last=False)
                 del self._kept[oldest]
             return found
+
+
+def _checked(file: PartFile, opened: "NativeFile") -> "NativeFile":
+    """A large file of which every block that is read is compared with its digest, where there are any."""
+    if not file.blocks:
+        return opened
+    import pyarrow as pa
+
+    def read_at(position: int, count: int) -> bytes:
+        return bytes(opened.read_at(count, position))
+
+    return pa.PythonFile(CheckedBlocks(read_at, file.size, file.blocks, set()), mode="r")
 
 
 def _name(file: PartFile) -> str:

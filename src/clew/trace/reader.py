@@ -21,7 +21,7 @@ from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse, Names
 from clew.plan.names import RowName, name_of, names_of_created
 from clew.plan.plan import Plan
-from clew.storage.checked_files import TraceFiles
+from clew.storage.checked_files import OnDamage, TraceFiles
 from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
 from clew.storage.row_identity import RowIds, place_of
@@ -88,6 +88,8 @@ class RunTrace:
     """The steps that the run has skipped or has not come to."""
     question_limits: QuestionLimits = field(default_factory=QuestionLimits, compare=False)
     """What a question about the rows may cost."""
+    on_damage: OnDamage | None = field(default=None, repr=False, compare=False)
+    """Is told of files that are not as they were written."""
     run: RunParts = field(init=False, repr=False, compare=False)
     row_ids: RowIds = field(init=False, repr=False, compare=False)
     ids: RowTraceIds = field(init=False, repr=False, compare=False)
@@ -95,7 +97,8 @@ class RunTrace:
     _histories: Histories = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        files = TraceFiles(self.root, None if self.plan.reads_protected else self.root.copies)
+        copies = None if self.plan.reads_protected else self.root.copies
+        files = TraceFiles(self.root, copies, self.on_damage)
         run = RunParts(self.plan, self.parts, self.not_done)
         row_ids = RowIds(self.run_id)
         object.__setattr__(self, "run", run)

@@ -7,6 +7,7 @@ from clew.events.snapshot import RunSnapshot, RunStatus, StepStatus
 from clew.plan.plan import Plan
 from clew.runs.environment import RunEnvironment
 from clew.runs.view import RunFacts
+from clew.storage.checked_files import OnDamage
 from clew.storage.committed import committed_parts
 from clew.trace.reader import RunTrace
 from clew.trace.run_parts import NotDone
@@ -14,8 +15,11 @@ from clew.trace.run_parts import NotDone
 _ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
-def open_trace(view: RunFacts, environment: RunEnvironment) -> RunTrace:
-    """What every step of a run did to every row. UserError RunNotFinished while the run is not finished."""
+def open_trace(view: RunFacts, environment: RunEnvironment, on_damage: OnDamage | None = None) -> RunTrace:
+    """What every step of a run did to every row. UserError RunNotFinished while the run is not finished.
+
+    `on_damage` is told of files that are not as they were written.
+    """
     if view.snapshot.status not in _ENDED:
         raise UserError(RUN_NOT_FINISHED.anywhere(run_id=view.record.run_id, status=view.snapshot.status.value))
     if view.plan is None:
@@ -30,6 +34,7 @@ def open_trace(view: RunFacts, environment: RunEnvironment) -> RunTrace:
         today=started.date(),
         not_done=steps_not_done(view.plan, view.snapshot),
         question_limits=environment.question_limits(),
+        on_damage=on_damage,
     )
 
 

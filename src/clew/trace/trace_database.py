@@ -98,7 +98,7 @@ class TraceDatabase:
 
         read = list(files)
         for file in read:
-            self._files.footer(file)
+            self._files.require_whole(file)
         cursor = self._cursor()
         self._give(cursor, sql, {file.path: file for file in read})
         try:
