@@ -8,6 +8,7 @@ import hashlib
 import json
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import clew
+from clew.api.checkpoints import keep_checkpoints
+from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.cli.main import run as command
 from clew.events.chain import SealKey
 from tests.trace.interpreted_shop import Ran, ran_shop
@@ -188,6 +192,108 @@ def test_a_plan_that_was_edited_is_noticed(site: Site, verify: Callable[..., Ans
         plan.write_text(plan.read_text().replace("Convert", "Konvert"))
     problems = {each["problem"] for each in verify("--all").json["findings"]}
     assert "its plan was changed" in problems
+
+
+def test_a_changed_restriction_of_labels_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    for plan in (site.root / ".clew" / "storage" / "plans").rglob("*.json"):
+        text = plan.read_text()
+        assert '"labels_privacy": null' in text
+        plan.write_text(text.replace('"labels_privacy": null', '"labels_privacy": "personal"'))
+    assert "its plan was changed" in {each["problem"] for each in verify("--all").json["findings"]}
+
+
+def test_removals_are_in_the_ledger_and_its_record_cannot_be_edited(site: Site, verify: Callable[..., Answer]) -> None:
+    assert command(["rm", site.ran.report, "--reason", "asked for", "-w", str(site.root)]) == 0
+    assert command(["gc", "--keep", "0d", "-w", str(site.root)]) == 0
+    intact = verify("--all")
+    assert (intact.code, intact.json["findings"]) == (0, [])
+    assert intact.json["checked"]["removals"] >= 2
+    [log] = (site.root / ".clew" / "storage").glob("removals*")
+    text = log.read_text()
+    log.write_text("".join(line for line in text.splitlines(keepends=True) if site.ran.report not in line))
+    assert [each["problem"] for each in verify("--all").json["findings"]] == [
+        f"{site.ran.report}: nothing says that it was deleted"
+    ]
+    log.write_text(text + text.splitlines()[-1].replace(site.ran.failed, site.ran.january) + "\n")
+    findings = verify("--all").json["findings"]
+    assert findings
+    assert {each["subject"] for each in findings} == {"record of removals"}
+
+
+def test_captures_are_in_the_ledger(site: Site, verify: Callable[..., Answer]) -> None:
+    with clew.open(site.root) as workspace, workspace._access.opened() as at:
+        new = CaptureRecord(
+            capture_id="c1",
+            kind="capture",
+            slot="a",
+            tenant_id="default",
+            run_id=site.ran.january,
+            request_id="r",
+            breakpoint="close::main::a",
+            seq=10,
+            status=CaptureStatus.QUEUED,
+            request=None,
+        )
+        at.state.captures.enlist([new])
+        at.state.captures.drop("c1", CaptureOutcome(drop_reason="expired"))
+    assert verify("--all").code == 0
+    site.sql("UPDATE captures SET result = json_set(result, '$.drop_reason', 'budget')")
+    assert [each["problem"] for each in verify("--all").json["findings"]] == ['["c1"] was changed']
+    site.sql("DELETE FROM captures")
+    assert [each["problem"] for each in verify("--all").json["findings"]] == ['["c1"] is gone']
+
+
+def test_a_forged_file_is_refused_when_it_is_read_and_raises_an_alert(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = json.loads((site.root / "clew.yaml").read_text())
+    settings["environments"]["dev"]["bus"] = [{"id": "audit", "type": "file", "path": "audit.jsonl"}]
+    (site.root / "clew.yaml").write_text(json.dumps(settings))
+    path = site.run_folder / "changes" / "10-20" / "part-00000.parquet"
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    for _ in range(2):
+        assert command(["explain", site.ran.january, "--where", "id = 102", "usd", "--json"]) != 0
+        told = json.loads(capsys.readouterr().out)["error"]
+        assert (told["code"], "part-00000.parquet" in told["message"]) == ("DamagedTrace", True)
+    raised = site.rows("SELECT event_data FROM run_events WHERE event_type = 'AlertRaised'")
+    [alert] = [json.loads(data) for (data,) in raised]
+    assert (alert["alert"], alert["severity"]) == ("FILE_DAMAGED", "P1")
+    assert path.name in alert["details"]["file"]
+    assert site.rows("SELECT sink FROM outbox") == [("audit",)]  # the next process that delivers events sends it
+    assert {each["subject"] for each in verify("--all").json["findings"]} == {f"run {site.ran.january}"}
+
+
+def test_checkpoints_go_to_the_event_buses_and_are_kept_at_intervals(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = json.loads((site.root / "clew.yaml").read_text())
+    settings["environments"]["dev"] |= {
+        "bus": [
+            {"id": "audit", "type": "file", "path": "audit.jsonl"},
+            {"id": "some", "type": "file", "path": "some.jsonl", "events": ["RunCompleted"]},
+        ]
+    }
+    (site.root / "clew.yaml").write_text(json.dumps(settings))
+    kept = site.root / ".clew" / "checkpoints" / "dev.jsonl"
+    before = kept.read_text().splitlines()
+    waits = iter([False, False, True])
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout == 3600
+            return next(waits)
+
+    with clew.open(site.root) as workspace, workspace._access.opened() as at:
+        keep_checkpoints(at.environment, at.state.ledger, Stop())
+    for thread in threading.enumerate():
+        if thread.name == "checkpoint":
+            thread.join()
+    [line] = kept.read_text().splitlines()[len(before) :]  # the second time there was nothing new
+    [sent] = [json.loads(each) for each in (site.root / "audit.jsonl").read_text().splitlines()]
+    assert (sent["type"], sent["data"]) == ("clew.ledger.checkpoint", json.loads(line))
+    assert not (site.root / "some.jsonl").exists()
 
 
 def test_a_run_or_all_must_be_named(verify: Callable[..., Answer], site: Site) -> None:

@@ -1,4 +1,6 @@
-"""Checkpoints: where the ledger of an environment stood when a run ended, kept in a file outside the state store.
+"""Checkpoints: where the ledger of an environment stood when a run ended, and at intervals while a worker runs.
+
+They are kept in a file outside the state store, and sent to event buses.
 
 A ledger that was shortened, or replaced by an older copy, holds in itself. It does not hold against its checkpoints.
 """
@@ -6,17 +8,21 @@ A ledger that was shortened, or replaced by an older copy, holds in itself. It d
 import json
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from clew.bus.buses import announce
+from clew.bus.event_bus import checkpoint_document
 from clew.diagnostics import ClewError
 from clew.events.chain import SealKey
 from clew.events.codec import canonical_json, iso
 from clew.events.envelope import StoredEvent
 from clew.events.ledger import LedgerEntry
 from clew.events.meanings import meaning_of
+from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.seal_keys import seal_key
 from clew.store.ledger import SqlLedgerReader
@@ -48,14 +54,42 @@ def checkpoint_file(environment: RunEnvironment) -> Path:
 def keep_checkpoint(environment: RunEnvironment, ledger: SqlLedgerReader, event: StoredEvent) -> None:
     """After an event with which a run ends, write down the last entry of the ledger. A run never fails by this."""
     status = meaning_of(event).status
-    if status is None or not status.is_terminal:
-        return
+    if status is not None and status.is_terminal:
+        _keep(environment, ledger, event.emitted_at)
+
+
+def keep_checkpoints(environment: RunEnvironment, ledger: SqlLedgerReader, stop: threading.Event) -> None:
+    """Write down the last entry of the ledger at intervals, if there are new ones, until `stop` is set."""
+    known = 0
+    while not stop.wait(environment.settings.evidence.checkpoint_minutes * 60):
+        known = _keep(environment, ledger, utc_now(), after=known) or known
+
+
+def _keep(environment: RunEnvironment, ledger: SqlLedgerReader, at: datetime, after: int = 0) -> int | None:
+    """Keep a checkpoint of the last entry, if it comes after one that is known, and send it to the event buses."""
     try:
         last = ledger.last()
-        if last is not None:
-            _write(checkpoint_file(environment), _checkpoint(last, seal_key(environment), event.emitted_at))
+        if last is None or last.seq <= after:
+            return None
+        checkpoint = _checkpoint(last, seal_key(environment), at)
+        _write(checkpoint_file(environment), checkpoint)
     except (OSError, ClewError) as error:
         _log.warning("no checkpoint of the ledger was kept: %s", error)
+        return None
+    if environment.settings.bus:
+        # Not a daemon: a process that ends waits until the receivers have it, or have not answered in time.
+        threading.Thread(target=_announce, args=(environment, checkpoint), name="checkpoint").start()
+    return last.seq
+
+
+def _announce(environment: RunEnvironment, checkpoint: Checkpoint) -> None:
+    document = checkpoint_document(checkpoint.tenant, checkpoint.environment, checkpoint.at, _document(checkpoint))
+    for error in announce(environment, environment.secrets(), document):
+        _log.warning("a checkpoint of the ledger was not sent: %s", error)
+
+
+def _document(checkpoint: Checkpoint) -> dict[str, object]:
+    return {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}
 
 
 def _checkpoint(entry: LedgerEntry, key: SealKey, at: datetime) -> Checkpoint:
@@ -66,10 +100,9 @@ def _checkpoint(entry: LedgerEntry, key: SealKey, at: datetime) -> Checkpoint:
 def _write(path: Path, checkpoint: Checkpoint) -> None:
     """One line in one write, so that lines of several processes do not mix."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    line = {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}
     descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
     try:
-        os.write(descriptor, f"{canonical_json(line)}\n".encode())
+        os.write(descriptor, f"{canonical_json(_document(checkpoint))}\n".encode())
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

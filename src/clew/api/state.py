@@ -71,7 +71,7 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
                 stores=run_stores(database, options),
                 datasets=SqlDatasetRegistry(database, environment.name, ledger),
                 projects=SqlProjectRegistry(database, environment.name, ledger),
-                captures=SqlCaptureStore(database, environment.name),
+                captures=SqlCaptureStore(database, environment.name, ledger),
                 secrets=secrets,
                 tokens=SqlTokens(database, environment.name, ledger),
                 browser_sessions=SqlBrowserSessions(database, environment.name, ledger),

@@ -4,6 +4,7 @@ The ledger and the events are sealed with a key that the database does not hold.
 descriptions, descriptions those of files. What anyone changes on the way shows at one of these links.
 """
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from clew.api.checkpoints import checkpoint_file, checkpoint_problems, kept_chec
 from clew.api.state import State
 from clew.diagnostics import ClewError, UserError
 from clew.events.chain import ChainReport, SealKey, verify_chain
+from clew.events.codec import canonical_json
 from clew.events.ledger import EntryKind, LedgerEntry, chain_problems, problem_with
 from clew.events.reducer import advance
 from clew.events.snapshot import RunSnapshot
@@ -27,6 +29,7 @@ from clew.storage.checked_files import TraceFiles
 from clew.storage.committed import readable_parts
 from clew.storage.parts import Part
 from clew.storage.plans import kept_plan
+from clew.storage.removals import Journal
 from clew.trace.run_trace import open_trace
 
 _ALL = 1_000_000
@@ -38,6 +41,7 @@ _NAMES = {
     "dataset_versions": "dataset version",
     "project_versions": "project version",
     "access_log": "record of the access log",
+    "captures": "capture",
 }
 """What people call a row of a table."""
 
@@ -91,6 +95,7 @@ class _Expected:
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     deleted: dict[str, int] = field(default_factory=dict)
     rows: dict[str, dict[str, str]] = field(default_factory=dict)
+    removals: list[dict[str, Any]] = field(default_factory=list)
 
     def learn(self, entry: LedgerEntry) -> None:
         """Take an entry into account, after those before it."""
@@ -98,6 +103,8 @@ class _Expected:
         match entry.kind:
             case EntryKind.BEGUN | EntryKind.EVIDENCE_MADE | EntryKind.VERIFIED:
                 pass
+            case EntryKind.REMOVED:
+                self.removals.append(dict(content))
             case EntryKind.RUN_CREATED:
                 self.requests[entry.subject_id] = content["request"]
             case EntryKind.RUN_ADOPTED:
@@ -169,6 +176,7 @@ class Verifier:
             self._find("checkpoints", problem)
         self._check_rows(expected)
         self._check_deletions(expected)
+        self._check_removals(expected)
         records = {record.run_id: record for record in self._records()}
         for run_id in expected.requests.keys() - records.keys():
             self._find(f"run {run_id}", "it is gone, and nothing says that it was deleted")
@@ -206,6 +214,20 @@ class Verifier:
         for run_id, last_seq in expected.deleted.items():
             if recorded.get(run_id) != last_seq:
                 self._find(f"run {run_id}", "the record of its deletion was changed")
+
+    def _check_removals(self, expected: _Expected) -> None:
+        """What garbage collection has deleted, by the ledger and by its own record. Older lines are not vouched for."""
+        known = [canonical_json(content) for content in expected.removals]
+        if not known:
+            return
+        since = min(str(content["at"]) for content in expected.removals)
+        kept = Journal(self._environment.storage_root).records(self._environment.name)
+        told = {canonical_json(record.to_json()) for record in kept if record.at.isoformat() >= since}
+        self._checked["removals"] = len(known)
+        for line in sorted(set(known) ^ told):
+            name = json.loads(line)["name"]
+            problem = "nothing says that it was deleted" if line in known else "the ledger does not know of it"
+            self._find("record of removals", f"{name}: {problem}")
 
     # Runs
 

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from clew.api.checkpoints import keep_checkpoints
 from clew.api.opened_environment import OpenedEnvironment
 from clew.captures.queue import CaptureRecord
 from clew.events.envelope import StoredEvent
@@ -42,8 +43,13 @@ def run_worker(at: OpenedEnvironment, stop: threading.Event, listener: WorkerLis
 
     starter = starter_of(at)
     starter.prepare()
+    keeping = threading.Thread(
+        target=keep_checkpoints, args=(at.environment, at.state.ledger, stop), name="checkpoints", daemon=True
+    )
+    keeping.start()
     with after_runs(at.environment, at.state, starter.session, on_done=listener.capture, stop=stop):
         starter.worker(on_event=listener.event).run(stop)
+    keeping.join(timeout=1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from clew.bus.file import FileBus
 from clew.bus.openlineage import FileTarget, HttpTarget, OpenLineageBus
 from clew.bus.webhook import WebhookBus
 from clew.definitions.settings import BusSettings, BusType
+from clew.diagnostics import ClewError
 from clew.events.envelope import StoredEvent
 from clew.plan import Plan
 from clew.runs.environment import RunEnvironment
@@ -27,6 +28,22 @@ def buses_of(
     buses = environment.settings.bus
     opened: dict[str, EventBus] = {bus.id: SeenEvents(opening.bus(bus), partial(see, bus)) for bus in buses}
     return {**opened, **{bus.id: ChosenEvents(opened[bus.id], bus.events) for bus in buses if bus.events}}
+
+
+def announce(environment: RunEnvironment, secrets: SecretsResolver, document: bytes) -> list[ClewError]:
+    """Send a document that is not about a run to the buses that take everything. Returns what went wrong.
+
+    OpenLineage has no form for it, and a bus that names the types of its events wants nothing else.
+    """
+    opening, problems = _Opening(environment, secrets), list[ClewError]()
+    for bus in environment.settings.bus:
+        try:
+            opened = opening.bus(bus) if not bus.events else None
+            if isinstance(opened, FileBus | WebhookBus):
+                opened.announce(document)
+        except ClewError as error:
+            problems.append(error)
+    return problems
 
 
 @dataclass(frozen=True, slots=True)

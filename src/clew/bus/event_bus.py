@@ -1,6 +1,6 @@
 """What a receiver of events is, and the CloudEvents form in which most receivers get them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -62,6 +62,20 @@ def cloud_event(run: RunRecord, event: StoredEvent) -> dict[str, object]:
         "eventversion": event.body.VERSION,
         "data": {**event.to_json(), "project_id": request.project_id, "period": request.period},
     }
+
+
+def checkpoint_document(tenant: str, environment: str, at: str, checkpoint: Mapping[str, object]) -> bytes:
+    """A checkpoint of the ledger in the same form, for receivers that keep what the state store may lose."""
+    document = {
+        "specversion": "1.0",
+        "id": f"{tenant}/{environment}/{checkpoint['seq']}/{at}",
+        "source": f"/clew/{tenant}/{environment}",
+        "type": "clew.ledger.checkpoint",
+        "time": at,
+        "datacontenttype": "application/json",
+        "data": dict(checkpoint),
+    }
+    return canonical_json(document).encode()
 
 
 def cloud_event_bytes(run: RunRecord, event: StoredEvent) -> bytes:

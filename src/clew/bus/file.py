@@ -44,7 +44,11 @@ class FileBus:
 
     def deliver(self, entry: OutboxEntry) -> None:
         """Write the line, and return when it is on disk."""
+        self.announce(cloud_event_bytes(entry.run, entry.event))
+
+    def announce(self, document: bytes) -> None:
+        """The same for a document that is not about a run."""
         try:
-            append_line(self._path, cloud_event_bytes(entry.run, entry.event))
+            append_line(self._path, document)
         except OSError as error:
             raise TransientFailure(DELIVERY_FAILED.anywhere(bus=self._name, reason=str(error))) from error

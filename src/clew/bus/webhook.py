@@ -32,7 +32,10 @@ class WebhookBus:
 
     def deliver(self, entry: OutboxEntry) -> None:
         """Post the event and wait for the answer."""
-        body = cloud_event_bytes(entry.run, entry.event)
+        self.announce(cloud_event_bytes(entry.run, entry.event))
+
+    def announce(self, body: bytes) -> None:
+        """The same for a document that is not about a run."""
         headers = {"Content-Type": CONTENT_TYPE}
         if self._secret is not None:
             headers[SIGNATURE_HEADER] = signature(self._secret(), body)

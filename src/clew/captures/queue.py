@@ -13,6 +13,7 @@ from clew.captures.policy import CapturePolicy, job_violations
 from clew.captures.requests import PARAMETER, CaptureRequest, requests_in, requests_of
 from clew.definitions import CaptureWish
 from clew.diagnostics import raise_if_any
+from clew.events.ledger import LedgerWriter
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import Failure
 from clew.plan import Plan
@@ -258,6 +259,11 @@ class CaptureState(RunState, Protocol):
     @property
     def captures(self) -> CaptureStore:
         """The index of captures and jobs, and their queue."""
+        ...
+
+    @property
+    def ledger_writer(self) -> LedgerWriter:
+        """Records what is deleted."""
         ...
 
 

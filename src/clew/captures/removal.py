@@ -103,7 +103,7 @@ class ExpiredCaptures:
 
 def collect_expired(environment: RunEnvironment, state: CaptureState) -> tuple[Removable, ...]:
     """Delete everything that has expired, and record that as `clew gc` does."""
-    captures, journal = ExpiredCaptures(environment, state), Journal(environment.storage_root)
+    captures, journal = ExpiredCaptures(environment, state), Journal(environment.storage_root, state.ledger_writer)
     now = state.stores.reader.now()
     gone = tuple(captures.expired(now))
     for thing in gone:

@@ -264,9 +264,12 @@ class EvidenceSettings(Located):
     )
     checkpoints: str = key(
         PATH,
-        "The folder that keeps where the ledger stood when runs ended. Whoever can write to the state store should "
-        "not be able to write there.",
+        "The folder that keeps where the ledger stood when runs ended, and at intervals. Whoever can write to the "
+        "state store should not be able to write there.",
         default=".clew/checkpoints",
+    )
+    checkpoint_minutes: int = key(
+        Whole(1, 10_080), "While a worker runs, a checkpoint is also kept every so many minutes.", default=60
     )
 
     def check(self) -> Iterator[Diagnostic]:

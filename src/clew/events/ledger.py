@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from clew.events.chain import SealKey
 from clew.events.codec import canonical_json, encode
@@ -35,6 +36,12 @@ class EntryKind(StrEnum):
     ROWS_READ = "rows.read"
     EVIDENCE_MADE = "evidence.made"
     """A signed pack about a run was made."""
+    REMOVED = "removed"
+    """Garbage collection, or someone who asked for it, deleted files."""
+    CAPTURE_ADDED = "capture.added"
+    CAPTURE_ENDED = "capture.ended"
+    """Also when it expired afterwards, or was queued again."""
+    CAPTURE_DELETED = "capture.deleted"
     VERIFIED = "verified"
     """A run, or the whole environment, was verified."""
 
@@ -47,6 +54,14 @@ class LedgerNote:
     subject_id: str
     """The run, dataset, project, token, or whatever else it is about."""
     content: Mapping[str, object]
+
+
+class LedgerWriter(Protocol):
+    """Records what is not in the database."""
+
+    def note(self, *notes: LedgerNote) -> object:
+        """Add entries."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -339,7 +339,8 @@ def counted_fields(value: Any) -> Any:
     """A plan without the fields that its digest leaves out."""
     if isinstance(value, dict):
         counted = {name: counted_fields(each) for name, each in value.items() if name not in _NOT_IN_DIGEST}
-        counted.pop("labels_privacy", None)
+        if counted.get("labels_privacy") is None:
+            counted.pop("labels_privacy", None)
         return counted
     return [counted_fields(each) for each in value] if isinstance(value, list) else value
 

@@ -140,7 +140,7 @@ class GarbageCollector:
         self._state = state
         self._others = others
         self._clock = clock
-        self._journal = Journal(self._root)
+        self._journal = Journal(self._root, state.ledger_writer)
 
     def find(self, retention: Retention) -> Garbage:
         """What may be deleted. Nothing is changed."""

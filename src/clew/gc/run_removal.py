@@ -60,7 +60,7 @@ def remove_run(
     state.stores.intake.delete(run_id, deleted_by=actor_name(), reason=reason)
     drop_waiting(environment, state, run_id)
     removed = Removable(RUN, run_id, reason or "requested", freed)
-    Journal(root).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
+    Journal(root, state.ledger_writer).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
     problems = tuple(release_tables(root, run_id))
     root.remove(folder)
     return Removal(run_id, freed, problems)

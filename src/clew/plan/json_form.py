@@ -163,14 +163,24 @@ def _checked(data: object, expected: type) -> Any:  # noqa: ANN401 - checked rig
 
 
 _DOES_NOT_COUNT = frozenset(
-    {"place", "description", "title", "project_version", "digest", "lineage", "reads", "row_names", "labels_privacy"}
+    {"place", "description", "title", "project_version", "digest", "lineage", "reads", "row_names"}
 )
 """What may change without another result (where things stand, what people say about them, how often they changed),
 and what follows from the rest."""
 
 
+_COUNTS_IF_SET = "labels_privacy"
+"""Who sees labels depends on it. Plans that do not restrict them have the digests that they had before it existed."""
+
+
+def _counted(plain: object) -> object:
+    if isinstance(plain, dict):
+        return {name: _counted(each) for name, each in plain.items() if name != _COUNTS_IF_SET or each is not None}
+    return [_counted(each) for each in plain] if isinstance(plain, list) else plain
+
+
 def digest_of(value: object) -> str:
     """SHA-256, in hex, over the canonical JSON of records of a plan."""
-    plain = to_plain(value, leave_out=_DOES_NOT_COUNT)
+    plain = _counted(to_plain(value, leave_out=_DOES_NOT_COUNT))
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

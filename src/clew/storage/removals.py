@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from clew.events.ledger import EntryKind, LedgerNote, LedgerWriter
 from clew.storage.layout import REMOVALS
 from clew.storage.root import StorageRoot
 
@@ -71,9 +72,13 @@ class Journal:
     """The record of removals below a storage root. It also tells which runs were there and are gone."""
 
     root: StorageRoot
+    ledger: LedgerWriter | None = None
+    """Vouches for the lines; None for those who only read."""
 
     def add(self, record: RemovalRecord) -> None:
-        """Write a line, and return when it is on disk."""
+        """Write a line, and return when it is on disk. The ledger knows of it first."""
+        if self.ledger is not None:
+            self.ledger.note(LedgerNote(EntryKind.REMOVED, record.thing.name[:255], record.to_json()))
         self.root.add_line(REMOVALS, json.dumps(record.to_json(), ensure_ascii=False))
 
     def records(self, environment: str) -> list[RemovalRecord]:

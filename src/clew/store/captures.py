@@ -14,8 +14,10 @@ from clew.captures.requests import CaptureRequest
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_NOT_FOUND
 from clew.events.codec import decode, encode
+from clew.events.ledger import EntryKind
 from clew.events.snapshot import RunStatus
 from clew.store.database import Database
+from clew.store.ledger import CAPTURES, Ledger
 from clew.store.schema import captures, runs
 
 _ENDED = [status.value for status in RunStatus if status.is_terminal]
@@ -25,9 +27,11 @@ _QUEUED, _RUNNING, _READY = (each.value for each in (CaptureStatus.QUEUED, Captu
 class SqlCaptureStore:
     """The captures and jobs of one environment."""
 
-    def __init__(self, database: Database, environment_id: str) -> None:
+    def __init__(self, database: Database, environment_id: str, ledger: Ledger | None = None) -> None:
+        """The ledger vouches for records: what was asked for, and once they are over, all of them."""
         self._database = database
         self._environment = environment_id
+        self._ledger = ledger
 
     # The index
 
@@ -128,11 +132,11 @@ class SqlCaptureStore:
     def delete(self, capture_id: str) -> None:
         """Delete a record."""
         with self._database.write() as connection:
-            connection.execute(
-                sa.delete(captures).where(
-                    captures.c.environment_id == self._environment, captures.c.capture_id == capture_id
-                )
-            )
+            mine = captures.c.capture_id == capture_id
+            if self._ledger is not None:
+                self._ledger.remove_rows(connection, EntryKind.CAPTURE_DELETED, CAPTURES, mine)
+            else:
+                connection.execute(sa.delete(captures).where(captures.c.environment_id == self._environment, mine))
 
     # The queue
 
@@ -330,7 +334,14 @@ class SqlCaptureStore:
                 created_at=now,
             )
         )
+        self._vouch(connection, EntryKind.CAPTURE_ADDED, new.capture_id)
         return self._one(connection, new.capture_id)
+
+    def _vouch(
+        self, connection: sa.Connection, kind: EntryKind, capture_id: str, *where: sa.ColumnElement[bool]
+    ) -> None:
+        if self._ledger is not None:
+            self._ledger.add_rows(connection, kind, CAPTURES, captures.c.capture_id == capture_id, *where)
 
     def _in_flight(self, connection: sa.Connection, but: str) -> InFlight:
         statement = sa.select(sa.func.coalesce(sa.func.sum(captures.c.reserved_bytes), 0), sa.func.count()).where(
@@ -367,7 +378,12 @@ class SqlCaptureStore:
     ) -> bool:
         condition = (captures.c.environment_id == self._environment) & (captures.c.capture_id == capture_id)
         statement = sa.update(captures).where(condition if only_if is None else condition & only_if)
-        return connection.execute(statement.values(values)).rowcount > 0
+        is_set = connection.execute(statement.values(values)).rowcount > 0
+        if is_set and "completed_at" in values:
+            self._vouch(connection, EntryKind.CAPTURE_ENDED, capture_id)
+        elif is_set:
+            self._vouch(connection, EntryKind.CAPTURE_ENDED, capture_id, captures.c.completed_at.is_not(None))
+        return is_set
 
 
 def _is_free(now: sa.ColumnElement[object]) -> sa.ColumnElement[bool]:

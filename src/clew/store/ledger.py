@@ -25,6 +25,7 @@ from clew.store.schema import (
     access_log,
     api_tokens,
     browser_sessions,
+    captures,
     dataset_versions,
     ledger,
     project_versions,
@@ -49,6 +50,8 @@ class SealedTable:
     key: tuple[str, ...]
     """The columns that name a row, below the environment."""
     left_out: frozenset[str] = frozenset()
+    while_open: tuple[str, ...] = ()
+    """The columns that count until a row is completed, where others change while it is being worked on."""
 
     def key_of(self, row: sa.RowMapping) -> str:
         """The name of a row in entries."""
@@ -56,6 +59,8 @@ class SealedTable:
 
     def digest(self, row: sa.RowMapping) -> str:
         """The digest of a row."""
+        if self.while_open and row["completed_at"] is None:
+            return _digest({name: row[name] for name in self.while_open})
         return _digest({name: row[name] for name in self.table.c.keys() if name not in self.left_out})  # noqa: SIM118
 
     def rows(self, connection: sa.Connection, owner: Owner) -> Iterator[sa.RowMapping]:
@@ -69,7 +74,13 @@ SESSIONS = SealedTable(browser_sessions, ("session_digest",))
 DATASETS = SealedTable(dataset_versions, ("dataset", "version"))
 PROJECTS = SealedTable(project_versions, ("project", "version"))
 READS = SealedTable(access_log, ("entry_id",))
-SEALED = {each.table.name: each for each in (TOKENS, SESSIONS, DATASETS, PROJECTS, READS)}
+CAPTURES = SealedTable(
+    captures,
+    ("capture_id",),
+    left_out=frozenset({"lease_owner", "lease_expires_at", "token", "due_at", "attempts", "reserved_bytes"}),
+    while_open=("capture_id", "run_id", "slot", "kind", "request_id", "breakpoint", "seq", "request", "created_at"),
+)
+SEALED = {each.table.name: each for each in (TOKENS, SESSIONS, DATASETS, PROJECTS, READS, CAPTURES)}
 
 
 def _digest(row: Mapping[str, Any]) -> str:

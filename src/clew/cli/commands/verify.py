@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from clew.api.pack_verification import PackVerification
     from clew.api.verification import Verification
 
-_ORDER = ("entries", "checkpoints", "records", "runs", "events", "parts", "files", "steps", "rows", "expressions")
+_ORDER = (
+    *("entries", "checkpoints", "records", "removals", "runs", "events", "parts", "files"),
+    *("steps", "rows", "expressions"),
+)
 _WORDS = {
     "entries": ("ledger entry", "ledger entries"),
     "checkpoints": ("checkpoint", "checkpoints"),
     "records": ("record", "records"),
+    "removals": ("removal", "removals"),
     "runs": ("run", "runs"),
     "events": ("event", "events"),
     "parts": ("part", "parts"),
