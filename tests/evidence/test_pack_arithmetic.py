@@ -39,11 +39,11 @@ def test_it_knows_every_function() -> None:
     assert known == set(FUNCTIONS)
 
 
-def scope(tables: Tables) -> pack_verifier.Scope:
+def scope(tables: Tables) -> pack_verifier.SeenValues:
     """A row as an explanation has it."""
     values = {name: json_value(value) for name, value in tables[TABLE].items()}
     values |= {f"{JOINED}.{name}": json_value(value) for name, value in tables[JOINED].items()}
-    return pack_verifier.Scope(values, TABLE, TODAY)
+    return pack_verifier.SeenValues(values, TABLE, TODAY)
 
 
 def attempted(calculate: Callable[[], Any]) -> Any:

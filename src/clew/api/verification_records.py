@@ -3,11 +3,14 @@
 import logging
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from clew.api.opened_environment import OpenedEnvironment
-from clew.api.verification import Verification
 from clew.diagnostics import ClewError
 from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote
+
+if TYPE_CHECKING:  # pages show records, and do not load what verifies
+    from clew.api.verification import Verification
 
 _log = logging.getLogger(__name__)
 _OF_THE_LEDGER = frozenset({"ledger", "checkpoints"})
@@ -37,7 +40,7 @@ class VerificationRecord:
         }
 
 
-def record_verification(at: OpenedEnvironment, subject_id: str, found: Verification) -> None:
+def record_verification(at: OpenedEnvironment, subject_id: str, found: "Verification") -> None:
     """Add a verification to the ledger.
 
     Not if the ledger itself does not hold: an entry after the break would only blur what happened.

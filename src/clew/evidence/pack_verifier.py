@@ -458,11 +458,11 @@ class Tree:
                 return tree
         return None
 
-    def scope(self, node: Dict[str, Any], inputs: List[Dict[str, Any]]) -> "Scope":
+    def scope(self, node: Dict[str, Any], inputs: List[Dict[str, Any]]) -> "SeenValues":
         """What an expression sees."""
         run = self.pack.evidence["runs"][node["run_id"]]
         values = {each["name"]: each["value"] for each in inputs}
-        return Scope(values, run["table"], datetime.date.fromisoformat(run["today"]))
+        return SeenValues(values, run["table"], datetime.date.fromisoformat(run["today"]))
 
     def check_expression(self, node: Dict[str, Any]) -> None:
         """A value that an expression gave for one row."""
@@ -527,7 +527,7 @@ def shown(value: Any) -> str:
 # but where the language says so. A tree is a list: its kind, its type, and what it consists of.
 
 
-class Scope:
+class SeenValues:
     """The values that an expression sees, and the day on which the run started."""
 
     def __init__(self, values: Dict[str, Any], table: str, today: datetime.date) -> None:
@@ -763,7 +763,7 @@ _LOWER = str.maketrans(_NEW_LETTERS)
 _UPPER = str.maketrans({lower: upper for upper, lower in _NEW_LETTERS.items()})
 
 
-def calculate(tree: List[Any], scope: Scope) -> Any:
+def calculate(tree: List[Any], scope: SeenValues) -> Any:
     """The value of an expression."""
     kind, type_ = tree[0], tree[1]
     if kind == "constant":
@@ -797,7 +797,7 @@ def constant(text: Optional[str], type_: str) -> Any:
     return text == "true" if type_ == "boolean" else read_value(text, type_)
 
 
-def first_true(arguments: List[Any], scope: Scope, decisive: bool) -> Optional[bool]:
+def first_true(arguments: List[Any], scope: SeenValues, decisive: bool) -> Optional[bool]:
     """AND and OR, which NULL leaves open."""
     is_open = False
     for argument in arguments:
@@ -808,7 +808,7 @@ def first_true(arguments: List[Any], scope: Scope, decisive: bool) -> Optional[b
     return None if is_open else not decisive
 
 
-def is_in(arguments: List[Any], scope: Scope) -> Optional[bool]:
+def is_in(arguments: List[Any], scope: SeenValues) -> Optional[bool]:
     """IN."""
     value, is_open = calculate(arguments[0], scope), False
     if value is None:
@@ -821,7 +821,7 @@ def is_in(arguments: List[Any], scope: Scope) -> Optional[bool]:
     return None if is_open else False
 
 
-def coalesce(arguments: List[Any], scope: Scope) -> Any:
+def coalesce(arguments: List[Any], scope: SeenValues) -> Any:
     """COALESCE."""
     for argument in arguments:
         value = calculate(argument, scope)
@@ -830,7 +830,7 @@ def coalesce(arguments: List[Any], scope: Scope) -> Any:
     return None
 
 
-_LAZY: Dict[str, Callable[[List[Any], Scope], Any]] = {
+_LAZY: Dict[str, Callable[[List[Any], SeenValues], Any]] = {
     "IF": lambda arguments, scope: calculate(arguments[1 if calculate(arguments[0], scope) else 2], scope),
     "AND": lambda arguments, scope: first_true(arguments, scope, decisive=False),
     "OR": lambda arguments, scope: first_true(arguments, scope, decisive=True),
@@ -934,9 +934,9 @@ def aggregate_calls(tree: Any) -> List[List[Any]]:
     return [call for each in tree[2:] for call in aggregate_calls(each)]
 
 
-def calculate_group(tree: List[Any], rows: List[Scope]) -> Any:
+def calculate_group(tree: List[Any], rows: List[SeenValues]) -> Any:
     """The value of an aggregation over the rows of a group."""
-    outer = Scope(rows[0].values, rows[0].table, rows[0].today)
+    outer = SeenValues(rows[0].values, rows[0].table, rows[0].today)
     for call in aggregate_calls(tree):
         values: List[Any] = [calculate(call[3], row) for row in rows] if call[3:] else [0 for _ in rows]
         outer.aggregates[id(call)] = _AGGREGATES[call[2]]([value for value in values if value is not None], call[1])
