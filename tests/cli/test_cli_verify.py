@@ -313,7 +313,10 @@ def rewritten(site: Site, description: Path, change: Callable[[pa.Table], pa.Tab
         entry |= {"size": path.stat().st_size, "sha256": digest, "rows": rows.num_rows}
     description.write_text(json.dumps(part, sort_keys=True))
     after = hashlib.sha256(description.read_bytes()).hexdigest()
-    site.sql(f"UPDATE run_events SET event_data = replace(event_data, '{before}', '{after}')")
+    site.sql(
+        f"UPDATE run_events SET event_data = replace(event_data, '{before}', '{after}')",
+        f"UPDATE snapshots SET document = replace(document, '{before}', '{after}')",
+    )
 
 
 def with_values(name: str, change: Callable[[Any], Any]) -> Callable[[pa.Table], pa.Table]:
