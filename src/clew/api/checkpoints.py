@@ -55,18 +55,23 @@ def keep_checkpoint(environment: RunEnvironment, ledger: SqlLedgerReader, event:
     """After an event with which a run ends, write down the last entry of the ledger. A run never fails by this."""
     status = meaning_of(event).status
     if status is not None and status.is_terminal:
-        _keep(environment, ledger, event.emitted_at)
+        _keep(environment, ledger, event.emitted_at, event.run_id)
 
 
 def keep_checkpoints(environment: RunEnvironment, ledger: SqlLedgerReader, stop: threading.Event) -> None:
     """Write down the last entry of the ledger at intervals, if there are new ones, until `stop` is set."""
     known = 0
     while not stop.wait(environment.settings.evidence.checkpoint_minutes * 60):
-        known = _keep(environment, ledger, utc_now(), after=known) or known
+        known = _keep(environment, ledger, utc_now(), environment.name, after=known) or known
 
 
-def _keep(environment: RunEnvironment, ledger: SqlLedgerReader, at: datetime, after: int = 0) -> int | None:
-    """Keep a checkpoint of the last entry, if it comes after one that is known, and send it to the event buses."""
+def _keep(
+    environment: RunEnvironment, ledger: SqlLedgerReader, at: datetime, occasion: str, after: int = 0
+) -> int | None:
+    """Keep a checkpoint of the last entry, if it comes after one that is known, and send it to the event buses.
+
+    The occasion is the run that ended, or the environment.
+    """
     try:
         last = ledger.last()
         if last is None or last.seq <= after:
@@ -78,12 +83,12 @@ def _keep(environment: RunEnvironment, ledger: SqlLedgerReader, at: datetime, af
         return None
     if environment.settings.bus:
         # Not a daemon: a process that ends waits until the receivers have it, or have not answered in time.
-        threading.Thread(target=_announce, args=(environment, checkpoint), name="checkpoint").start()
+        threading.Thread(target=_announce, args=(environment, checkpoint, occasion), name="checkpoint").start()
     return last.seq
 
 
-def _announce(environment: RunEnvironment, checkpoint: Checkpoint) -> None:
-    document = checkpoint_document(checkpoint.tenant, checkpoint.environment, checkpoint.at, _document(checkpoint))
+def _announce(environment: RunEnvironment, checkpoint: Checkpoint, occasion: str) -> None:
+    document = checkpoint_document(environment.scope, checkpoint.at, occasion, _document(checkpoint))
     for error in announce(environment, environment.secrets(), document):
         _log.warning("a checkpoint of the ledger was not sent: %s", error)
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from clew.events.codec import canonical_json, iso
 from clew.events.envelope import StoredEvent
 from clew.runs.request import RunRecord
+from clew.runs.secrets import SecretScope
 from clew.runs.stores import OutboxEntry
 
 
@@ -64,13 +65,18 @@ def cloud_event(run: RunRecord, event: StoredEvent) -> dict[str, object]:
     }
 
 
-def checkpoint_document(tenant: str, environment: str, at: str, checkpoint: Mapping[str, object]) -> bytes:
-    """A checkpoint of the ledger in the same form, for receivers that keep what the state store may lose."""
+def checkpoint_document(scope: SecretScope, at: str, occasion: str, checkpoint: Mapping[str, object]) -> bytes:
+    """A checkpoint of the ledger in the same form, for receivers that keep what the state store may lose.
+
+    Its subject is the run that ended, or the environment where it was kept for another reason.
+    """
+    source = f"/clew/{scope.tenant_id}/{scope.environment_id}"
     document = {
         "specversion": "1.0",
-        "id": f"{tenant}/{environment}/{checkpoint['seq']}/{at}",
-        "source": f"/clew/{tenant}/{environment}",
+        "id": f"{source}/{checkpoint['seq']}/{at}",
+        "source": source,
         "type": "clew.ledger.checkpoint",
+        "subject": occasion,
         "time": at,
         "datacontenttype": "application/json",
         "data": dict(checkpoint),
