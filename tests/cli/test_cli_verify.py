@@ -202,9 +202,12 @@ def test_a_changed_restriction_of_labels_is_noticed(site: Site, verify: Callable
     assert "its plan was changed" in {each["problem"] for each in verify("--all").json["findings"]}
 
 
-def test_removals_are_in_the_ledger_and_its_record_cannot_be_edited(site: Site, verify: Callable[..., Answer]) -> None:
+def test_removals_are_in_the_ledger_and_its_record_cannot_be_edited(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command(["rm", site.ran.report, "--reason", "asked for", "-w", str(site.root)]) == 0
     assert command(["gc", "--keep", "0d", "-w", str(site.root)]) == 0
+    capsys.readouterr()
     intact = verify("--all")
     assert (intact.code, intact.json["findings"]) == (0, [])
     assert intact.json["checked"]["removals"] >= 2
@@ -254,7 +257,8 @@ def test_a_forged_file_is_refused_when_it_is_read_and_raises_an_alert(
     content[40] ^= 1
     path.write_bytes(content)
     for _ in range(2):
-        assert command(["explain", site.ran.january, "--where", "id = 102", "usd", "--json"]) != 0
+        asked = ["explain", site.ran.january, "--where", "id = 102", "usd", "--json", "-w", str(site.root)]
+        assert command(asked) != 0
         told = json.loads(capsys.readouterr().out)["error"]
         assert (told["code"], "part-00000.parquet" in told["message"]) == ("DamagedTrace", True)
     raised = site.rows("SELECT event_data FROM run_events WHERE event_type = 'AlertRaised'")

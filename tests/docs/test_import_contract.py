@@ -92,6 +92,7 @@ OPEN_TO_ALL = {"clew.diagnostics"}
 DOOR = {
     "clew.api.doctor": {"examine"},
     "clew.api.opened_environment": {"Principal"},
+    "clew.api.pack_verification": {"is_pack", "verify_pack"},
     "clew.api.remote": {"RemoteServer"},
     "clew.api.workspace": {"open_workspace"},
     "clew.api.workspace_files": {"capture_wishes", "read_capture_wishes", "write_sample_workspace"},

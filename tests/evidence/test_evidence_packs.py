@@ -117,7 +117,7 @@ def test_a_pack_says_who_made_it_when_with_what_and_from_which_rows(made: Made) 
     assert {"at", "by", "environment", "tenant", "about"} <= evidence["made"].keys()
     assert evidence["environment"]["clew"] == clew.__version__
     assert {run["plan_digest"] for run in evidence["runs"].values()} == {
-        Path(name).stem for name in made.members if name.startswith("plans/")
+        Path(name).stem for name in made.members if name.startswith("plan/")
     }
     rows = json.loads(made.members["rows.json"])["rows"]
     orders = {
@@ -263,19 +263,19 @@ def test_a_history_that_does_not_hold_together_is_noticed(
     made: Made, findings: Callable[..., list[str]], edit: str
 ) -> None:
     members = doctored(made, "rows.json")
-    name = f"runs/{made.ran.january}/events.jsonl"
+    name = f"history/{made.ran.january}/events.jsonl"
     lines: list[str] = EVENTS[edit](members[name].decode().splitlines())  # type: ignore[no-untyped-call]
     members[name] = "".join(f"{line}\n" for line in lines).encode()
     assert any(made.ran.january in each for each in findings(signed(members, made.key)))
 
 
 def test_another_plan_and_another_description_are_noticed(made: Made, findings: Callable[..., list[str]]) -> None:
-    plan = next(name for name in made.members if name.startswith("plans/") and b"ROUND" in made.members[name])
+    plan = next(name for name in made.members if name.startswith("plan/") and b"ROUND" in made.members[name])
     found = findings(
         signed(doctored(made, plan, (b'["constant", "integer", "2"]', b'["constant", "integer", "3"]')), made.key)
     )
     assert any("the plan is not the one that the run was started with" in each for each in found)
-    part = f"runs/{made.ran.january}/parts/001.json"
+    part = f"history/{made.ran.january}/parts/001.json"
     found = findings(signed(doctored(made, part, (b'"rows": 4', b'"rows": 5')), made.key))
     assert any("is not the description that an event names" in each for each in found)
 
@@ -300,7 +300,7 @@ def test_clew_verifies_packs_and_the_seals_of_their_events(
     assert (code, found["intact"], found["is_own_key"]) == (0, True, None)
     code, found = answer("verify", str(made.path), "--key", "00" * 32, cwd=tmp_path)
     assert (code, found["intact"]) == (1, False)
-    members = doctored(made, f"runs/{made.ran.january}/events.jsonl", (b'"requested_by":"', b'"requested_by":"not '))
+    members = doctored(made, f"history/{made.ran.january}/events.jsonl", (b'"requested_by":"', b'"requested_by":"not '))
     (tmp_path / "forged.zip").write_bytes(zipped(signed(members, made.key)))
     code, found = answer("verify", str(tmp_path / "forged.zip"))
     assert (code, found["findings"]) == (
@@ -350,5 +350,5 @@ def test_python_makes_the_same_packs(made: Made, tmp_path: Path) -> None:
         saved = pack.save(tmp_path / "pack.zip")
         found = workspace.verify_pack(saved, key=pack.fingerprint)
     assert found.is_intact
-    kept = {name for name in made.members if name.startswith(("plans/", "explanations/", "project/"))}
+    kept = {name for name in made.members if name.startswith(("plan/", "explanations/", "project/"))}
     assert {name: pack.members[name] for name in kept} == {name: made.members[name] for name in kept}

@@ -28,7 +28,7 @@ def test_random_runs_are_what_the_second_engine_gives(
         assert plan is not None
         recorded = interpreted(plan, data, TODAY)
         trace = Writer(Path(folder, "storage"), recorded).write()
-        written = {int(seq): len(rows) for seq, rows in recorded.outputs.items()}
+        written = {step.seq: len(recorded.outputs[step.name]) for step in plan.outputs}
         found = reevaluate(trace, written)
         assert found.problems == []
         assert found.steps == len(plan.steps)
@@ -138,7 +138,7 @@ def test_what_a_run_did_otherwise_than_its_plan_says_is_noticed(tmp_path: Path, 
     assert plan is not None
     recorded = interpreted(plan, DATA, TODAY)
     trace = Writer(tmp_path / "storage", recorded).write()
-    written = {int(seq): len(rows) for seq, rows in recorded.outputs.items()}
+    written = {step.seq: len(recorded.outputs[step.name]) for step in plan.outputs}
     assert reevaluate(trace, written).problems == []
     other = copy.deepcopy(PROJECT)
     edit(other["operations"])  # type: ignore[arg-type]

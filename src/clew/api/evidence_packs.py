@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from clew import __version__
 from clew.api.checkpoints import checkpoint_file, kept_checkpoints
 from clew.api.opened_environment import OpenedEnvironment
 from clew.api.questions import one_row
@@ -26,7 +25,6 @@ from clew.evidence.signing import EvidenceKey
 from clew.explain.explaining import explain_completely
 from clew.explain.row_conditions import all_of, is_not_deleted
 from clew.explain.run_lineage import upstream_runs
-from clew.plan.operations import OutputStep
 from clew.privacy.messages import as_seen
 from clew.privacy.policy import PrivacyPolicy
 from clew.runs.clock import utc_now
@@ -127,8 +125,9 @@ def _of_output(at: OpenedEnvironment, record: RunRecord, seq: int) -> list[tuple
     """Every value that an output has, as far as the principal may see it."""
     seen, trace = at.seen(record), at.trace_of(record)
     seen.policy.require_rows()
-    step = trace.run.reached_step(seq)
-    if not isinstance(step, OutputStep):
+    trace.run.reached_step(seq)
+    step = next((each for each in trace.plan.outputs if each.seq == seq), None)
+    if step is None:
         raise UserError(NOT_AN_OUTPUT.anywhere(problem=f"step {seq} does not write an output"))
     known = {name for name, _ in seen.columns.columns(trace.run.columns(seq))}
     columns = [name for name in step.columns if name in known]
@@ -241,7 +240,7 @@ def _environment(settings: Environment, run: RunEvidence) -> Json:
     return {
         "clew of the run": ", ".join(wrote),
         "engine of the run": next((event["engine_run_ref"] for event in run.events if event["engine_run_ref"]), None),
-        "clew": __version__,
+        "clew": version("clew"),
         "python": platform.python_version(),
         "platform": sys.platform,
         "pyspark": _installed("pyspark"),

@@ -40,12 +40,12 @@ class RunEvidence:
     @property
     def folder(self) -> str:
         """Where its members lie."""
-        return f"runs/{self.run_id}"
+        return f"history/{self.run_id}"
 
     def members(self) -> dict[str, bytes]:
         """Its files in the pack."""
         found = {
-            f"plans/{self.plan_digest}.json": self.plan,
+            f"plan/{self.plan_digest}.json": self.plan,
             f"{self.folder}/run.json": pretty(self.facts),
             f"{self.folder}/events.jsonl": _lines(self.events),
             f"{self.folder}/ledger.jsonl": _lines(self.ledger),
@@ -55,7 +55,7 @@ class RunEvidence:
     def index(self) -> Json:
         """Where the verifier finds them."""
         return {
-            "plan": f"plans/{self.plan_digest}.json",
+            "plan": f"plan/{self.plan_digest}.json",
             "plan_digest": self.plan_digest,
             "table": self.table,
             "today": self.today.isoformat(),

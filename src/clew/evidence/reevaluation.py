@@ -15,7 +15,7 @@ from clew.explain.pinned import dataset_rows
 from clew.explain.row_conditions import compared
 from clew.lang.evaluation import Evaluator, Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
-from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
+from clew.plan.operations import ChangingStep, CreatingStep, Step
 from clew.plan.steps import PlannedExpression
 from clew.storage.parts import Part
 from clew.trace.reader import RunTrace
@@ -43,7 +43,7 @@ def reevaluate(trace: RunTrace, written: Mapping[int, int]) -> Reevaluation:
     has_ended_early = "not reached" in trace.run.not_done.values()
     for step in trace.run.reached:
         # What a step did together with one that failed was not committed: it counts for nothing.
-        was_committed = step.seq in left or isinstance(step, OutputStep) or not has_ended_early
+        was_committed = step.seq in left or step.writes_output or not has_ended_early
         if trace.run.not_done.get(step.seq) is None and was_committed:
             found.steps += 1
             _Step(trace, step, found).check(written)
@@ -64,7 +64,7 @@ class _Step:
             elif isinstance(self.step, CreatingStep):
                 self._created(self.step)
             else:
-                self._written(self.step, written.get(self.step.seq))
+                self._written(written.get(self.step.seq))
         except ClewError as error:
             self._differs(str(error))
         if self.differing > _MOST_TOLD:
@@ -217,9 +217,10 @@ class _Step:
 
     # Outputs
 
-    def _written(self, step: OutputStep, stored: int | None) -> None:
+    def _written(self, stored: int | None) -> None:
         """As many rows were written as the selector chooses."""
         trace = self.trace
+        step = next(each for each in trace.plan.outputs if each.seq == self.step.seq)
         named = columns_of(step.selector.tree) if step.selector else frozenset()
         known = {name for name, _ in trace.run.columns(step.seq)}
         needed = sorted({name for _, name in named if name in known} | {_DELETED})
