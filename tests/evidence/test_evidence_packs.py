@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -100,9 +101,8 @@ def test_a_pack_is_verified_by_python_alone(made: Made, tmp_path: Path) -> None:
     unpacked = bare(folder / "verify.py", cwd=tmp_path)
     assert (unpacked.returncode, unpacked.stdout.splitlines()[-1]) == (0, "intact")
     counted = {
-        words[1]: int(words[0].replace(",", ""))
-        for line in sent.stdout.splitlines()
-        if len(words := line.split(maxsplit=1)) == 2 and words[0][0].isdigit()
+        kind: int(number.replace(",", ""))
+        for kind, number in re.findall(r"^([a-z ]+): +([\d,]+)$", sent.stdout, re.MULTILINE)
     }
     # SUM(usd) over three rows of January, each ROUND(amount * r.rate, 2) in the run that closed the month.
     assert (counted["expressions"], counted["explanations"], counted["plans"]) == (4, 1, 2)
@@ -349,6 +349,10 @@ def test_python_makes_the_same_packs(made: Made, tmp_path: Path) -> None:
         pack = run.evidence(where=TOTAL, column="total")
         saved = pack.save(tmp_path / "pack.zip")
         found = workspace.verify_pack(saved, key=pack.fingerprint)
+        found_reads = workspace.operations.access_records(subject_id=run.id, limit=10)
     assert found.is_intact
+    detail = next(each.detail for each in found_reads if each.detail.startswith("evidence pack"))
+    assert TOTAL in detail
+    assert detail.endswith(" rows of total")
     kept = {name for name in made.members if name.startswith(("plan/", "explanations/", "project/"))}
     assert {name: pack.members[name] for name in kept} == {name: made.members[name] for name in kept}

@@ -253,7 +253,12 @@ class Run:
 
         wish = EvidenceWish(row=row, where=where, column=column, at=at, output=output)
         with asking(self.question_limits), self._access.opened() as here:
-            return evidence_of(here, self.id, wish)
+            pack = evidence_of(here, self.id, wish)
+            chosen = f" of the row where {here.seen(self.record).recorded(where)}" if where is not None else ""
+            chosen = f" of row {row}" if row is not None else chosen
+            asked = f"evidence pack{chosen}" if output is None else f"evidence pack of output {output}"
+            self._asked(asked, (column,) if column is not None else (), pack.summary.get("rows", 0))
+            return pack
 
     # Signals
 

@@ -958,7 +958,7 @@ def main(arguments: List[str]) -> int:
     for problem in report.findings[:MOST_FINDINGS]:
         sys.stdout.write(f"{problem}\n")
     for kind, number in report.checked.items():
-        sys.stdout.write(f"{number:>12,} {kind}\n")
+        sys.stdout.write(f"{kind + ':':<24}{number:>12,}\n")
     sys.stdout.write(f"signed with the key {report.fingerprint or 'unknown'}\n")
     if key is None:
         sys.stdout.write(
