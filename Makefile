@@ -56,6 +56,7 @@ check: $(STAMP) lint types imports ## style, types, imports, and the tests that 
 	@$(BIN)/python -m pytest -n 3 -m 'not (spark or postgres or browser or slow or classic)' --hypothesis-profile=quick
 
 test: java $(STAMP) lint types imports ## everything that must pass: style, types, imports, all tests
+	@$(BIN)/python -m tools.jvm_archive
 	@echo "Running all tests ..."
 	@$(BIN)/python -m pytest -n 3
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tools import jvm_archive
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -26,8 +27,8 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("clew"), max_examples=FEW_EXAMPLES)
 settings.load_profile("clew")
 
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-"""Every JVM of a test does little: the code of the second compiler and threads that collect garbage do not pay."""
+os.environ.setdefault("JAVA_TOOL_OPTIONS", jvm_archive.options(jvm_archive.archive()))
+"""Every JVM of a test starts fast and does little."""
 
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, (str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")))
