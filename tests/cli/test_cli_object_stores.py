@@ -203,7 +203,7 @@ def test_a_run_whose_storage_was_emptied_is_named_in_one_message(clew: Clew, mov
         assert (answer.code != 0, answer.out) == (True, "")
         assert "Traceback" not in answer.err
         assert answer.err.startswith("error UnreadablePlan: "), answer.err
-        assert "it does not exist" in answer.err
+        assert "is gone from the storage root" in answer.err
 
 
 def test_a_secret_that_holds_no_credentials_is_named_and_not_shown(

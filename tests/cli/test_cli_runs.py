@@ -179,6 +179,7 @@ def test_a_run_that_a_dataset_needs_is_kept_unless_forced(clew: Clew, sample: Pa
         "run_id": three[0],
         "deleted": True,
         "freed_bytes": 0,
+        "problems": [],
     }
     assert clew("datasets", "gl-closed", "--json", cwd=sample).json["version"] == 1
 

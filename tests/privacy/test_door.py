@@ -73,7 +73,7 @@ WITHOUT_VALUES = {
     "FoundRows": {"at", "has_more", "table"},
     "RowHistory": {"row_id", "diagnostic", "trace_id"},
     "RowState": {"row_id", "at", "diagnostic"},
-    "Source": {"dataset", "version", "file", "line", "description"},
+    "Source": {"dataset", "version", "file", "line", "description", "unit", "table_row_id"},
     "StepRecord": {"row_id", "operation_seq", "change_type"},
     "StepRecords": {"run_id", "operation_seq", "has_more"},
     "StepSummary": {"operation_seq", "step_name", "step_type", "updated", "created", "deleted", "columns", "outcome"},

@@ -271,7 +271,7 @@ def test_a_plan_that_is_gone_is_said_to_be(ran: Ran, ask: Callable[..., Answer],
         plan.unlink()
     answer = ask("trace", ran.january, "--json", cwd=copy)
     assert (answer.code, answer.error[0]) == (1, "UnreadablePlan")
-    assert answer.error[1].endswith(".json: no such file or directory")
+    assert answer.error[1].endswith(".json is gone from the storage root")
     shown = ask("show", ran.january, cwd=copy)
     assert shown.code == 0
     assert "error UnreadablePlan" in shown.out

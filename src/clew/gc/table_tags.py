@@ -1,5 +1,7 @@
 """Removes the tags by which a run has held snapshots of Iceberg tables, when the run is deleted."""
 
+# ruff: noqa: PLC0415 - few runs have tags, and what reads Iceberg's metadata is slow to import
+
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +12,14 @@ from clew.storage.layout import PART_FILE, parts_folder
 from clew.storage.local import LocalStorage
 from clew.storage.parts import Part, part_from_json
 from clew.storage.root import StorageRoot
-from clew.storage.tables.iceberg_tags import held_tags, remove_tag
 from clew.storage.tables.table_places import TablePlace
 from clew.storage.tables.table_snapshot import TableProblem
 
 
 def release_tables(root: StorageRoot, run_id: str) -> Iterator[Diagnostic]:
     """Remove the tags of a run, and say which could not be removed. A table that is gone has none."""
+    from clew.storage.tables.iceberg_tags import held_tags, remove_tag
+
     held = {each for part in _inputs(root, run_id) for each in held_tags(part.details)}
     for address, tag in sorted(held):
         if not Path(address).is_dir():

@@ -29,7 +29,7 @@ def audit(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """List who read which rows, who signed in, and who changed tokens and projects.
+    """List who read rows, signed in or changed something.
 
     Newest first. Needs the role auditor or admin.
     """

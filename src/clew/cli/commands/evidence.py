@@ -33,7 +33,7 @@ def evidence(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Write a signed pack that shows what a run did and why values are what they are.
+    """Write a signed pack of what a run did.
 
     It contains plan and project, events and their seals, versions, explanations with all rows behind them, and the
     input rows with file, line and digest: as a page to read and print, and as JSON. `verify.py` in the pack verifies it

@@ -15,7 +15,7 @@ from clew.cli.session import Session
 @environment_option
 @workspace_option
 def reconcile(context: click.Context, run: str, environment: str | None, workspace: Path | None) -> None:
-    """Show that nothing was lost between the source of a run and its outputs.
+    """Show that no row or amount of a run was lost.
 
     For each output: the rows that were loaded, appended and created, and what became of them. The same for each amount
     under `controls` in the project. Exits with 1 if anything does not tie.

@@ -36,6 +36,7 @@ def evidence(
 
     Explains a column of a row, every value of an output, or, without either, the run alone.
     """
+    found = visit.workspace.find_run(run)
     names_row = (row is None) != (where is None)
     if (
         names_row != (column is not None)
@@ -44,7 +45,7 @@ def evidence(
     ):
         problem = "give `column` with either `row` or `where`, or `output`, or none of them"
         raise UserError(INVALID_REQUEST.anywhere(problem=problem))
-    return pack_of(visit, visit.workspace.find_run(run), row=row, column=column, where=where, at=at, output=output)
+    return pack_of(visit, found, row=row, column=column, where=where, at=at, output=output)
 
 
 def pack_of(
