@@ -47,6 +47,25 @@ def written() -> Iterator[StringIO]:
     logging.getLogger().removeHandler(handler)
 
 
+def test_each_of_two_environments_that_are_open_removes_its_secrets(
+    root: Path, written: StringIO, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "clew.yaml").write_text("name: o\nenvironments: {dev: {mode: dev}}\n")
+    with (
+        open_state(clew.open(other).run_environment),
+        open_state(clew.open(root).run_environment) as state,
+        open_state(clew.open(other).run_environment),
+    ):
+        state.secrets.resolve([SecretRef.parse("secret://file/db")], SecretScope("default", "dev"))
+        try:
+            int(f"login failed for {VALUE}")
+        except ValueError:
+            logging.getLogger("clew.runs.driver").exception("cannot connect with %s", VALUE)
+    assert "login failed for [secret]" in written.getvalue()
+    assert VALUE not in written.getvalue()
+
+
 def test_handlers_of_the_process_get_records_without_secrets(root: Path, written: StringIO) -> None:
     environment = clew.open(root).run_environment
     log = logging.getLogger("clew.runs.driver")

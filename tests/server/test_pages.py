@@ -351,4 +351,5 @@ def test_buttons_give_signed_packs_of_the_run_and_of_the_value(shared: Served, t
     wrong = client.get(f"/api/v1/runs/{shared.run_id}/evidence", params={"column": "total_usd"})
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (422, "InvalidRequest")
     found = shared.client("admin").get("/api/v1/audit", params={"subject_id": shared.run_id}).json()
-    assert any(each["detail"] == f"evidence pack: row {row}, column total_usd" for each in found["records"])
+    details = [each["detail"] for each in found["records"]]
+    assert f"evidence pack: row {row}, column total_usd, at 60" in details

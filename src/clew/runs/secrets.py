@@ -108,8 +108,10 @@ class RedactingFilter(logging.Filter):
         record.msg = self._redactor.text(record.getMessage())
         record.args = None
         if record.exc_info:
-            record.exc_text = self._redactor.text(logging.Formatter().formatException(record.exc_info))
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
             record.exc_info = None
+        if record.exc_text:  # another environment of the process may have written it, which knows other secrets
+            record.exc_text = self._redactor.text(record.exc_text)
         return True
 
 
