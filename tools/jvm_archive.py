@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,4 +72,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(OSError):  # a home that cannot be written to costs time, and nothing else
+        main()
