@@ -36,5 +36,6 @@ def record_read(
 ) -> None:
     """Record what was asked for, and which columns of how many rows were the answer."""
     if access.records_reads:
-        returned = f"{rows:,} row{'' if rows == 1 else 's'} of {', '.join(columns) or 'no columns'}"
+        named = f" of {', '.join(listed)}" if (listed := tuple(columns)) else ""
+        returned = f"{rows:,} row{'' if rows == 1 else 's'}{named}"
         record_access(access, subject, subject_id, f"{asked}; returned {returned}")

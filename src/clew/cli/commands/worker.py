@@ -3,13 +3,12 @@
 import os
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from clew.cli.options import command, environment_option, option, workspace_option
-from clew.cli.output import say, write_json
+from clew.cli.output import going_on_unread, say, write_json
 from clew.cli.session import Session
 
 
@@ -28,11 +27,15 @@ def worker(context: click.Context, until_eof: bool, environment: str | None, wor
     from clew.cli.views.progress import WorkerLines
 
     session = context.ensure_object(Session)
-    with session.open(workspace, environment).following_files() as opened, stop_on_signals() as stop:
+    with (
+        going_on_unread(),
+        session.open(workspace, environment).following_files() as opened,
+        stop_on_signals() as stop,
+    ):
         if until_eof:
             threading.Thread(target=_stop_at_the_end, args=(stop,), daemon=True).start()
         lines = WorkerLines(
-            say=(lambda _line: None) if session.wants_json else _say_if_possible,
+            say=(lambda _line: None) if session.wants_json else say,
             steps_of=lambda run_id: opened.find_run(run_id).view.snapshot.steps,
         )
         lines.say(f"worker {worker_name()} executes runs of environment {opened.environment_name}; Ctrl-C stops it")
@@ -40,7 +43,7 @@ def worker(context: click.Context, until_eof: bool, environment: str | None, wor
         if session.wants_json:
             write_json({"worker": worker_name(), "runs": lines.ended_as_json()})
         else:
-            _say_if_possible("stopped")
+            say("stopped")
 
 
 def _stop_at_the_end(stop: threading.Event) -> None:
@@ -48,9 +51,3 @@ def _stop_at_the_end(stop: threading.Event) -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     stop.set()
-
-
-def _say_if_possible(line: str) -> None:
-    """A worker finishes its step even if nobody is left to read its lines."""
-    with suppress(OSError):
-        say(line)
