@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from clew.engine.parts import given_count
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
-from clew.storage.parts import COUNTED_ROWS, Part, mask_column
+from clew.storage.parts import COUNTED_ROWS, DELETED_ROWS, Part, mask_column
 from clew.storage.root import StorageRoot
 from clew.trace.run_parts import periods_of
 
@@ -24,17 +24,16 @@ def rows_of(plan: Plan, parts: Sequence[Part]) -> int | None:
 
 def rows_of_output(plan: Plan, root: StorageRoot, parts: Sequence[Part], step: OutputStep) -> int | None:
     """How many rows an output must have, given all parts up to it; None where only reading tells."""
-    if step.selector is not None or (_may_be_deleted(plan, parts) and not step.include_deleted):
+    if step.selector is not None:
         return None
     before = [part for part in parts if part.seq < step.seq]
     rows = rows_of(plan, before)
-    return rows if rows is None or step.include_deleted else rows - _deleted(root, before)
-
-
-def _may_be_deleted(plan: Plan, parts: Iterable[Part]) -> bool:
-    """Whether rows may have been deleted before they were loaded: registered datasets keep deleted rows."""
-    loaded = (part for part in parts if part.kind == "input" and part.name == plan.input.key)
-    return any((part.details or {}).get("format") == "managed" for part in loaded)
+    if rows is None or step.include_deleted:
+        return rows
+    loaded = next(part for part in parts if part.kind == "input" and part.name == plan.input.key)
+    details = loaded.details or {}
+    at_first = details.get(DELETED_ROWS, None if details.get("format") == "managed" else 0)
+    return rows - at_first - _deleted(root, before) if isinstance(at_first, int) else None
 
 
 def _deleted(root: StorageRoot, parts: Iterable[Part]) -> int:

@@ -19,7 +19,7 @@ from clew.engine.output.places import RunIsUnderWay
 from clew.engine.output.publishing import FilePublisher
 from clew.engine.output.registering import StorageRegistrar
 from clew.engine.output.tables import TableOutputs
-from clew.engine.parts import DraftedPart, count_of_periods
+from clew.engine.parts import DraftedPart, count_of_deleted, count_of_periods
 from clew.engine.trace_ids import TraceIdSource, TraceLinking
 from clew.engine.types import SparkSession
 from clew.events.snapshot import RunSnapshot
@@ -35,7 +35,7 @@ from clew.runs.secrets import SecretRef, SecretsResolver, with_secrets
 from clew.runs.version_conflicts import unknown_version, version_conflict
 from clew.storage.drafts import draft
 from clew.storage.layout import part_folder
-from clew.storage.parts import COUNTED_ROWS, PartFile
+from clew.storage.parts import COUNTED_ROWS, DELETED_ROWS, PartFile
 from clew.storage.plans import kept_plan
 from clew.trace.run_parts import periods_of
 
@@ -228,9 +228,10 @@ class Inputs:
         )
         root = self.executors.environment.storage_root
         seen = periods_of(part, use)
+        details = {**(part.details or {}), DELETED_ROWS: count_of_deleted(root, part.files, seen)}
         if seen is not None:
-            counted = count_of_periods(root, part.files, seen)
-            part = replace(part, details={**(part.details or {}), COUNTED_ROWS: counted})
+            details[COUNTED_ROWS] = count_of_periods(root, part.files, seen)
+        part = replace(part, details=details)
         return DraftedPart(draft(root, part_folder(self.run_id, part.kind, part.name)), part)
 
     def _require_rows(self, use: DatasetUse, version: DatasetVersion) -> None:

@@ -318,6 +318,23 @@ def _count_in(root: StorageRoot, key: StorageKey, periods: Collection[str]) -> i
     return count
 
 
+def count_of_deleted(root: StorageRoot, files: Sequence[PartFile], periods: Collection[str] | None) -> int:
+    """How many rows of files were deleted before they were registered, of the periods or of all."""
+    return sum(_deleted_in(root, file.path, periods) for file in files)
+
+
+def _deleted_in(root: StorageRoot, key: StorageKey, periods: Collection[str] | None) -> int:
+    with root.open_parquet(key) as opened:
+        if "_deleted" not in opened.schema_arrow.names:
+            return 0
+        if periods is None:
+            return pc.sum(opened.read(columns=["_deleted"]).column(0)).as_py() or 0
+        rows = opened.read(columns=["_deleted", PERIOD_COLUMN])
+    known = pa.array(sorted(periods), rows.column(PERIOD_COLUMN).type)
+    counted = pc.and_(rows.column("_deleted"), pc.is_in(rows.column(PERIOD_COLUMN), known))
+    return pc.sum(counted).as_py() or 0
+
+
 _LONGEST = 18
 """Digits of a decimal that Parquet stores in 64 bits."""
 _LEAST_BEFORE_POINT = 10

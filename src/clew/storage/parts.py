@@ -199,6 +199,8 @@ PartKind = Literal["input", "created", "changes", "links"]
 PartLineage = Literal["links", "window", "continues"]
 """How created rows lead to their source rows: by ids stored with them, by what their step and keys say, or not at all
 since they keep the ids of the rows that they were appended from."""
+DELETED_ROWS = "deleted"
+"""The detail of a registered input with how many of its rows were deleted before."""
 COUNTED_ROWS = "rows"
 """The detail of a pinned table that says how many rows count, where its files have those of other periods too."""
 LINEAGE = "lineage"
