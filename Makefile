@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few integrations lint types imports format bench lock docs golden clean java jars
+.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -17,6 +17,9 @@ FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_inte
 # The orchestrators that `make integrations` tries Clew in.
 AIRFLOW      ?= apache-airflow==3.3.2 apache-airflow-providers-openlineage
 DAGSTER      ?= dagster==1.13.28
+
+# The server that `make stores` tries storage on.
+AZURITE      ?= azurite@3.35.0
 
 # Connectors that Spark does not include and that tests of tables and formats need, for the Spark of constraints.txt.
 # Delta and Iceberg name the Spark that they are for; tests take those that fit the one that they run on.
@@ -89,6 +92,13 @@ integrations: java $(STAMP) ## Airflow's operator and Dagster Pipes in a real Ai
 		touch $$env/.installed; done
 	@CLEW_AIRFLOW=$(CURDIR)/.venv-integrations/airflow/bin/python CLEW_DAGSTER=$(CURDIR)/.venv-integrations/dagster/bin/python \
 		$(BIN)/python -m pytest tests/integrations
+
+# Azurite is a package of Node.js, which `make test` does not ask for.
+stores: $(STAMP) ## the suite of storage roots on Azure's protocol too, for which it installs Azurite
+	@command -v npm >/dev/null 2>&1 || { echo "npm is missing: install Node.js (Debian and Ubuntu: apt-get install npm; macOS: brew install node)"; exit 1; }
+	@test -e .venv-integrations/azurite/node_modules/.bin/azurite-blob || { echo "Setting up Azurite ..."; \
+		npm install --silent --no-audit --no-fund --prefix .venv-integrations/azurite $(AZURITE); }
+	@CLEW_AZURITE=$(CURDIR)/.venv-integrations/azurite/node_modules/.bin/azurite-blob $(BIN)/python -m pytest tests/storage/test_storage_root.py
 
 lint: $(STAMP) ## style
 	@echo "Checking style (ruff) ..."

@@ -18,6 +18,7 @@ import clew
 from clew.api.run_view import RunReader
 from clew.api.starting import RunStarter
 from clew.api.state import open_state
+from clew.engine import executor
 from clew.engine import step_groups as engine
 from clew.engine.working import Working
 from clew.plan.operations import ChangingStep
@@ -41,14 +42,21 @@ class LedgerRuns:
         return run.run_id
 
     def run_untraced(self, project: str) -> None:
-        """Run with the writer of changes taken out. The product has no such switch on purpose."""
+        """Run with the writer of changes taken out, and with it what holds the outputs against the changes.
+
+        The product has no such switch on purpose.
+        """
 
         def nothing(
             _run: engine.EngineRun, _working: Working, steps: Sequence[ChangingStep], **_how: bool
         ) -> list[engine.StepResult]:
             return [engine.StepResult(step.seq, engine.StepCounts()) for step in steps]
 
-        with patch.object(engine, "_write_changes", nothing):
+        with (
+            patch.object(engine, "_write_changes", nothing),
+            patch.object(engine, "rows_of_output", lambda *_: None),
+            patch.object(executor, "concluded", lambda *_: []),
+        ):
             self.run(project)
 
     def run_by_hand(self, job: str) -> None:

@@ -22,6 +22,7 @@ from benchmarks.figure import Figure
 from benchmarks.ledger import write_workspace
 from benchmarks.timing import medians
 from benchmarks.trace_data import Bench, written
+from tests.engine.spark_jars import s3_jars
 from tests.storage.moved_to_s3 import settings_on_s3
 from tests.storage.s3_proxy import s3_proxy
 from tests.storage.s3_server import KEYS, S3Server, s3_server
@@ -37,7 +38,6 @@ ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
 RUN_ROWS = int(os.environ.get("CLEW_BENCH_RUN_ROWS", "300000"))
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))
 BASE = os.environ.get("CLEW_BENCH_BASE")
-JARS = Path(os.environ.get("CLEW_JARS", Path.home() / ".cache" / "clew" / "jars")) / "s3-3.5.0"
 
 
 def measure() -> list[Figure]:
@@ -167,7 +167,7 @@ def _workspace(folder: Path, s3: S3Server | None = None) -> Path:
     environment = {"spark": spark}
     if s3 is not None:
         environment |= settings_on_s3(s3.storage(), s3.endpoint)
-        environment["spark"] = {**spark, "jars": sorted(str(path) for path in JARS.glob("*.jar"))}
+        environment["spark"] = {**spark, "jars": s3_jars()}
     settings["environments"]["dev"] = environment
     (folder / "clew.yaml").write_text(yaml.safe_dump(settings))
     return folder
@@ -186,7 +186,7 @@ def _turns(*sides: _Runs) -> list[list[float]]:
 
 
 def _runs(folder: Path, s3: S3Server) -> list[Figure]:
-    if not RUN_ROWS or not list(JARS.glob("*.jar")):
+    if not RUN_ROWS:
         return []
     with ExitStack() as stack:
         remote = stack.enter_context(_runs_in(_workspace(folder / "remote", s3), HERE))

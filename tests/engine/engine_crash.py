@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,9 +18,9 @@ from clew.api.state import open_state
 from clew.api.workspace import Workspace
 from clew.engine import step_groups as engine
 from clew.engine.executor import SparkExecutor
+from clew.runs.environment import RunEnvironment
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.runs.limits import LeasePolicy
-from clew.runs.worker import WorkerSettings
 
 LEASE = LeasePolicy(ttl_s=2, poll_s=0.5)
 
@@ -53,7 +52,7 @@ def main(root: str, run_id: str, group: str, moment: str) -> None:
         raise AssertionError
 
     patch.object(SparkExecutor, "execute", dying).start()
-    patch.object(starting, "WorkerSettings", partial(WorkerSettings, lease=LEASE)).start()
+    patch.object(RunEnvironment, "lease_policy", lambda _environment: LEASE).start()
     workspace = Workspace(Path(root))
     with open_state(workspace.run_environment) as state:
         starter, waiting = starting.RunStarter(workspace.files, workspace.run_environment, state), threading.Event()

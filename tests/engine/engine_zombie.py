@@ -1,15 +1,15 @@
 """A process that drives runs, is frozen just before a certain write of each, and goes on when it is thawed.
 
-`engine_zombie.py ROOT RUN PLACE [RUN PLACE ...]`. It stops itself with SIGSTOP once for each run, and goes on to the
-next when its driver gives the run up.
+It takes tasks from its standard input, a JSON list of root, run and place to a line. It stops itself with SIGSTOP once
+for each, and says `done` when its driver has given the run up.
 """
 
+import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,8 +20,8 @@ from clew.api.workspace import Workspace
 from clew.captures.worker import CaptureWorker
 from clew.engine import parts, windows
 from clew.engine.output.places import LocalOutput
+from clew.runs.environment import RunEnvironment
 from clew.runs.limits import LeasePolicy
-from clew.runs.worker import WorkerSettings
 from clew.storage.drafts import Draft
 from clew.storage.local import LocalStorage
 from clew.storage.object_store import ObjectStorage
@@ -97,7 +97,7 @@ def overtaken(root: str, run_id: str, place: str) -> None:
     """Come to a place in a run, stand still there, and go on."""
     spot, name, is_the_one = PLACES[place]
     with (
-        patch.object(starting, "WorkerSettings", partial(WorkerSettings, lease=LEASE)),
+        patch.object(RunEnvironment, "lease_policy", lambda _environment: LEASE),
         patch.object(spot, name, frozen(getattr(spot, name), is_the_one)),
     ):
         workspace = Workspace(Path(root))
@@ -114,10 +114,12 @@ def overtaken(root: str, run_id: str, place: str) -> None:
                 CaptureWorker(workspace.run_environment, state, starter.session, lease=LEASE).after_run(run_id)
 
 
-def main(root: str, *pairs: str) -> None:
-    for run_id, place in zip(pairs[::2], pairs[1::2], strict=True):
-        overtaken(root, run_id, place)
+def main() -> None:
+    for line in sys.stdin:
+        overtaken(*json.loads(line))
+        sys.stdout.write("done\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -3,10 +3,6 @@
 One process is frozen before its last write of each kind, in one run after the other. Another one finishes the run.
 """
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,8 @@ from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop, make_shop
 from tests.engine.s3_driver import s3_driver
 from tests.engine.spark_jars import s3_jars
-from tests.engine.test_engine_zombies import MANY, SINK, STEPS, ZOMBIE, output
+from tests.engine.test_engine_zombies import MANY, SINK, STEPS, output
+from tests.engine.zombie import zombie_process
 from tests.storage.moved_to_s3 import settings_on_s3
 from tests.storage.s3_server import KEYS, S3Server
 
@@ -72,12 +69,6 @@ def everything(shop: Shop, run_id: str, number: int, bucket: ObjectStorage) -> d
     }
 
 
-def stopped(process: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Wait until the process stands still."""
-    _, status = os.waitpid(process.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status), log.read_text()[-3000:]
-
-
 def test_a_process_that_was_overtaken_changes_nothing_in_the_store_when_it_wakes_up(
     tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,24 +79,13 @@ def test_a_process_that_was_overtaken_changes_nothing_in_the_store_when_it_wakes
     with shop.starter() as starter:
         wishes = capture_wishes_of_data(["doubled"], "captures")
         runs = [starter.submit(f"p{number}", "2026-01", captures=wishes).run_id for number, _ in enumerate(PLACES)]
-    words = [word for pair in zip(runs, PLACES, strict=True) for word in pair]
-    log = tmp_path / "zombie.log"
-    with (
-        s3_driver(tmp_path) as driver,
-        log.open("wb") as said,
-        subprocess.Popen([sys.executable, "-m", ZOMBIE, str(shop.root), *words], stdout=said, stderr=said) as zombie,
-    ):
-        try:
-            before = list[dict[str, Any]]()
-            for number, run_id in enumerate(runs):
-                stopped(zombie, log)
+    before = list[dict[str, Any]]()
+    with s3_driver(tmp_path) as driver, zombie_process(tmp_path) as zombie:
+        for number, run_id in enumerate(runs):
+            with zombie.frozen_before(shop.root, run_id, PLACES[number]):
                 found = driver.run(shop.root, drive=run_id)
                 assert found["status"] == "COMPLETED", (PLACES[number], found)
                 before.append(everything(shop, run_id, number, bucket))
-                zombie.send_signal(signal.SIGCONT)
-            assert zombie.wait(timeout=300) == 0, log.read_text()[-3000:]
-        finally:
-            zombie.kill()
     for number, (run_id, seen) in enumerate(zip(runs, before, strict=True)):
         assert everything(shop, run_id, number, bucket) == seen, PLACES[number]
         done = [step for kind, step in seen["events"] if kind == "StepCompleted"]

@@ -6,13 +6,8 @@ wakes up and goes on, every answer about the run stays what it was.
 
 import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +22,10 @@ from clew.runs.request import RunFilter
 from clew.storage.inventory import expanded_links
 from clew.trace.run_trace import open_trace
 from tests.engine.engine_workspaces import Shop, make_shop
+from tests.engine.zombie import Zombie, zombie_process
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 
-ZOMBIE = "tests.engine.engine_zombie"
 MANY = "id,currency,amount,_period\n" + "".join(
     f"{index},{'EUR' if index % 3 else 'USD'},{index}.25,2026-01\n" for index in range(1, 1201)
 )
@@ -75,19 +70,10 @@ def shop(tmp_path: Path) -> Shop:
     return make_shop(tmp_path / "shop").write({"clew.yaml": settings, "data/orders.csv": MANY}).project("p", *STEPS)
 
 
-@contextmanager
-def frozen_before(shop: Shop, run_id: str, place: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has come to a place and stands still there; it is thawed and ends with the context."""
-    command = [sys.executable, "-m", ZOMBIE, str(shop.root), run_id, place]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        try:
-            _, status = os.waitpid(process.pid, os.WUNTRACED)
-            assert os.WIFSTOPPED(status), process.stdout and process.stdout.read()[-3000:]
-            yield process
-        finally:
-            process.send_signal(signal.SIGCONT)
-            said, _ = process.communicate()
-    assert process.returncode == 0, said[-3000:]
+@pytest.fixture(scope="module")
+def zombie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zombie]:
+    with zombie_process(tmp_path_factory.mktemp("zombie")) as process:
+        yield process
 
 
 def driven(shop: Shop, run_id: str) -> RunView:
@@ -130,11 +116,11 @@ def everything(shop: Shop, run_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("place", ["input", "changes", "created", "output", "registration", "append", "file"])
-def test_a_process_that_was_overtaken_changes_nothing_when_it_wakes_up(shop: Shop, place: str) -> None:
+def test_a_process_that_was_overtaken_changes_nothing_when_it_wakes_up(shop: Shop, zombie: Zombie, place: str) -> None:
     if place == "output":
         assert shop.run("p").snapshot.status.value == "COMPLETED"  # there is something to replace
     run_id = submitted(shop)
-    with frozen_before(shop, run_id, place):
+    with zombie.frozen_before(shop.root, run_id, place):
         assert driven(shop, run_id).snapshot.status.value == "COMPLETED"
         before = everything(shop, run_id)
     assert everything(shop, run_id) == before
@@ -147,9 +133,11 @@ def test_a_process_that_was_overtaken_changes_nothing_when_it_wakes_up(shop: Sho
 
 
 @pytest.mark.parametrize("place", ["capture", "job"])
-def test_a_capture_or_job_that_was_overtaken_changes_nothing_when_it_wakes_up(shop: Shop, place: str) -> None:
+def test_a_capture_or_job_that_was_overtaken_changes_nothing_when_it_wakes_up(
+    shop: Shop, zombie: Zombie, place: str
+) -> None:
     run_id = submitted(shop)
-    with frozen_before(shop, run_id, place):
+    with zombie.frozen_before(shop.root, run_id, place):
         workspace = clew.open(shop.root)
         waiting = threading.Event()
         with open_state(workspace.run_environment) as state, shop.starter() as starter:
@@ -168,12 +156,12 @@ def test_a_capture_or_job_that_was_overtaken_changes_nothing_when_it_wakes_up(sh
     assert sent_files(shop, records) == sent
 
 
-def test_links_that_were_worked_out_meanwhile_stay_what_they_are(shop: Shop) -> None:
+def test_links_that_were_worked_out_meanwhile_stay_what_they_are(shop: Shop, zombie: Zombie) -> None:
     settings = json.loads((shop.root / "clew.yaml").read_text())
     settings["environments"]["dev"]["tracelink"] = {"links_up_to_rows": 0}
     run_id = submitted(shop.write({"clew.yaml": settings}))
     assert driven(shop, run_id).snapshot.status.value == "COMPLETED"
-    with frozen_before(shop, run_id, "links"):
+    with zombie.frozen_before(shop.root, run_id, "links"):
         assert [step.links for step in clew.open(shop.root).expand_windows(run_id)] == [1200]
         before = everything(shop, run_id), files_of_links(shop, run_id)
     assert (everything(shop, run_id), files_of_links(shop, run_id)) == before
@@ -190,8 +178,8 @@ def files_of_links(shop: Shop, run_id: str) -> list[tuple[str, str]]:
     return [(file.path, file.sha256) for file in described.files]
 
 
-def test_a_plan_that_was_written_meanwhile_stays_what_it_is(shop: Shop) -> None:
-    with frozen_before(shop, "none", "plan"):
+def test_a_plan_that_was_written_meanwhile_stays_what_it_is(shop: Shop, zombie: Zombie) -> None:
+    with zombie.frozen_before(shop.root, "none", "plan"):
         assert not list(shop.storage.glob("plans/*.json"))
         run_id = submitted(shop)
         assert driven(shop, run_id).snapshot.status.value == "COMPLETED"

@@ -1,7 +1,7 @@
 """What any storage root does: one suite, run against each kind of place that there is."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -19,6 +19,8 @@ from clew.storage.layout import part_folder
 from clew.storage.local import LocalStorage
 from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
+from tests.storage.azure_server import AZURITE, AzureServer, azure_server
+from tests.storage.gcs_server import GcsServer, gcs_server
 from tests.storage.s3_server import S3Server
 
 
@@ -32,8 +34,35 @@ def _s3(request: pytest.FixtureRequest) -> StorageRoot:
     return server.storage()
 
 
-PLACES: dict[str, Callable[[pytest.FixtureRequest], StorageRoot]] = {"local": _local, "s3": _s3}
-"""Every implementation, by name. A new one is added here, and passes."""
+def _gcs(request: pytest.FixtureRequest) -> StorageRoot:
+    server: GcsServer = request.getfixturevalue("gcs")
+    return server.storage()
+
+
+def _azure(request: pytest.FixtureRequest) -> StorageRoot:
+    server: AzureServer = request.getfixturevalue("azure")
+    return server.storage()
+
+
+PLACES: dict[str, Callable[[pytest.FixtureRequest], StorageRoot]] = {
+    "local": _local,
+    "s3": _s3,
+    "gs": _gcs,
+    **({"abfss": _azure} if AZURITE else {}),
+}
+"""Every implementation, by name. A new one is added here, and passes. `make stores` has Azure's server."""
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[GcsServer]:
+    with gcs_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[AzureServer]:
+    with azure_server() as server:
+        yield server
 
 
 @pytest.fixture(params=sorted(PLACES))

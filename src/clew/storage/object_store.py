@@ -23,7 +23,7 @@ from datetime import datetime
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from clew.definitions.storage_addresses import S3, RemoteAddress
+from clew.definitions.storage_addresses import AZURE, GCS, S3, RemoteAddress
 from clew.storage.root import RemoteSource, StorageKey, StoredFile
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, duckdb_name, file_system, path_of, spark_uri
 from clew.storage.store_errors import explained, explanation
@@ -41,6 +41,8 @@ _ON_THE_WAY = 32 << 20
 """Bytes of an upload that wait in memory for the store."""
 _AT_ONCE = 16
 """Requests at the same time, where many small objects are read."""
+_TOLD = {S3: ("ETag", "Last-Modified"), AZURE: ("ETag", "Last-Modified"), GCS: ("generation", "updated")}
+"""Where a store says of an object what changes with every write, and when that was. HDFS says nothing of the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class ObjectStorage:
 
     def stat(self, key: StorageKey) -> StoredFile:
         """Size and age of a file."""
-        if self.place.scheme == S3:
+        if self.place.scheme in _TOLD:
             return self._headed(key)
         found = self._look(key)
         if found is None:
@@ -101,15 +103,15 @@ class ObjectStorage:
         return _stored(key, found)
 
     def etag(self, key: StorageKey) -> str | None:
-        """S3 has one for every object."""
-        return self._headed(key).version if self.place.scheme == S3 else None
+        """What the store itself says of an object, and changes with every write of it; None on HDFS."""
+        return self._headed(key).version if self.place.scheme in _TOLD else None
 
     def _headed(self, key: StorageKey) -> StoredFile:
-        """A file as S3 describes it. Its times are whole seconds, in which an object can be written twice."""
+        """A file as its store describes it. Times are whole seconds in S3, in which an object can be written twice."""
         with self._opened(key) as file, self._explained(key):
             told, size = file.metadata(), file.size()
-        modified = datetime.fromisoformat(told["Last-Modified"].decode()).timestamp()
-        return StoredFile(key, size, modified, told["ETag"].decode().strip('"'))
+        version, modified = (told[name].decode() for name in _TOLD[self.place.scheme])
+        return StoredFile(key, size, datetime.fromisoformat(modified).timestamp(), version.strip('"'))
 
     def exists(self, key: StorageKey) -> bool:
         """Whether there is a file with this key."""
@@ -148,8 +150,14 @@ class ObjectStorage:
         """
         if self.exists(key):
             return self._is_same(key, data)
-        with self._explained(key), self._store.open_output_stream(self._path(key), compression=None) as stream:
+        # Azure shows an object empty before it has its content, and empties it for every writer that begins it again.
+        written = f"{key}.{secrets.token_hex(8)}" if self.place.scheme == AZURE else key
+        with self._explained(key), self._store.open_output_stream(self._path(written), compression=None) as stream:
             stream.write(data)
+        if written != key:
+            self.copy(written, key)
+            with self._explained(key):
+                self._store.delete_file(self._path(written))
         return True
 
     def _is_same(self, key: StorageKey, data: bytes) -> bool:
