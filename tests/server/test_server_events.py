@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from clew.api.state import State
 from clew.events.envelope import RawEvent, StoredEvent
-from clew.runs.stores import EventReader, RecentSignals
+from clew.runs.stores import EventReader, RecentSignals, RunReading, RunStores
 from clew.server.application import create_app
 from clew.server.settings import ServerSettings
 from tests.server.server_fixtures import Served
@@ -57,13 +58,24 @@ class Holed:
     reader: ReaderWithAHole
 
 
+class HoledState:
+    """A state store with other histories and snapshots than it has."""
+
+    def __init__(self, state: State, stores: RunStores) -> None:
+        self._state, self.stores = state, stores
+        self.reading = RunReading(stores.reader, stores.catalog, stores.snapshots)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._state, name)
+
+
 @pytest.fixture
 def holed(served: Served) -> Holed:
     keeper = served.workspace._access._keeper
     assert keeper.kept is not None
     reader = ReaderWithAHole(served.state.stores.reader)
     stores = replace(served.state.stores, reader=reader, snapshots=_NoSnapshots())
-    keeper.kept = replace(keeper.kept, state=replace(keeper.kept.state, stores=stores))
+    keeper.kept = replace(keeper.kept, state=cast("State", HoledState(keeper.kept.state, stores)))
     return Holed(replace(served, app=create_app(served.workspace, QUICK)), reader)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,8 @@ _DIGITS = 16
 class DamageAlerts:
     """Raises an alert once for each file and what is wrong with it, however often someone asks."""
 
-    writer: EventWriter
+    writer: Callable[[], EventWriter]
+    """Gives what appends to histories; asked only once something is wrong."""
 
     @contextmanager
     def raised_for(self, run_id: str) -> Iterator[OnDamage]:
@@ -45,6 +46,6 @@ class DamageAlerts:
                 alert=Alert.FILE_DAMAGED, message=diagnostic.message, scope=scope, details={"file": file}
             )
             try:
-                raise_alert(self.writer, run_id, alert, utc_now)
+                raise_alert(self.writer(), run_id, alert, utc_now)
             except ClewError as failure:
                 _log.warning("no alert was raised about %s: %s", file, failure)

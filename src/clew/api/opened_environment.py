@@ -3,33 +3,35 @@
 The state store is opened for each call, or once for the duration of a `with` statement on the workspace.
 """
 
+# ruff: noqa: PLC0415 - what reads rows, and what hides them, is imported by those who ask about rows
+
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING
 
-from clew.api.damage_alerts import DamageAlerts
-from clew.api.run_view import RunReader
 from clew.api.state import State, open_state
 from clew.api.workspace_files import FilesSource, WorkspaceFiles
 from clew.auth.access_log import GatheredLog
 from clew.auth.roles import AccessRole, Permission
-from clew.captures.manifests import Places
 from clew.definitions.privacy import RoleName
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import FORBIDDEN
-from clew.privacy.answers import Answers
-from clew.privacy.eyes import RunEyes
-from clew.privacy.policy import PrivacyPolicy
-from clew.privacy.seen_trace import SeenTrace
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
 from clew.runs.signals import Actor, actor_name
 from clew.storage.plans import PlanReader, PlanShelf, kept_plan
-from clew.trace.reader import RunTrace
-from clew.trace.run_trace import open_trace
+
+if TYPE_CHECKING:
+    from clew.api.damage_alerts import DamageAlerts
+    from clew.api.run_view import RunReader
+    from clew.privacy.answers import Answers
+    from clew.privacy.policy import PrivacyPolicy
+    from clew.privacy.seen_trace import SeenTrace
+    from clew.trace.reader import RunTrace
 
 _MOST_TRACES = 16
 
@@ -79,11 +81,15 @@ def local_user(environment: RunEnvironment) -> Principal:
 class Traces:
     """The most recently used traces. If a run continues after a failure, it has more events and is opened again."""
 
-    _opened: OrderedDict[tuple[str, int], RunTrace] = field(default_factory=OrderedDict)
+    _opened: "OrderedDict[tuple[str, int], RunTrace]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, run: RunRecord, reader: RunReader, environment: RunEnvironment, alerts: DamageAlerts) -> RunTrace:
+    def of(
+        self, run: RunRecord, reader: "RunReader", environment: RunEnvironment, alerts: "DamageAlerts"
+    ) -> "RunTrace":
         """The trace of a run that the reader may see. Files that are not as they were written raise an alert."""
+        from clew.trace.run_trace import open_trace
+
         key = (run.run_id, run.last_seq)
         with self._lock:
             known = self._opened.get(key)
@@ -113,7 +119,11 @@ class OpenStore:
     state: State
     traces: Traces
     plans: PlanReader
-    access_log: GatheredLog
+
+    @cached_property
+    def access_log(self) -> GatheredLog:
+        """Who has read what."""
+        return GatheredLog(self.state.read_records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,48 +174,60 @@ class OpenedEnvironment:
             raise UserError(_of_another_tenant())
 
     @property
-    def runs(self) -> RunReader:
+    def runs(self) -> "RunReader":
         """The runs that the principal may see."""
+        from clew.api.run_view import RunReader
+
         return RunReader(
             self.state,
             self.environment,
             tenant_id=self.principal.tenant_id,
             plans=self.store.plans,
-            policy=self.policy,
+            policy=cache(lambda: self.policy),
         )
 
     @property
-    def policy(self) -> PrivacyPolicy:
+    def policy(self) -> "PrivacyPolicy":
         """What the principal may see of the values of rows."""
+        from clew.captures.salt import salt_of
+        from clew.privacy.policy import PrivacyPolicy
+
         environment = self.environment
         return PrivacyPolicy.of(
             environment.name,
             environment.settings,
             self.principal.role,
             marks=self.source.current().privacy_marks,
-            salt=Places(environment).salt,
+            salt=partial(salt_of, environment),
         )
 
-    def seen(self, run: RunRecord) -> SeenTrace:
+    def seen(self, run: RunRecord) -> "SeenTrace":
         """The trace of a run as the principal may see it: what leaves this package."""
+        from clew.privacy.seen_trace import SeenTrace
+
         return SeenTrace(self.trace_of(run), self.policy)
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> "Answers":
         """Filters explanations for the principal."""
+        from clew.privacy.answers import Answers
+        from clew.privacy.eyes import RunEyes
+
         policy = self.policy
         return Answers(cache(lambda run_id: RunEyes.of(policy, self.trace(run_id).plan)))
 
-    def trace(self, run: str) -> RunTrace:
+    def trace(self, run: str) -> "RunTrace":
         """The trace of a run by its id or first characters. Raises UserError RunNotFinished until the run has ended.
 
         It has the values as they are. Whatever is made from it passes `seen` or `answers` before anyone gets it.
         """
         return self.trace_of(self.runs.find(run))
 
-    def trace_of(self, run: RunRecord) -> RunTrace:
+    def trace_of(self, run: RunRecord) -> "RunTrace":
         """The trace of a run, opened once. It has the values as they are, like `trace`."""
-        alerts = DamageAlerts(self.state.stores.writer)
+        from clew.api.damage_alerts import DamageAlerts
+
+        alerts = DamageAlerts(lambda: self.state.stores.writer)
         return self.store.traces.of(run, self.runs, self.environment, alerts)
 
 
@@ -290,7 +312,7 @@ def _opened_store(environment: RunEnvironment, plans: PlanReader) -> Iterator[Op
     traces = Traces()
     with open_state(environment) as state:
         try:
-            yield OpenStore(environment, state, traces, plans, GatheredLog(state.access_log))
+            yield OpenStore(environment, state, traces, plans)
         finally:
             traces.close()
 

@@ -1,25 +1,26 @@
 """A run with everything known about it: the one read model for commands, pages and Python."""
 
-from collections.abc import Iterable, Mapping
+# ruff: noqa: PLC0415 - what reads captures is imported for runs that have any
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from clew.api.state import State
-from clew.captures.queue import CaptureRecord
-from clew.captures.reading import capture_json, job_json
-from clew.captures.seeing import seen_by
 from clew.events.envelope import StoredEvent
 from clew.events.snapshot import StepSnapshot
 from clew.events.values import LOAD_STEP
 from clew.plan.plan import Plan
-from clew.privacy.messages import as_seen
-from clew.privacy.policy import PrivacyPolicy
 from clew.runs.environment import RunEnvironment
 from clew.runs.projector import Projected
 from clew.runs.view import RunFacts, RunFactsReader, iso, operation_of
 from clew.storage.committed import sources_of
 from clew.storage.parts import Part
 from clew.storage.plans import PlanReader, kept_plan
+
+if TYPE_CHECKING:
+    from clew.captures.queue import CaptureRecord
+    from clew.privacy.policy import PrivacyPolicy
 
 T = TypeVar("T")
 
@@ -28,11 +29,13 @@ T = TypeVar("T")
 class RunView(RunFacts):
     """A run with its state and its captures."""
 
-    captures: tuple[CaptureRecord, ...] = ()
+    captures: "tuple[CaptureRecord, ...]" = ()
     """Captures and postlude jobs of the run, with their status."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `run --json` and `show --json`."""
+        from clew.captures.reading import capture_json
+
         request = self.record.request
         return {
             "run_id": self.record.run_id,
@@ -58,6 +61,8 @@ class RunView(RunFacts):
 
     def postlude_jobs(self) -> list[dict[str, object]]:
         """The postlude jobs of the plan, with their outcome."""
+        from clew.captures.reading import job_json
+
         jobs = self.plan.extensions.postlude_jobs if self.plan else ()
         records = {record.slot: record for record in self.captures if record.kind == "job"}
         return [job_json(job, records.get(job.id)) for job in jobs]
@@ -147,10 +152,10 @@ class RunReader(RunFactsReader):
         *,
         tenant_id: str | None = None,
         plans: PlanReader = kept_plan,
-        policy: PrivacyPolicy | None = None,
+        policy: "Callable[[], PrivacyPolicy] | None" = None,
     ) -> None:
         super().__init__(state, environment, tenant_id=tenant_id, plans=plans)
-        self._captures = state.captures
+        self._captures_of = state.captures_of
         self._policy = policy
         """What the reader may see of values; without one everything, for code that answers to nobody."""
 
@@ -163,14 +168,20 @@ class RunReader(RunFactsReader):
         return self._as_seen(super().events(name, after, limit))
 
     def _as_seen(self, told: T) -> T:
-        return told if self._policy is None else as_seen(self._policy, told)
+        if self._policy is None:
+            return told
+        from clew.privacy.messages import as_seen
+
+        return as_seen(self._policy(), told)
 
     def view(self, name: str) -> RunView:
         """A run with its current state."""
         facts = self.facts(name)
-        captures = self._captures.of_run(facts.record.run_id)
-        if self._policy is not None:
-            captures = as_seen(self._policy, seen_by(self._policy, facts.plan, captures))
+        captures = self._captures_of(facts.record.run_id)
+        if captures and self._policy is not None:
+            from clew.captures.seeing import seen_by
+
+            captures = self._as_seen(seen_by(self._policy(), facts.plan, captures))
         return RunView(facts.record, facts.snapshot, facts.plan, facts.plan_problem, captures)
 
 

@@ -1,50 +1,148 @@
-"""The open state store of an environment."""
+"""The open state store of an environment.
 
+A state store in a file is at first only read, by the driver alone; the rest is loaded by whoever needs it.
+"""
+
+# ruff: noqa: PLC0415 - what writes to a state store takes longer to import than reading one takes
+
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
-from clew.auth.access_log import AccessLog
-from clew.auth.tokens import BrowserSessionStore, TokenStore
-from clew.captures.queue import CaptureStore
 from clew.runs.environment import PRIVATE_FOLDER, RunEnvironment
-from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.seal_keys import seal_key
 from clew.runs.secrets import SecretsResolver, redacted_logs
-from clew.runs.stores import RunStores
-from clew.runs.submission import RunQueue
+from clew.runs.stores import RunReading, RunStores
 from clew.storage.private_folders import make_private
-from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
-from clew.store.captures import SqlCaptureStore
-from clew.store.ledger import Ledger, SqlLedgerReader
-from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.owner import Owner
-from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
-from clew.store.state_store import StoreOptions, open_database, run_stores
-from clew.store.tracelink import trace_link_stores
-from clew.tracelink.stores import TraceLinkStores
+from clew.store.reading import SqlHistory, SqlRunList, SqlSavedSnapshots, SqlSource
+from clew.store.sqlite_file import FileAccessLog, readable_file
+
+if TYPE_CHECKING:
+    from clew.api.opened_stores import OpenedStores
+    from clew.auth.access_log import AccessLog, ReadRecords
+    from clew.auth.tokens import BrowserSessionStore, TokenStore
+    from clew.captures.queue import CaptureRecord, CaptureStore
+    from clew.runs.registry import DatasetRegistry, ProjectRegistry
+    from clew.runs.submission import RunQueue
+    from clew.store.ledger import Ledger, SqlLedgerReader
+    from clew.store.sqlite_file import SqliteFile
+    from clew.tracelink.stores import TraceLinkStores
 
 
-@dataclass(frozen=True, slots=True)
 class State:
-    """Everything that the state store of an environment keeps."""
+    """Everything that the state store of an environment keeps. Any thread may use it."""
 
-    stores: RunStores
-    datasets: DatasetRegistry
-    projects: ProjectRegistry
-    captures: CaptureStore
-    secrets: SecretsResolver
-    tokens: TokenStore
-    browser_sessions: BrowserSessionStore
-    access_log: AccessLog
-    tracelink: TraceLinkStores
-    ledger: SqlLedgerReader
-    ledger_writer: Ledger
+    def __init__(self, environment: RunEnvironment, secrets: SecretsResolver) -> None:
+        self.secrets = secrets
+        """Looks secrets up by reference."""
+        self._environment = environment
+        self._opening = threading.RLock()
+        self._opened: OpenedStores | None = None
+        path = environment.embedded_store
+        self._file: SqliteFile | None = readable_file(path) if path is not None else None
+        if self._file is None:
+            self._stores()
+
+    def _stores(self) -> "OpenedStores":
+        """All stores, opened on first use."""
+        with self._opening:
+            if self._opened is None:
+                from clew.api.opened_stores import open_stores
+
+                self._opened = open_stores(self._environment, self.secrets)
+            return self._opened
+
+    def close(self) -> None:
+        """Close what was opened."""
+        with self._opening:
+            if self._file is not None:
+                self._file.close()
+            if self._opened is not None:
+                self._opened.database.close()
+
+    @property
+    def _source(self) -> SqlSource:
+        return self._file if self._opened is None and self._file is not None else self._stores().database
+
+    @property
+    def reading(self) -> RunReading:
+        """What it takes to show runs."""
+        source = self._source
+        return RunReading(SqlHistory(source), SqlRunList(source), SqlSavedSnapshots(source))
+
+    def captures_of(self, run_id: str) -> "tuple[CaptureRecord, ...]":
+        """The captures and postlude jobs of a run."""
+        from clew.store.capture_reading import SqlCapturesOfRuns
+
+        return SqlCapturesOfRuns(self._source, self._environment.name).of_run(run_id)
+
+    @property
+    def stores(self) -> RunStores:
+        """Histories, leases, the queue and the outbox."""
+        return self._stores().runs
+
+    @property
+    def datasets(self) -> "DatasetRegistry":
+        """Versions of registered datasets."""
+        return self._stores().datasets
+
+    @property
+    def projects(self) -> "ProjectRegistry":
+        """Versions of activated projects."""
+        return self._stores().projects
+
+    @property
+    def captures(self) -> "CaptureStore":
+        """Captures and postlude jobs."""
+        return self._stores().captures
+
+    @property
+    def tokens(self) -> "TokenStore":
+        """Tokens of the API."""
+        return self._stores().tokens
+
+    @property
+    def browser_sessions(self) -> "BrowserSessionStore":
+        """Who has signed in."""
+        return self._stores().browser_sessions
+
+    @property
+    def access_log(self) -> "AccessLog":
+        """Who has read what."""
+        return self._stores().access_log
+
+    @property
+    def read_records(self) -> "ReadRecords":
+        """Where to record who has read what."""
+        if self._opened is None and self._file is not None:
+            log = FileAccessLog(self._file, Owner.of(self._environment), cache(partial(seal_key, self._environment)))
+            if log.has_begun():
+                return log
+        return self.access_log
+
+    @property
+    def tracelink(self) -> "TraceLinkStores":
+        """Frames, links and node ids."""
+        return self._stores().tracelink
+
+    @property
+    def ledger(self) -> "SqlLedgerReader":
+        """The ledger, to be read."""
+        return self._stores().ledger
+
+    @property
+    def ledger_writer(self) -> "Ledger":
+        """The ledger, to be added to."""
+        return self._stores().ledger_writer
 
 
-def queue_of(state: State, environment: RunEnvironment) -> RunQueue:
+def queue_of(state: State, environment: RunEnvironment) -> "RunQueue":
     """The queue for run requests of an environment."""
+    from clew.runs.submission import RunQueue
+
     return RunQueue(state.stores.intake, lambda _environment: environment.queue_policy())
 
 
@@ -57,28 +155,9 @@ def open_state(environment: RunEnvironment) -> Iterator[State]:
     if environment.has_private_folder:
         make_private(environment.root / PRIVATE_FOLDER)
     secrets = environment.secrets()
-    options = StoreOptions(
-        owner=Owner(tenant_id=environment.settings.tenant, environment_id=environment.name),
-        buses=tuple(bus.id for bus in environment.settings.bus),
-        key=cache(partial(seal_key, environment)),
-    )
     with redacted_logs(secrets.redactor):
-        database = open_database(environment.store_url(secrets), options)
+        state = State(environment, secrets)
         try:
-            migrate(database, MIGRATIONS)
-            ledger = Ledger(database, options.owner, options.key)
-            yield State(
-                stores=run_stores(database, options),
-                datasets=SqlDatasetRegistry(database, environment.name, ledger),
-                projects=SqlProjectRegistry(database, environment.name, ledger),
-                captures=SqlCaptureStore(database, environment.name, ledger),
-                secrets=secrets,
-                tokens=SqlTokens(database, environment.name, ledger),
-                browser_sessions=SqlBrowserSessions(database, environment.name, ledger),
-                access_log=SqlAccessLog(database, environment.name, ledger),
-                tracelink=trace_link_stores(database),
-                ledger=SqlLedgerReader(database, options.owner),
-                ledger_writer=ledger,
-            )
+            yield state
         finally:
-            database.close()
+            state.close()

@@ -10,10 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from clew.api.checking import Check, Conflicts
 from clew.api.workspace_files import Captures, FilesSource, LiveFiles, WorkspaceFiles, capture_wishes
 from clew.definitions import Environment, LoadedWorkspace, find_workspace
-from clew.plan import Plan
 
 if TYPE_CHECKING:
     import threading
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
     from clew.api.asking import Question
     from clew.api.capture import Capture
+    from clew.api.checking import Check, Conflicts
     from clew.api.datasets import Datasets
     from clew.api.dry_run import DryRun
     from clew.api.fluent import ProjectBuilder
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from clew.api.window_expansion import Expanded
     from clew.api.working import Listening, WorkerListener
     from clew.definitions.settings import QuestionSettings
+    from clew.plan import Plan
     from clew.runs.environment import RunEnvironment
     from clew.scenarios.testing import ScenarioTests, TestReport
     from clew.tracelink import CollectorCounts, Expansion, Lineage
@@ -144,7 +144,7 @@ class Workspace:
     def is_default_environment(self) -> bool:
         """Whether this is the default environment."""
         files = self._source.current()
-        return files.environment_name == files.loaded.workspace.settings.usual_environment
+        return files.environment_name == files.settings.usual_environment
 
     @property
     def environment(self) -> Environment:
@@ -165,18 +165,18 @@ class Workspace:
         """Raise UserError if the requested environment does not exist. A missing default is left to the check."""
         self._source.current().require_environment()
 
-    def check(self, project: str | None = None) -> Check:
+    def check(self, project: str | None = None) -> "Check":
         """All errors in the workspace, or in what concerns one project.
 
         If the environment has a state store, projects are compared with the versions of datasets in it.
         """
         return self.files.check(project)
 
-    def conflicts(self, plan: Plan) -> Conflicts:
+    def conflicts(self, plan: "Plan") -> "Conflicts":
         """How versions of datasets and active projects conflict with the plan of a project of this workspace."""
         return self.files.conflicts(plan)
 
-    def plan(self, project: "str | ProjectBuilder") -> Plan:
+    def plan(self, project: "str | ProjectBuilder") -> "Plan":
         """The plan of a project by id or name, or of one written in Python. Raises UserError with all errors."""
         return self.files.plan(project) if isinstance(project, str) else self.files.plan_of(project.build())
 
@@ -305,7 +305,7 @@ class Workspace:
         with self._access.opened() as at:
             return Run(at.runs.find(run_id), self._access)
 
-    def kept_plan(self, digest: str) -> Plan | None:
+    def kept_plan(self, digest: str) -> "Plan | None":
         """A plan that a run of this environment executed, by its digest; None if there is none."""
         from clew.storage.plans import is_kept
 

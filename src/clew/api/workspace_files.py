@@ -3,7 +3,7 @@
 A long-running process reads files again when they have changed.
 """
 
-# ruff: noqa: PLC0415 - a check should not load what runs and samples need
+# ruff: noqa: PLC0415 - reading a run should not load what checks and compiles a workspace, nor a check what runs need
 
 import threading
 import time
@@ -12,34 +12,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from clew.api.checking import (
-    Check,
-    Conflicts,
-    StatePlace,
-    check_project,
-    check_workspace,
-    conflicts_of,
-    find_project,
-    plan_definition,
-    plan_project,
-)
 from clew.definitions import (
     CaptureData,
     CaptureWish,
     Environment,
     LoadedWorkspace,
     Project,
+    Settings,
     capture_wishes_of_data,
     capture_wishes_of_file,
     load_workspace,
 )
 from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE, read_source
+from clew.definitions.loading import load_datasets, load_settings
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
-from clew.plan import Plan
-from clew.plan.privacy import Marks
 
 if TYPE_CHECKING:
+    from clew.api.checking import Check, Conflicts, StatePlace
+    from clew.plan import Plan
+    from clew.plan.privacy import Marks
     from clew.runs.environment import RunEnvironment
 
 _LOOK_EVERY_S = 1.0
@@ -54,7 +46,7 @@ class WorkspaceFiles:
         self.root = root
         self.asked_environment = environment
         """The name of the requested environment, if any."""
-        self._plans: dict[str, Plan] = {}
+        self._plans = dict[str, "Plan"]()
         """The plans of projects requested so far; they cannot change, because the files do not."""
 
     @cached_property
@@ -62,20 +54,25 @@ class WorkspaceFiles:
         """The definitions of all files, with their errors."""
         return load_workspace(self.root)
 
+    @cached_property
+    def settings(self) -> Settings:
+        """What clew.yaml says. Where the definitions have not been loaded, no other file is read for it."""
+        return self.loaded.workspace.settings if "loaded" in self.__dict__ else load_settings(self.root)
+
     @property
     def name(self) -> str:
         """The name in clew.yaml."""
-        return self.loaded.workspace.settings.name
+        return self.settings.name
 
     @property
     def environment_name(self) -> str:
         """The requested environment, or the default of the workspace."""
-        return self.asked_environment or self.loaded.workspace.settings.usual_environment
+        return self.asked_environment or self.settings.usual_environment
 
     @property
     def environment(self) -> Environment:
         """The settings of the environment. Raises UserError if clew.yaml does not define it."""
-        known = self.loaded.workspace.settings.environments
+        known = self.settings.environments
         if self.environment_name not in known:
             hint = did_you_mean(self.environment_name, known) or f"the environments are {', '.join(known)}"
             raise UserError(UNKNOWN_ENVIRONMENT.anywhere(name=self.environment_name, hint=hint))
@@ -94,49 +91,62 @@ class WorkspaceFiles:
         return RunEnvironment(self.environment_name, self.environment, self.root)
 
     @cached_property
-    def privacy_marks(self) -> Marks:
+    def privacy_marks(self) -> "Marks":
         """The classes that dataset files give to columns now. Runs that are older keep to them, too."""
+        datasets = self.loaded.workspace.datasets if "loaded" in self.__dict__ else load_datasets(self.root)
         return {
             (dataset.id, column.name): column.privacy.value
-            for dataset in self.loaded.workspace.datasets
+            for dataset in datasets
             for column in dataset.main_table.all_columns
             if column.privacy is not None
         }
 
-    def check(self, project: str | None = None) -> Check:
+    def check(self, project: str | None = None) -> "Check":
         """All errors in the workspace, or in what concerns one project.
 
         If the environment has a state store, projects are compared with the versions of datasets in it.
         """
+        from clew.api.checking import check_project, check_workspace
+
         if project is None:
             return check_workspace(self.loaded, self._compare)
         return check_project(self.loaded, project, self._compare)
 
-    def conflicts(self, plan: Plan) -> Conflicts:
+    def conflicts(self, plan: "Plan") -> "Conflicts":
         """How versions of datasets and active projects conflict with the plan of a project of this workspace."""
         return self._compare([(each, plan) for each in self.loaded.workspace.projects if each.id == plan.name])
 
-    def _compare(self, projects: Sequence[tuple[Project, Plan]]) -> Conflicts:
+    def _compare(self, projects: "Sequence[tuple[Project, Plan]]") -> "Conflicts":
+        from clew.api.checking import conflicts_of
+
         return conflicts_of(projects, self.loaded.workspace.projects, self._state_place)
 
-    def _state_place(self) -> StatePlace:
+    def _state_place(self) -> "StatePlace":
+        from clew.api.checking import StatePlace
+
         return StatePlace(self.environment_name, self.environment, self.root)
 
     def project(self, name: str) -> Project:
         """A project by id or name. Raises UserError if there is none, or with the errors in its file."""
+        from clew.api.checking import find_project
+
         found = find_project(self.loaded, name)
         if found is None:
             raise UserError(*self.check(name).diagnostics)
         return found
 
-    def plan(self, project: str) -> Plan:
+    def plan(self, project: str) -> "Plan":
         """The plan of a project by id or name. Raises UserError with everything that prevents it."""
+        from clew.api.checking import plan_project
+
         if project not in self._plans:
             self._plans[project] = plan_project(self.loaded, project)
         return self._plans[project]
 
-    def plan_of(self, project: Project) -> Plan:
+    def plan_of(self, project: Project) -> "Plan":
         """The plan of a project without a file. Raises UserError with everything that prevents it."""
+        from clew.api.checking import plan_definition
+
         return plan_definition(self.loaded, project)
 
     def source_of(self, file: str) -> str | None:

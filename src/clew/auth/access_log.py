@@ -57,12 +57,16 @@ class AccessRecord:
         }
 
 
-class AccessLog(Protocol):
-    """Stores records, which are never changed or removed."""
+class ReadRecords(Protocol):
+    """Takes records, which are never changed or removed."""
 
     def add(self, *records: AccessRecord) -> None:
         """Store all records or none."""
         ...
+
+
+class AccessLog(ReadRecords, Protocol):
+    """Stores records."""
 
     def records(
         self,
@@ -88,7 +92,7 @@ class _Entry:
 class GatheredLog:
     """Writes to another log. Used by many threads at once."""
 
-    def __init__(self, log: AccessLog) -> None:
+    def __init__(self, log: ReadRecords) -> None:
         self._log = log
         self._lock = threading.Lock()
         self._waiting: list[_Entry] = []

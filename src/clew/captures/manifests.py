@@ -2,20 +2,19 @@
 
 import json
 import os
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from clew.captures.freezing import Degradation
 from clew.captures.requests import OmittedColumn
+from clew.captures.salt import salt_of
 from clew.definitions import CaptureMode
 from clew.definitions.storage_addresses import is_remote
 from clew.events.codec import decode, encode
 from clew.runs.environment import RunEnvironment
-from clew.storage.layout import CAPTURES, SALT
+from clew.storage.layout import CAPTURES
 from clew.storage.root import StorageKey, StorageRoot
 
 DRAFT = "draft"
@@ -59,11 +58,7 @@ class Places:
 
     def salt(self) -> str:
         """The salt for digests of masked values: known to this environment only, and always the same."""
-        if not self._own.exists(SALT):
-            # If another process creates one at the same time, the first salt stays.
-            with suppress(FileExistsError):
-                self._own.write_secret(SALT, secrets.token_hex(16).encode())
-        return self._own.read_bytes(SALT).decode("ascii")
+        return salt_of(self.environment)
 
 
 MANIFEST_FORMAT = 1

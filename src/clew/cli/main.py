@@ -123,12 +123,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command given by the arguments (by default those of the process) and exit."""
     given = sys.argv[1:] if arguments is None else arguments
     if _READING.intersection(given[:1]):
-        sys.meta_path.insert(0, _WithoutPandas())
+        sys.meta_path.insert(0, _NotForReading())
     sys.exit(run(given))
 
 
-class _WithoutPandas(MetaPathFinder):
-    """PyArrow loads pandas, if there is one, to find out whether a list is a data frame: half a second for nothing."""
+_NOT_FOR_READING = frozenset({"numpy", "pandas"})
+
+
+class _NotForReading(MetaPathFinder):
+    """PyArrow loads NumPy and pandas where it finds them, for arrays and data frames that no command makes.
+
+    They take longer to load than all that a command does with rows.
+    """
 
     def find_spec(
         self,
@@ -136,8 +142,8 @@ class _WithoutPandas(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - as Python calls it
         target: ModuleType | None = None,  # noqa: ARG002 - as Python calls it
     ) -> None:
-        """Say that there is no pandas."""
-        if fullname == "pandas":
+        """Say that there are none."""
+        if fullname in _NOT_FOR_READING:
             raise ModuleNotFoundError(f"{fullname} is not needed to read", name=fullname)
 
 

@@ -46,6 +46,24 @@ def load_workspace(root: Path) -> LoadedWorkspace:
     return LoadedWorkspace(workspace, in_order(diagnostics), loader.sources)
 
 
+def load_settings(root: Path) -> Settings:
+    """The settings in clew.yaml alone, as `load_workspace` gives them."""
+    return _loaded_alone(root, "workspace").settings
+
+
+def load_datasets(root: Path) -> tuple[Dataset, ...]:
+    """The datasets alone, as far as their files can be read."""
+    return _loaded_alone(root, "dataset").datasets
+
+
+def _loaded_alone(root: Path, kind: str) -> WorkspaceDefinitions:
+    if not (root / WORKSPACE_FILE).is_file():
+        raise UserError(WORKSPACE_NOT_FOUND.anywhere(path=root))
+    loader = _Loader(root)
+    loader.load_kind(FILE_KINDS[kind])
+    return loader.workspace()
+
+
 def load_scenarios(loaded: LoadedWorkspace, paths: Iterable[Path]) -> LoadedWorkspace:
     """The workspace with the scenarios of these files and folders instead of scenarios/, and their problems."""
     root = loaded.workspace.root

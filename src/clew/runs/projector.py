@@ -16,7 +16,7 @@ from clew.events.snapshot import RunSnapshot
 from clew.runs.alerts import Alert, RaisedAlert, raise_alert
 from clew.runs.clock import Clock, utc_now
 from clew.runs.limits import StoreLimits
-from clew.runs.stores import EventReader, EventWriter, SnapshotStore
+from clew.runs.stores import EventReader, EventWriter, History, SavedSnapshots, SnapshotStore
 
 _log = logging.getLogger(__name__)
 
@@ -61,15 +61,15 @@ class Projector:
 
     def catch_up(self, run_id: str) -> Projected:
         """Apply what is new, save the snapshot, and raise the alerts that are due."""
-        projected = self._project(run_id, self._snapshots.save)
+        projected = self._project(run_id)
         if self._raise_alerts(projected):
             # An alert is an event too. If it were not projected now, it would look like lag the next time.
-            self._project(run_id, self._snapshots.save)
+            self._project(run_id)
         return projected
 
     def look(self, run_id: str) -> Projected:
         """The current snapshot, without saving anything: for readers, who change nothing."""
-        return self._project(run_id, _keep_nothing)
+        return look_at(run_id, self._reader, self._snapshots)
 
     def catch_up_all(self, limit: int = _ROUND) -> tuple[Projected, ...]:
         """Bring runs that are behind up to date, at most about `limit`.
@@ -107,21 +107,8 @@ class Projector:
             if len(projected) < _ROUND:
                 stop.wait(poll_s)
 
-    def _project(self, run_id: str, save: Callable[[RunSnapshot], None]) -> Projected:
-        snapshot = self._snapshots.load(run_id) or RunSnapshot(run_id)
-        lag, gap = timedelta(0), None
-        while gap is None:
-            events = self._reader.events(run_id, after=snapshot.last_event_seq, limit=_BATCH)
-            if not events:
-                break
-            # Both moments by one clock: that of the store, which dated the events.
-            lag = max(lag, self._reader.now() - events[0].persisted_at)
-            progress = advance(snapshot, events)
-            gap = progress.gap
-            if progress.snapshot.last_event_seq > snapshot.last_event_seq:
-                snapshot = progress.snapshot
-                save(snapshot)
-        return Projected(snapshot, lag, gap)
+    def _project(self, run_id: str) -> Projected:
+        return _projected(run_id, self._reader, self._snapshots, self._snapshots.save)
 
     def _raise_alerts(self, projected: Projected) -> bool:
         """Whether there was reason for any."""
@@ -146,6 +133,30 @@ class Projector:
             )
             raise_alert(self._writer, run_id, alert, self._clock)
         return is_late or projected.gap is not None
+
+
+def look_at(run_id: str, history: History, snapshots: SavedSnapshots) -> Projected:
+    """The current snapshot of a run, without saving anything: for readers, who change nothing."""
+    return _projected(run_id, history, snapshots, _keep_nothing)
+
+
+def _projected(
+    run_id: str, history: History, snapshots: SavedSnapshots, save: Callable[[RunSnapshot], None]
+) -> Projected:
+    snapshot = snapshots.load(run_id) or RunSnapshot(run_id)
+    lag, gap = timedelta(0), None
+    while gap is None:
+        events = history.events(run_id, after=snapshot.last_event_seq, limit=_BATCH)
+        if not events:
+            break
+        # Both moments by one clock: that of the store, which dated the events.
+        lag = max(lag, history.now() - events[0].persisted_at)
+        progress = advance(snapshot, events)
+        gap = progress.gap
+        if progress.snapshot.last_event_seq > snapshot.last_event_seq:
+            snapshot = progress.snapshot
+            save(snapshot)
+    return Projected(snapshot, lag, gap)
 
 
 def _keep_nothing(_: RunSnapshot) -> None:

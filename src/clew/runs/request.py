@@ -103,3 +103,5 @@ class RunFilter:
     environment_id: str | None = None
     period: str | None = None
     status: RunStatus | None = None
+    id_prefix: str | None = None
+    """The beginning of their ids."""

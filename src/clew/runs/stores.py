@@ -65,12 +65,20 @@ class RecentSignals:
     """Accepted and refused ones of one sender."""
 
 
-class EventReader(Protocol):
-    """Histories, to be read."""
+class History(Protocol):
+    """Histories, for those who show them."""
 
     def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
         """Events of a run in order, from the one behind `after` on."""
         ...
+
+    def now(self) -> datetime:
+        """The present moment by the clock of the state store, which also dates the events."""
+        ...
+
+
+class EventReader(History, Protocol):
+    """Histories, to be read."""
 
     def raw_events(self, run_id: str) -> Iterator[RawEvent]:
         """The whole history as it is stored, for verification."""
@@ -85,10 +93,6 @@ class EventReader(Protocol):
 
     def by_key(self, run_id: str, keys: Collection[str]) -> tuple[StoredEvent, ...]:
         """Events of a run that have one of these idempotency keys."""
-        ...
-
-    def now(self) -> datetime:
-        """The present moment by the clock of the state store, which also dates the events."""
         ...
 
     def recent_signals(self, run_id: str, sender: str, *, seconds: float) -> RecentSignals:
@@ -116,8 +120,8 @@ class EventWriter(Protocol):
         ...
 
 
-class RunCatalog(Protocol):
-    """The list of runs."""
+class RunListing(Protocol):
+    """The list of runs, for those who show it."""
 
     def run(self, run_id: str) -> RunRecord:
         """One run, or `UserError` RunNotFound."""
@@ -126,6 +130,10 @@ class RunCatalog(Protocol):
     def runs(self, which: RunFilter, *, limit: int = 50, before: RunRecord | None = None) -> tuple[RunRecord, ...]:
         """Runs, newest first; `before` is the last one of the page before."""
         ...
+
+
+class RunCatalog(RunListing, Protocol):
+    """The list of runs."""
 
     def load(self, environment_id: str) -> Load:
         """How busy an environment is."""
@@ -188,12 +196,16 @@ class LeaseStore(Protocol):
         ...
 
 
-class SnapshotStore(Protocol):
-    """Saved snapshots; the watermark of each is its `last_event_seq`."""
+class SavedSnapshots(Protocol):
+    """Saved snapshots, for those who show them; the watermark of each is its `last_event_seq`."""
 
     def load(self, run_id: str) -> RunSnapshot | None:
         """The saved snapshot."""
         ...
+
+
+class SnapshotStore(SavedSnapshots, Protocol):
+    """Saved snapshots, to be kept up with the events."""
 
     def save(self, snapshot: RunSnapshot) -> None:
         """Save a snapshot, unless there is a newer one."""
@@ -301,8 +313,22 @@ class RunStores:
     activity: ActivityReader
 
 
+@dataclass(frozen=True, slots=True)
+class RunReading:
+    """What it takes to show runs. A state store can give this without being opened for writing."""
+
+    history: History
+    listing: RunListing
+    snapshots: SavedSnapshots
+
+
 class RunState(Protocol):
     """Everything about runs that a state store keeps. Packages above add what they keep beside it."""
+
+    @property
+    def reading(self) -> RunReading:
+        """What it takes to show runs."""
+        ...
 
     @property
     def stores(self) -> RunStores:

@@ -12,7 +12,7 @@ from clew.events.snapshot import RunSnapshot, StepSnapshot
 from clew.events.values import LOAD_STEP, ArtifactRef
 from clew.plan import Plan
 from clew.runs.environment import RunEnvironment
-from clew.runs.projector import Projected, Projector
+from clew.runs.projector import Projected, look_at
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.stores import RunState
 from clew.storage.committed import committed_parts
@@ -20,7 +20,7 @@ from clew.storage.parts import Part
 from clew.storage.plans import PlanReader, kept_plan
 
 _SHORT_ID = 8
-_MOST_LISTED = 10_000
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +86,24 @@ class RunFactsReader:
         self._state = state
         self._environment = environment
         self._tenant = tenant_id
-        self._projector = Projector(
-            state.stores.reader, state.stores.writer, state.stores.snapshots, limits=environment.store_limits()
-        )
 
     def find(self, name: str) -> RunRecord:
         """A run by its id, or by the beginning of it. UserError RunNotFound, or AmbiguousRun where several fit."""
         exact = self._exactly(name)
         if exact is not None:
             return exact
-        mine = RunFilter(environment_id=self._environment.name, tenant_id=self._tenant)
-        found = [
-            run for run in self._state.stores.catalog.runs(mine, limit=_MOST_LISTED) if run.run_id.startswith(name)
-        ]
+        mine = RunFilter(environment_id=self._environment.name, tenant_id=self._tenant, id_prefix=name)
+        found = self._state.reading.listing.runs(mine, limit=_MOST_LISTED)
         if not found or not name:
             raise UserError(RUN_NOT_FOUND.anywhere(run_id=name))
         if len(found) > 1 and found[0].run_id != name:
-            candidates = ", ".join(run.run_id[:_SHORT_ID] for run in found[:5])
+            candidates = ", ".join(run.run_id[:_SHORT_ID] for run in found)
             raise UserError(AMBIGUOUS_RUN.anywhere(run_id=name, candidates=candidates))
         return found[0]
 
     def _exactly(self, name: str) -> RunRecord | None:
         try:
-            run = self._state.stores.catalog.run(name)
+            run = self._state.reading.listing.run(name)
         except UserError:
             return None
         is_mine = run.request.environment_id == self._environment.name
@@ -117,7 +112,7 @@ class RunFactsReader:
     def runs(self, which: RunFilter, limit: int, before: RunRecord | None = None) -> tuple[RunRecord, ...]:
         """Runs, newest first; `before` is the last one of the page before."""
         scoped = which if self._tenant is None else replace(which, tenant_id=self._tenant)
-        return self._state.stores.catalog.runs(scoped, limit=limit, before=before)
+        return self._state.reading.listing.runs(scoped, limit=limit, before=before)
 
     def facts(self, name: str) -> RunFacts:
         """A run with its current state."""
@@ -132,11 +127,12 @@ class RunFactsReader:
 
     def projected(self, run_id: str) -> Projected:
         """The state of a run by its events so far, and whether one of them is missing."""
-        return self._projector.look(run_id)
+        reading = self._state.reading
+        return look_at(run_id, reading.history, reading.snapshots)
 
     def events(self, name: str, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
         """The history of a run."""
-        return self._state.stores.reader.events(self.find(name).run_id, after=after, limit=limit)
+        return self._state.reading.history.events(self.find(name).run_id, after=after, limit=limit)
 
     def parts(self, snapshot: RunSnapshot) -> tuple[Part, ...]:
         """What the steps of a run have written and committed."""

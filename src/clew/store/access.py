@@ -9,8 +9,9 @@ from clew.auth.access_log import AccessRecord, Subject
 from clew.auth.roles import AccessRole
 from clew.auth.tokens import ApiToken, BrowserSession
 from clew.events.ledger import EntryKind
-from clew.store.database import Database
-from clew.store.ledger import READS, SESSIONS, TOKENS, Ledger
+from clew.store.database import Database, PlainSteps
+from clew.store.ledger import SESSIONS, TOKENS, Ledger
+from clew.store.read_records import add_reads
 from clew.store.schema import access_log, api_tokens, browser_sessions
 
 
@@ -132,24 +133,9 @@ class SqlAccessLog:
 
     def add(self, *records: AccessRecord) -> None:
         """Store all records or none."""
-        values = [
-            {
-                "environment_id": self._environment,
-                "tenant_id": record.tenant_id,
-                "actor": record.actor,
-                "role": record.role,
-                "token_id": record.token_id,
-                "subject": record.subject.value,
-                "subject_id": record.subject_id,
-                "detail": record.detail,
-                "read_at": record.read_at,
-            }
-            for record in records
-        ]
         with self._database.write() as connection:
-            before = connection.execute(sa.select(sa.func.max(access_log.c.entry_id))).scalar_one() or 0
-            connection.execute(sa.insert(access_log), values)
-            self._ledger.add_rows(connection, EntryKind.ROWS_READ, READS, access_log.c.entry_id > before)
+            notes = add_reads(PlainSteps(connection, self._database), self._environment, records)
+            self._ledger.add(connection, *notes)
 
     def records(
         self,

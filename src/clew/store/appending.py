@@ -1,7 +1,7 @@
 """Appending to a history inside a transaction: order, idempotency, chain, head and outbox, all or nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +18,11 @@ from clew.events.reducer import Head, head_after
 from clew.events.snapshot import RunStatus
 from clew.runs.leases import LateWrite, Lease, PeriodBusy
 from clew.store.database import Database
+from clew.store.driver_statements import DriverStatement, stored_moment
 from clew.store.ledger import Ledger
 from clew.store.owner import Owner
+from clew.store.plain_sql import insert_into
+from clew.store.reading import EVENT_FIELDS, moment
 from clew.store.run_rows import EVENT_COLUMNS, event_values, head_of, head_values, raw_event
 from clew.store.schema import Moment, outbox, run_events, runs
 
@@ -37,41 +40,71 @@ class AppendOptions:
     max_event_bytes: int = 256_000
 
 
-_HEAD = (
-    *(runs.c.run_id, runs.c.tenant_id, runs.c.environment_id, runs.c.project_id, runs.c.period),
-    *(runs.c.plan_version, runs.c.status, runs.c.approval_pending),
-    *(runs.c.started_at, runs.c.completed_at, runs.c.last_seq, runs.c.last_signal_seq, runs.c.seen_signal_seq),
-    *(runs.c.token, runs.c.slot, runs.c.slot_held, runs.c.last_hash),
-)
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """What appending needs of the row of a run, and the current time."""
+
+    run_id: str
+    tenant_id: str
+    environment_id: str
+    project_id: str
+    period: str
+    plan_version: str
+    status: str
+    approval_pending: int
+    started_at: datetime | None
+    completed_at: datetime | None
+    last_seq: int
+    last_signal_seq: int
+    seen_signal_seq: int
+    token: int
+    slot: str
+    slot_held: str | None
+    last_hash: str | None
+    now: datetime
+
+
+LockedRun = sa.Row[Any] | RunHead
+"""A run that no one else can change until the transaction ends."""
+
 _MOMENT: sa.ColumnElement[object] = sa.bindparam("moment", type_=Moment)
 _SERVER_MOMENT: sa.ColumnElement[object] = sa.func.clock_timestamp(type_=Moment)
 
 
-def _lock_statement(now: sa.ColumnElement[object], *columns: Any) -> sa.Select[Any]:  # noqa: ANN401
-    return sa.select(*columns, now.label("now")).where(runs.c.run_id == sa.bindparam("wanted")).with_for_update()
+def _lock_statement(now: sa.ColumnElement[object]) -> sa.Select[Any]:
+    return sa.select(runs, now.label("now")).where(runs.c.run_id == sa.bindparam("wanted")).with_for_update()
 
 
 # Statements that run for every event are built once: building them costs more than running them.
-_LOCK_RUN_BY_CLOCK = _lock_statement(_MOMENT, runs)
-_LOCK_RUN_BY_SERVER = _lock_statement(_SERVER_MOMENT, runs)
-_LOCK_HEAD_BY_CLOCK = _lock_statement(_MOMENT, *_HEAD)
-_LOCK_HEAD_BY_SERVER = _lock_statement(_SERVER_MOMENT, *_HEAD)
-_INSERT_EVENTS = sa.insert(run_events)
+_LOCK_RUN_BY_CLOCK = _lock_statement(_MOMENT)
+_LOCK_RUN_BY_SERVER = _lock_statement(_SERVER_MOMENT)
+_HEAD_FIELDS = tuple(each.name for each in fields(RunHead) if each.name != "now")
+_SELECT_HEAD = f"SELECT {', '.join(_HEAD_FIELDS)}"
+_LOCK_HEAD = DriverStatement(
+    f"{_SELECT_HEAD} FROM runs WHERE run_id = :wanted",
+    postgresql=f"{_SELECT_HEAD}, clock_timestamp() FROM runs WHERE run_id = :wanted FOR UPDATE",
+)
+_INSERT_EVENT = DriverStatement(insert_into("run_events", EVENT_FIELDS))
 _INSERT_OUTBOX = sa.insert(outbox)
 _MOVED = (
     *("status", "approval_pending", "wants_worker", "started_at", "completed_at"),
     *("last_seq", "last_signal_seq", "last_hash", "slot_held"),
 )
-_MOVE_HEAD = (
-    sa.update(runs)
-    .where(runs.c.run_id == sa.bindparam("wanted"))
-    .values({name: sa.bindparam(f"new_{name}", type_=runs.c[name].type) for name in _MOVED})
+_MOVE_HEAD = DriverStatement(
+    f"UPDATE runs SET {', '.join(f'{name} = :{name}' for name in _MOVED)} WHERE run_id = :wanted"  # noqa: S608 - our own names
 )
 
 
 def locked_run(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:
     """The run's row, locked until the transaction ends, and the current time as `now`."""
-    return _locked(connection, database, run_id, _LOCK_RUN_BY_CLOCK, _LOCK_RUN_BY_SERVER)
+    now = database.clock_time()
+    if now is None:
+        row = connection.execute(_LOCK_RUN_BY_SERVER, {"wanted": run_id}).one_or_none()
+    else:
+        row = connection.execute(_LOCK_RUN_BY_CLOCK, {"wanted": run_id, "moment": now}).one_or_none()
+    if row is None:
+        raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
+    return row
 
 
 def require_token(connection: sa.Connection, database: Database, lease: Lease) -> sa.Row[Any]:
@@ -82,25 +115,17 @@ def require_token(connection: sa.Connection, database: Database, lease: Lease) -
     return run
 
 
-def locked_head(connection: sa.Connection, database: Database, run_id: str) -> sa.Row[Any]:
+def locked_head(connection: sa.Connection, database: Database, run_id: str) -> RunHead:
     """The same for what appending needs of the row.
 
     This lock orders `run_seq` and makes checking the token and appending atomic.
     """
-    return _locked(connection, database, run_id, _LOCK_HEAD_BY_CLOCK, _LOCK_HEAD_BY_SERVER)
-
-
-def _locked(
-    connection: sa.Connection, database: Database, run_id: str, by_clock: sa.Select[Any], by_server: sa.Select[Any]
-) -> sa.Row[Any]:
-    moment = database.clock_time()
-    if moment is None:
-        row = connection.execute(by_server, {"wanted": run_id}).one_or_none()
-    else:
-        row = connection.execute(by_clock, {"wanted": run_id, "moment": moment}).one_or_none()
-    if row is None:
+    found = _LOCK_HEAD.rows(connection, {"wanted": run_id})
+    if not found:
         raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
-    return row
+    values = dict(zip(_HEAD_FIELDS, found[0], strict=False))
+    values |= {name: moment(values[name]) for name in ("started_at", "completed_at")}
+    return RunHead(**values, now=database.clock_time() or moment(found[0][-1]))
 
 
 class AlreadyStored(EngineBug):
@@ -110,7 +135,7 @@ class AlreadyStored(EngineBug):
         super().__init__(STORE_BROKEN_PROMISE.anywhere(reason=reason))
 
 
-def already_stored(connection: sa.Connection, run: sa.Row[Any], events: Sequence[NewEvent]) -> dict[str, StoredEvent]:
+def already_stored(connection: sa.Connection, run: LockedRun, events: Sequence[NewEvent]) -> dict[str, StoredEvent]:
     """The events that the history already has, by idempotency key."""
     keys = [event.key(run_id=run.run_id, plan_version=run.plan_version) for event in events]
     statement = sa.select(*EVENT_COLUMNS).where(
@@ -121,7 +146,7 @@ def already_stored(connection: sa.Connection, run: sa.Row[Any], events: Sequence
 
 def append_to(
     connection: sa.Connection,
-    run: sa.Row[Any],
+    run: LockedRun,
     events: Sequence[NewEvent],
     stored: dict[str, StoredEvent],
     options: AppendOptions,
@@ -157,12 +182,22 @@ def append_to(
 
 def _insert(connection: sa.Connection, raws: Sequence[RawEvent]) -> None:
     try:
-        connection.execute(_INSERT_EVENTS, [event_values(raw) for raw in raws] if raws[1:] else event_values(raws[0]))
+        for raw in raws:
+            _INSERT_EVENT.run(connection, _event_values(connection, raw))
     except sa.exc.IntegrityError as error:
         raise AlreadyStored(str(error.orig)) from error
 
 
-def _placed(event: NewEvent, run: sa.Row[Any], key: str, run_seq: int, options: AppendOptions) -> RawEvent:
+def _event_values(connection: sa.Connection, raw: RawEvent) -> dict[str, object]:
+    return event_values(raw) | {
+        "event_data": canonical_json(raw.event_data),
+        "engine_run_ref": None if raw.engine_run_ref is None else canonical_json(raw.engine_run_ref),
+        "emitted_at": stored_moment(connection, raw.emitted_at),
+        "persisted_at": stored_moment(connection, raw.persisted_at),
+    }
+
+
+def _placed(event: NewEvent, run: LockedRun, key: str, run_seq: int, options: AppendOptions) -> RawEvent:
     data: dict[str, object] = encode(event.body)
     size = len(canonical_json(data))
     if size > options.max_event_bytes:
@@ -192,7 +227,7 @@ def _placed(event: NewEvent, run: sa.Row[Any], key: str, run_seq: int, options: 
 
 def _move_head(
     connection: sa.Connection,
-    run: sa.Row[Any],
+    run: LockedRun,
     fresh: Sequence[NewEvent],
     raws: Sequence[RawEvent],
     *,
@@ -206,15 +241,18 @@ def _move_head(
         "last_signal_seq": max([run.last_signal_seq, *signals]),
         "last_hash": last_hash,
         "slot_held": _slot_held(head.status, run),
+        "started_at": stored_moment(connection, head.started_at),
+        "completed_at": stored_moment(connection, head.completed_at),
+        "wanted": run.run_id,
     }
     try:
-        connection.execute(_MOVE_HEAD, {"wanted": run.run_id, **{f"new_{k}": v for k, v in values.items()}})
+        _MOVE_HEAD.run(connection, values)
     except sa.exc.IntegrityError as error:
         raise PeriodBusy(project=run.project_id, period=run.period) from error
     return head
 
 
-def _slot_held(status: RunStatus, run: sa.Row[Any]) -> str | None:
+def _slot_held(status: RunStatus, run: LockedRun) -> str | None:
     if status.is_under_way:
         return str(run.slot)
     held: str | None = run.slot_held

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from clew.captures.freezing import Fitting, Frozen, InFlight, Ticket
 from clew.captures.manifests import Manifest
 from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus
-from clew.captures.requests import CaptureRequest
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_NOT_FOUND
-from clew.events.codec import decode, encode
+from clew.events.codec import encode
 from clew.events.ledger import EntryKind
 from clew.events.snapshot import RunStatus
+from clew.store.capture_reading import CAPTURE_FIELDS, SqlCapturesOfRuns, capture_of
 from clew.store.database import Database
 from clew.store.ledger import CAPTURES, Ledger
 from clew.store.schema import captures, runs
@@ -24,13 +24,13 @@ _ENDED = [status.value for status in RunStatus if status.is_terminal]
 _QUEUED, _RUNNING, _READY = (each.value for each in (CaptureStatus.QUEUED, CaptureStatus.RUNNING, CaptureStatus.READY))
 
 
-class SqlCaptureStore:
+class SqlCaptureStore(SqlCapturesOfRuns):
     """The captures and jobs of one environment."""
 
     def __init__(self, database: Database, environment_id: str, ledger: Ledger | None = None) -> None:
         """The ledger vouches for records: what was asked for, and once they are over, all of them."""
+        super().__init__(database, environment_id)
         self._database = database
-        self._environment = environment_id
         self._ledger = ledger
 
     # The index
@@ -47,13 +47,6 @@ class SqlCaptureStore:
         with self._database.read() as connection:
             row = connection.execute(self._all().where(captures.c.capture_id == capture_id)).one_or_none()
         return None if row is None else _record(row)
-
-    def of_run(self, run_id: str) -> tuple[CaptureRecord, ...]:
-        """The records of a run, in the order of the plan."""
-        statement = self._all().where(captures.c.run_id == run_id)
-        with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(captures.c.seq, captures.c.kind, captures.c.slot))
-            return tuple(map(_record, rows))
 
     def listed(
         self,
@@ -392,23 +385,4 @@ def _is_free(now: sa.ColumnElement[object]) -> sa.ColumnElement[bool]:
 
 
 def _record(row: sa.Row[Any]) -> CaptureRecord:
-    return CaptureRecord(
-        capture_id=row.capture_id,
-        kind=row.kind,
-        slot=row.slot,
-        tenant_id=row.tenant_id,
-        run_id=row.run_id,
-        request_id=row.request_id,
-        breakpoint=row.breakpoint,
-        seq=row.seq,
-        status=CaptureStatus(row.status),
-        request=CaptureRequest.from_json(row.request) if row.request else None,
-        frozen=decode(Frozen, row.ticket) if row.ticket else None,
-        outcome=decode(CaptureOutcome, row.result) if row.result else CaptureOutcome(),
-        attempts=row.attempts,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        completed_at=row.completed_at,
-        expires_at=row.expires_at,
-        is_past=bool(row.is_past),
-    )
+    return capture_of({name: getattr(row, name) for name in CAPTURE_FIELDS}, is_past=bool(row.is_past))

@@ -8,54 +8,30 @@ from typing import Any
 import sqlalchemy as sa
 
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.runs import RUN_DELETED, RUN_NOT_DELETABLE, RUN_NOT_FOUND
+from clew.diagnostics.codes.runs import RUN_DELETED, RUN_NOT_DELETABLE
 from clew.events.bodies import EventBody, RunRejected
 from clew.events.envelope import NewEvent
 from clew.events.ledger import EntryKind, LedgerNote
 from clew.events.snapshot import RunStatus
 from clew.runs.limits import Accepted, Admission, Load
-from clew.runs.request import RunFilter, RunRecord, RunRequest
+from clew.runs.request import RunRecord, RunRequest
 from clew.runs.stores import HeldLease, Intake, OutboxLoad
 from clew.store.appending import AppendOptions, append_to, locked_run
 from clew.store.database import Database
 from clew.store.ledger import Ledger, request_digest
 from clew.store.owner import Owner
+from clew.store.reading import SqlRunList
 from clew.store.run_rows import RUN_COLUMNS, new_run_values, run_record
 from clew.store.schema import outbox, run_deletions, run_events, runs, snapshots, step_attempts, trace_blocks
 
 
-class SqlRunCatalog:
+class SqlRunCatalog(SqlRunList):
     """Lists runs."""
 
     def __init__(self, database: Database, owner: Owner) -> None:
+        super().__init__(database)
         self._database = database
         self._owner = owner
-
-    def run(self, run_id: str) -> RunRecord:
-        """One run."""
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(*RUN_COLUMNS).where(runs.c.run_id == run_id)).one_or_none()
-        if row is None:
-            raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
-        return run_record(row)
-
-    def runs(self, which: RunFilter, *, limit: int = 50, before: RunRecord | None = None) -> tuple[RunRecord, ...]:
-        """Runs, newest first."""
-        statement = sa.select(*RUN_COLUMNS).order_by(runs.c.created_at.desc(), runs.c.run_id.desc()).limit(limit)
-        wanted = {
-            runs.c.tenant_id: which.tenant_id,
-            runs.c.project_id: which.project_id,
-            runs.c.environment_id: which.environment_id,
-            runs.c.period: which.period,
-            runs.c.status: which.status.value if which.status is not None else None,
-        }
-        statement = statement.where(*(column == value for column, value in wanted.items() if value is not None))
-        if before is not None:
-            older = runs.c.created_at < before.created_at
-            same_moment = (runs.c.created_at == before.created_at) & (runs.c.run_id < before.run_id)
-            statement = statement.where(older | same_moment)
-        with self._database.read() as connection:
-            return tuple(map(run_record, connection.execute(statement)))
 
     def load(self, environment_id: str) -> Load:
         """How busy an environment is."""

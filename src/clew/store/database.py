@@ -7,7 +7,7 @@ Errors of database drivers become ours here; no other module knows their codes.
 
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -25,14 +25,13 @@ from clew.diagnostics.codes.runs import (
     STORE_UNREADABLE,
 )
 from clew.runs.clock import Clock
+from clew.store.reading import SqlRow
 from clew.store.schema import Moment
+from clew.store.sqlite_errors import from_sqlite
 
 if TYPE_CHECKING:
     import psycopg
 
-
-_SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL", "SQLITE_READONLY")
-_SQLITE_NOT_OURS = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 
 _POSTGRESQL_AWAY = (
     "08",  # connection
@@ -64,23 +63,10 @@ def driver_errors(place: str) -> Iterator[None]:
 def _converted(error: BaseException | None, place: str) -> ClewError:
     reason = str(error).strip().split("\n")[0]
     if isinstance(error, sqlite3.Error):
-        return _from_sqlite(error, reason, place)
+        return from_sqlite(error, place)
     postgresql = sys.modules.get("psycopg")
     if postgresql is not None and isinstance(error, postgresql.Error):
         return _from_postgresql(error, reason, place)
-    return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
-
-
-def _from_sqlite(error: sqlite3.Error, reason: str, place: str) -> ClewError:
-    name = getattr(error, "sqlite_errorname", "")
-    if name == "SQLITE_FULL":
-        return TransientFailure(STORE_FULL.anywhere(reason=reason))
-    if name.startswith(_SQLITE_AWAY):
-        return TransientFailure(STORE_UNAVAILABLE.anywhere(reason=reason))
-    if name.startswith(_SQLITE_NOT_OURS):
-        return UserError(STORE_UNREADABLE.anywhere(place=place, reason=reason))
-    if name == "SQLITE_TOOBIG" or isinstance(error, sqlite3.DataError):
-        return UserError(STORE_REFUSED_VALUE.anywhere(reason=reason))
     return EngineBug(STORE_BROKEN_PROMISE.anywhere(reason=reason))
 
 
@@ -129,6 +115,10 @@ class Transactions(Protocol):
         """What ends the statement that a connection is at. Any thread may call it, again and again."""
         ...
 
+    def stored_moment(self, moment: datetime) -> object:
+        """A moment as the driver takes it."""
+        ...
+
     def close(self) -> None:
         """Return all connections."""
         ...
@@ -168,6 +158,20 @@ class Database:
                 connection.invalidate()
             raise
 
+    def rows(self, statement: str, parameters: Mapping[str, object]) -> Sequence[SqlRow]:
+        """The rows of one statement as the driver gives them, in a transaction of its own."""
+        with self.read() as connection:
+            return connection.execute(sa.text(statement), parameters).mappings().all()
+
+    def stored_moment(self, moment: datetime) -> object:
+        """A moment as a parameter of `rows`."""
+        return self._transactions.stored_moment(moment)
+
+    def read_clock(self) -> datetime:
+        """The present moment, by the clock that dates events."""
+        with self.read() as connection:
+            return PlainSteps(connection, self).now()
+
     @contextmanager
     def write(self, *, lock: str | None = None) -> Iterator[sa.Connection]:
         """A transaction that commits at its end, alone in its lock if one is named."""
@@ -193,3 +197,29 @@ class Database:
     def close(self) -> None:
         """Return all connections."""
         self._transactions.close()
+
+
+class PlainSteps:
+    """A transaction of SQLAlchemy for statements in plain SQL."""
+
+    def __init__(self, connection: sa.Connection, database: Database) -> None:
+        self._connection = connection
+        self._database = database
+
+    def rows(self, statement: str, parameters: Mapping[str, object]) -> Sequence[SqlRow]:
+        """The rows of a statement."""
+        return self._connection.execute(sa.text(statement), parameters).mappings().all()
+
+    def run(self, statement: str, parameters: Sequence[Mapping[str, object]]) -> None:
+        """Do a statement once for each of several parameters."""
+        self._connection.execute(sa.text(statement), parameters)
+
+    def stored_moment(self, moment: datetime) -> object:
+        """A moment as a parameter."""
+        return self._database.stored_moment(moment)
+
+    def now(self) -> datetime:
+        """The present moment, by the clock that dates everything in the database."""
+        now = self._connection.execute(sa.select(self._database.now())).scalar_one()
+        assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
+        return now

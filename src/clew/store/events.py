@@ -1,102 +1,45 @@
 """The histories of runs, and saved snapshots, in a database."""
 
-from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Sequence
+from datetime import timedelta
 
 import sqlalchemy as sa
 
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.runs import UNFENCED_WRITE
-from clew.events.bodies import RunContinued, SignalAccepted, SignalRejected
-from clew.events.envelope import NewEvent, RawEvent, StoredEvent
+from clew.events.bodies import SignalAccepted, SignalRejected
+from clew.events.envelope import NewEvent, StoredEvent
 from clew.events.meanings import meaning_of
 from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import LateWrite, OutOfDate
-from clew.runs.rotation import with_earlier_artifacts
 from clew.runs.stores import RecentSignals
-from clew.store.appending import AlreadyStored, AppendOptions, already_stored, append_to, locked_head
+from clew.store.appending import AlreadyStored, AppendOptions, RunHead, already_stored, append_to, locked_head
 from clew.store.database import Database
 from clew.store.ledger import Ledger
 from clew.store.owner import Owner
-from clew.store.run_rows import EVENT_COLUMNS, raw_event
+from clew.store.reading import SqlHistory, SqlSavedSnapshots
 from clew.store.schema import run_events, runs, snapshots
 
-_PAGE = 2000
 
-
-class SqlEventReader:
+class SqlEventReader(SqlHistory):
     """Reads histories, and cannot write."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self._database = database
-
-    def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[StoredEvent, ...]:
-        """Events of a run in order, from the one behind `after` on."""
-        return tuple(raw.read() for raw in self._raw(run_id, after, limit))
-
-    def raw_events(self, run_id: str) -> Iterator[RawEvent]:
-        """The whole history, page by page."""
-        after = 0
-        while page := self._raw(run_id, after, _PAGE):
-            yield from page
-            after = page[-1].run_seq
-
-    def since_last_continuation(self, run_id: str) -> tuple[StoredEvent, ...]:
-        """Events from the last RunContinued on, or all if there is none."""
-        continued = (run_events.c.run_id == run_id) & (run_events.c.event_type == RunContinued.NAME)
-        last = sa.select(sa.func.max(run_events.c.run_seq)).where(continued).scalar_subquery()
-        recent = (run_events.c.run_id == run_id) & (run_events.c.run_seq >= sa.func.coalesce(last, 0))
-        statement = sa.select(*EVENT_COLUMNS).where(continued | recent).order_by(run_events.c.run_seq)
-        with self._database.read() as connection:
-            read = [raw_event(row).read() for row in connection.execute(statement)]
-        places = [place for place, event in enumerate(read) if isinstance(event.body, RunContinued)]
-        start = places[-1] if places else 0
-        earlier = [event.body for event in read[:start] if isinstance(event.body, RunContinued)]
-        return with_earlier_artifacts(read[start:], earlier)
-
-    def by_key(self, run_id: str, keys: Collection[str]) -> tuple[StoredEvent, ...]:
-        """Events of a run that have one of these idempotency keys."""
-        statement = (
-            sa.select(*EVENT_COLUMNS)
-            .where(run_events.c.run_id == run_id, run_events.c.idempotency_key.in_(list(keys)))
-            .order_by(run_events.c.run_seq)
-        )
-        with self._database.read() as connection:
-            return tuple(raw_event(row).read() for row in connection.execute(statement))
-
-    def now(self) -> datetime:
-        """The present moment by the clock of the database."""
-        with self._database.read() as connection:
-            return self._now(connection)
 
     def recent_signals(self, run_id: str, sender: str, *, seconds: float) -> RecentSignals:
         """How many signals a run got in the last seconds, accepted ones in all and those of one sender."""
         accepted = run_events.c.event_type == SignalAccepted.NAME
         mine = run_events.c.event_data["actor"].as_string() == sender
+        since = self._database.read_clock() - timedelta(seconds=seconds)
         with self._database.read() as connection:
-            since = self._now(connection) - timedelta(seconds=seconds)
             statement = sa.select(sa.func.count().filter(accepted), sa.func.count().filter(mine)).where(
                 run_events.c.run_id == run_id,
                 run_events.c.event_type.in_([SignalAccepted.NAME, SignalRejected.NAME]),
                 run_events.c.persisted_at > since,
             )
             return RecentSignals(*connection.execute(statement).one())
-
-    def _now(self, connection: sa.Connection) -> datetime:
-        now = connection.execute(sa.select(self._database.now())).scalar_one()
-        assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
-        return now
-
-    def _raw(self, run_id: str, after: int, limit: int | None) -> tuple[RawEvent, ...]:
-        statement = (
-            sa.select(*EVENT_COLUMNS)
-            .where(run_events.c.run_id == run_id, run_events.c.run_seq > after)
-            .order_by(run_events.c.run_seq)
-            .limit(limit)
-        )
-        with self._database.read() as connection:
-            return tuple(map(raw_event, connection.execute(statement)))
 
 
 class SqlEventWriter:
@@ -134,7 +77,7 @@ class SqlEventWriter:
                 raise OutOfDate(run_id=run_id, expected=expected_seq, actual=run.last_seq)
             return append_to(connection, run, events, stored, self._options, self._ledger)
 
-    def _checked_run(self, connection: sa.Connection, run_id: str, token: int | None) -> sa.Row[Any]:
+    def _checked_run(self, connection: sa.Connection, run_id: str, token: int | None) -> RunHead:
         run = locked_head(connection, self._database, run_id)
         if token is not None and token != run.token:
             raise LateWrite(run_id=run_id, token=token, current=run.token)
@@ -150,18 +93,13 @@ def _check_fenced(events: Sequence[NewEvent], token: int | None) -> None:
 _BEHIND = sa.text("projected_seq < last_seq")
 
 
-class SqlSnapshots:
+class SqlSnapshots(SqlSavedSnapshots):
     """One saved snapshot per run, with its watermark."""
 
     def __init__(self, database: Database, owner: Owner) -> None:
+        super().__init__(database)
         self._database = database
         self._owner = owner
-
-    def load(self, run_id: str) -> RunSnapshot | None:
-        """The saved snapshot."""
-        with self._database.read() as connection:
-            document = connection.scalar(sa.select(snapshots.c.document).where(snapshots.c.run_id == run_id))
-        return RunSnapshot.from_json(document) if document is not None else None
 
     def save(self, snapshot: RunSnapshot) -> None:
         """Save a snapshot, unless there is a newer one or the run was deleted."""

@@ -6,20 +6,18 @@ row as it is from then on, so that rows that were edited, added or removed behin
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
-from clew.diagnostics import UserError
-from clew.diagnostics.codes.runs import OTHER_SEAL_KEY
 from clew.events.chain import KeySource, SealKey, event_content
-from clew.events.codec import canonical_json, encode
-from clew.events.ledger import FIRST, EntryKind, LedgerEntry, LedgerNote, entry_hash
-from clew.store.database import Database
+from clew.events.codec import canonical_json
+from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote
+from clew.store.database import Database, PlainSteps
+from clew.store.ledger_chain import SealedRows, add_notes, digest_of, last_entry
 from clew.store.owner import Owner
+from clew.store.read_records import READ_ROWS
 from clew.store.run_rows import EVENT_COLUMNS, raw_event
 from clew.store.schema import (
     access_log,
@@ -47,21 +45,18 @@ class SealedTable:
     """A table whose rows the ledger vouches for."""
 
     table: sa.Table
-    key: tuple[str, ...]
-    """The columns that name a row, below the environment."""
-    left_out: frozenset[str] = frozenset()
-    while_open: tuple[str, ...] = ()
-    """The columns that count until a row is completed, where others change while it is being worked on."""
+    sealed: SealedRows
 
-    def key_of(self, row: sa.RowMapping) -> str:
-        """The name of a row in entries."""
-        return canonical_json([encode(row[name]) for name in self.key])
-
-    def digest(self, row: sa.RowMapping) -> str:
-        """The digest of a row."""
-        if self.while_open and row["completed_at"] is None:
-            return _digest({name: row[name] for name in self.while_open})
-        return _digest({name: row[name] for name in self.table.c.keys() if name not in self.left_out})  # noqa: SIM118
+    @classmethod
+    def of(
+        cls,
+        table: sa.Table,
+        *key: str,
+        left_out: frozenset[str] = frozenset(),
+        while_open: tuple[str, ...] = (),
+    ) -> "SealedTable":
+        """A table with the columns that name a row."""
+        return cls(table, SealedRows(table.name, tuple(table.c.keys()), key, left_out, while_open))
 
     def rows(self, connection: sa.Connection, owner: Owner) -> Iterator[sa.RowMapping]:
         """The rows of an environment."""
@@ -69,27 +64,23 @@ class SealedTable:
         yield from connection.execute(sa.select(self.table).where(*mine)).mappings()
 
 
-TOKENS = SealedTable(api_tokens, ("token_id",))
-SESSIONS = SealedTable(browser_sessions, ("session_digest",))
-DATASETS = SealedTable(dataset_versions, ("dataset", "version"))
-PROJECTS = SealedTable(project_versions, ("project", "version"))
-READS = SealedTable(access_log, ("entry_id",))
-CAPTURES = SealedTable(
+TOKENS = SealedTable.of(api_tokens, "token_id")
+SESSIONS = SealedTable.of(browser_sessions, "session_digest")
+DATASETS = SealedTable.of(dataset_versions, "dataset", "version")
+PROJECTS = SealedTable.of(project_versions, "project", "version")
+READS = SealedTable(access_log, READ_ROWS)
+CAPTURES = SealedTable.of(
     captures,
-    ("capture_id",),
+    "capture_id",
     left_out=frozenset({"lease_owner", "lease_expires_at", "token", "due_at", "attempts", "reserved_bytes"}),
     while_open=("capture_id", "run_id", "slot", "kind", "request_id", "breakpoint", "seq", "request", "created_at"),
 )
 SEALED = {each.table.name: each for each in (TOKENS, SESSIONS, DATASETS, PROJECTS, READS, CAPTURES)}
 
 
-def _digest(row: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical_json(encode(dict(row))).encode()).hexdigest()
-
-
 def request_digest(row: sa.RowMapping) -> str:
     """The digest of what a run was asked for."""
-    return _digest({name: row[name] for name in _REQUEST})
+    return digest_of({name: row[name] for name in _REQUEST})
 
 
 class Ledger:
@@ -120,7 +111,7 @@ class Ledger:
             return
         mine = sealed.table.c.environment_id == self._owner.environment_id
         found = connection.execute(sa.select(sealed.table).where(mine, *where)).mappings().all()
-        self.add(connection, *(_about(kind, sealed, row) for row in found))
+        self.add(connection, *(sealed.sealed.note(kind, row) for row in found))
 
     def remove_rows(
         self, connection: sa.Connection, kind: EntryKind, sealed: SealedTable, *where: sa.ColumnElement[bool]
@@ -129,26 +120,21 @@ class Ledger:
         mine = sealed.table.c.environment_id == self._owner.environment_id
         if self._key is not None:
             found = connection.execute(sa.select(sealed.table).where(mine, *where)).mappings().all()
-            self.add(connection, *(_about(kind, sealed, row, is_gone=True) for row in found))
+            self.add(connection, *(sealed.sealed.note(kind, row, is_gone=True) for row in found))
         connection.execute(sa.delete(sealed.table).where(mine, *where))
 
     def _last(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
         """The last entry, while no other transaction can add one. The first transaction begins the ledger."""
         self._database.lock(connection, f"ledger:{self._owner.tenant_id}:{self._owner.environment_id}")
-        statement = sa.select(ledger).where(self._owner.rows_of(ledger)).order_by(ledger.c.seq.desc()).limit(1)
-        row = connection.execute(statement).mappings().one_or_none()
-        if row is None:
-            return self._begun(connection, key)
-        if row["key_id"] != key.id:
-            raise UserError(OTHER_SEAL_KEY.anywhere(environment=self._owner.environment_id))
-        return entry_of(row)
+        last = last_entry(PlainSteps(connection, self._database), self._owner, key)
+        return self._begun(connection, key) if last is None else last
 
     def _begun(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
         """The first entries: what the environment had before."""
         last = self._append(connection, key, None, [LedgerNote(EntryKind.BEGUN, self._owner.environment_id, {})])
         notes = list[LedgerNote]()
         for sealed in SEALED.values():
-            notes += [_about(EntryKind.ADOPTED, sealed, row) for row in sealed.rows(connection, self._owner)]
+            notes += [sealed.sealed.note(EntryKind.ADOPTED, row) for row in sealed.rows(connection, self._owner)]
         for run in connection.execute(sa.select(runs).where(self._owner.rows_of(runs))).mappings().all():
             content = {
                 "request": request_digest(run),
@@ -163,26 +149,7 @@ class Ledger:
     def _append(
         self, connection: sa.Connection, key: SealKey, last: LedgerEntry | None, notes: Sequence[LedgerNote]
     ) -> LedgerEntry:
-        now = connection.execute(sa.select(self._database.now())).scalar_one()
-        assert isinstance(now, datetime)  # noqa: S101 -- for the type checker
-        added = list[LedgerEntry]()
-        for note in notes:
-            entry = LedgerEntry(
-                tenant_id=self._owner.tenant_id,
-                environment_id=self._owner.environment_id,
-                seq=last.seq + 1 if last is not None else 1,
-                kind=note.kind.value,
-                subject_id=note.subject_id,
-                content=note.content,
-                recorded_at=now,
-                key_id=key.id,
-                previous_hash=last.hash if last is not None else FIRST,
-            )
-            last = entry.sealed(entry_hash(entry, key))
-            added.append(last)
-        assert last is not None  # noqa: S101 - there is at least one note
-        connection.execute(sa.insert(ledger), [_values(entry) for entry in added])
-        return last
+        return add_notes(PlainSteps(connection, self._database), self._owner, key, last, notes)
 
 
 class SqlLedgerReader:
@@ -224,8 +191,8 @@ class SqlLedgerReader:
         """The digest of every row that the ledger vouches for, by table and name."""
         with self._database.read() as connection:
             return {
-                name: {sealed.key_of(row): sealed.digest(row) for row in sealed.rows(connection, self._owner)}
-                for name, sealed in SEALED.items()
+                name: {each.sealed.key_of(row): each.sealed.digest(row) for row in each.rows(connection, self._owner)}
+                for name, each in SEALED.items()
             }
 
     def request_digest(self, run_id: str) -> str | None:
@@ -246,15 +213,6 @@ class SqlLedgerReader:
             return {row.run_id: row.last_seq for row in found}
 
 
-def _about(kind: EntryKind, sealed: SealedTable, row: sa.RowMapping, *, is_gone: bool = False) -> LedgerNote:
-    content = {
-        "table": sealed.table.name,
-        "key": sealed.key_of(row),
-        "digest": None if is_gone else sealed.digest(row),
-    }
-    return LedgerNote(kind, str(row[sealed.key[0]])[:255], content)
-
-
 def _events_digest(connection: sa.Connection, run_id: str, last_seq: int) -> str:
     """One digest of the first events of a run."""
     digest = hashlib.sha256()
@@ -271,7 +229,3 @@ def _events_digest(connection: sa.Connection, run_id: str, last_seq: int) -> str
 def entry_of(row: sa.RowMapping) -> LedgerEntry:
     """An entry as it is stored."""
     return LedgerEntry(**{name: row[name] for name in ledger.c.keys()})  # noqa: SIM118 - columns, not their names
-
-
-def _values(entry: LedgerEntry) -> dict[str, object]:
-    return {name: getattr(entry, name) for name in ledger.c.keys()}  # noqa: SIM118 - columns, not their names

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -75,6 +76,10 @@ class PostgresqlTransactions:
                 threading.Thread(target=driver.cancel, name="cancelling", daemon=True).start()
 
         return ask
+
+    def stored_moment(self, moment: datetime) -> object:
+        """The server has a type for moments."""
+        return moment
 
     def close(self) -> None:
         """Close all connections."""

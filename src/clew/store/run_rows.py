@@ -10,70 +10,27 @@ import sqlalchemy as sa
 from clew.events.envelope import RawEvent
 from clew.events.reducer import Head
 from clew.events.snapshot import RunStatus
-from clew.events.values import PlanRef
 from clew.runs.request import RunRecord, RunRequest
+from clew.store.reading import EVENT_FIELDS, RUN_FIELDS, record_of
 from clew.store.schema import run_events, runs
 
-EVENT_COLUMNS = tuple(run_events.c)
-RUN_COLUMNS = tuple(
-    column
-    for column in runs.c
-    if column.name
-    in {
-        *(
-            "run_id",
-            "tenant_id",
-            "project_id",
-            "environment_id",
-            "plan_id",
-            "plan_version",
-            "plan_digest",
-            "request_id",
-        ),
-        *("period", "project_version", "requested_by", "retry_of", "parameters", "created_at", "not_before", "status"),
-        *("approval_pending", "started_at", "completed_at", "last_seq", "last_hash"),
-    }
-)
-
-_RAW_FIELDS = tuple(column.name for column in EVENT_COLUMNS)
+EVENT_COLUMNS = tuple(run_events.c[name] for name in EVENT_FIELDS)
+RUN_COLUMNS = tuple(runs.c[name] for name in RUN_FIELDS)
 
 
 def raw_event(row: Sequence[Any]) -> RawEvent:
     """An event. The columns have the names of the fields."""
-    return RawEvent(**dict(zip(_RAW_FIELDS, row, strict=True)))
+    return RawEvent(**dict(zip(EVENT_FIELDS, row, strict=True)))
 
 
 def event_values(event: RawEvent) -> dict[str, object]:
     """What to insert for an event."""
-    return {name: getattr(event, name) for name in _RAW_FIELDS}
+    return {name: getattr(event, name) for name in EVENT_FIELDS}
 
 
 def run_record(row: sa.Row[Any]) -> RunRecord:
     """A run. The row may hold more columns."""
-    request = RunRequest(
-        tenant_id=row.tenant_id,
-        project_id=row.project_id,
-        environment_id=row.environment_id,
-        plan=PlanRef(row.plan_id, row.plan_version, row.plan_digest),
-        period=row.period,
-        request_id=row.request_id,
-        project_version=row.project_version,
-        requested_by=row.requested_by,
-        retry_of=row.retry_of,
-        not_before=row.not_before if row.not_before > row.created_at else None,
-        parameters=row.parameters,
-    )
-    return RunRecord(
-        run_id=row.run_id,
-        request=request,
-        status=RunStatus(row.status),
-        approval_pending=bool(row.approval_pending),
-        last_seq=row.last_seq,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        completed_at=row.completed_at,
-        last_hash=row.last_hash,
-    )
+    return record_of({name: getattr(row, name) for name in RUN_FIELDS})
 
 
 def new_run_values(
@@ -109,7 +66,7 @@ def slot_of(request: RunRequest) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def head_of(row: sa.Row[Any]) -> Head:
+def head_of(row: Any) -> Head:  # noqa: ANN401 - a row of runs, or a part of one
     """The head of a run."""
     return Head(
         status=RunStatus(row.status),

@@ -1,30 +1,24 @@
 """SQLite: one file, many readers, one writer at a time."""
 
-import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.runs import STORE_UNAVAILABLE, STORE_UNREADABLE
-from clew.events.codec import canonical_json
+from clew.events.codec import canonical_json, iso
 from clew.runs.deadline import time_left
 from clew.storage.private_folders import create_private_file
 from clew.store.database import driver_errors
+from clew.store.sqlite_waiting import WRITER_PRAGMAS, begin_writing
 
-_WRITER_PRAGMAS = (
-    # FULL syncs the log at every commit: an event that was acknowledged survives a power cut.
-    "PRAGMA synchronous=FULL",
-    "PRAGMA recursive_triggers=ON",
-    "PRAGMA foreign_keys=ON",
-)
 _READER_PRAGMAS = ("PRAGMA query_only=ON",)
-_LOOK_AGAIN_S = (0.0002, 0.002)
 
 
 class SqliteTransactions:
@@ -39,7 +33,7 @@ class SqliteTransactions:
         self._path = path
         self._writing = threading.Lock()
         self._patience_s = busy_timeout_s
-        self._writer = _engine(path, begin=_BeginWriting(busy_timeout_s), timeout_s=0.0, pragmas=_WRITER_PRAGMAS)
+        self._writer = _engine(path, begin=_BeginWriting(busy_timeout_s), timeout_s=0.0, pragmas=WRITER_PRAGMAS)
         self._reader = _engine(
             path, begin=_BeginReading(busy_timeout_s), timeout_s=busy_timeout_s, pragmas=_READER_PRAGMAS
         )
@@ -74,6 +68,10 @@ class SqliteTransactions:
     def interruption(self, connection: sa.Connection) -> Callable[[], None]:
         """What ends the statement that a connection is at."""
         return _driver(connection).interrupt
+
+    def stored_moment(self, moment: datetime) -> object:
+        """Text that sorts like the moments."""
+        return iso(moment)
 
     def close(self) -> None:
         """Close all connections; the last one folds the log into the file."""
@@ -119,28 +117,14 @@ def _driver(connection: sa.Connection) -> sqlite3.Connection:
 
 
 class _BeginWriting:
-    """Waits for the write lock in short steps of random length.
-
-    SQLite's own waiting grows to a tenth of a second between looks, so that of several busy processes the one that has
-    waited longest looks least often.
-    """
+    """Waits for the write lock."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
 
     def __call__(self, connection: sa.Connection) -> None:
-        deadline = time.monotonic() + min(self._patience_s, time_left(self._patience_s))
-        while True:
-            try:
-                _driver(connection).execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
-                    raise sa.exc.DBAPIError(None, None, error) from error
-                time.sleep(random.uniform(*_LOOK_AGAIN_S))  # noqa: S311 -- spreads lookers, guards nothing
-            except sqlite3.Error as error:
-                raise sa.exc.DBAPIError(None, None, error) from error
-            else:
-                return
+        with _as_sqlalchemy_would():
+            begin_writing(_driver(connection), self._patience_s)
 
 
 class _BeginReading:

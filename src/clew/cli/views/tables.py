@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
-from clew.api.datasets import DatasetView
-from clew.api.projects import ProjectView
-from clew.auth.access_log import AccessRecord
-from clew.auth.tokens import ApiToken, BrowserSession
 from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.events.artifacts import output_among, version_among
@@ -18,9 +15,15 @@ from clew.events.envelope import StoredEvent
 from clew.events.sentences import OF_STEPS, sentence
 from clew.events.snapshot import RunStatus
 from clew.events.values import LOAD_STEP, ArtifactRef
-from clew.plan import Plan
 from clew.runs.request import RunRecord
-from clew.runs.stores import DeadLetter
+
+if TYPE_CHECKING:
+    from clew.api.datasets import DatasetView
+    from clew.api.projects import ProjectView
+    from clew.auth.access_log import AccessRecord
+    from clew.auth.tokens import ApiToken, BrowserSession
+    from clew.plan import Plan
+    from clew.runs.stores import DeadLetter
 
 _WIDEST_NAME = 34
 _COUNTED = {
@@ -37,7 +40,7 @@ _COUNTED = {
 class StepLines:
     """Lines for the steps of one plan, in aligned columns."""
 
-    plan: Plan
+    plan: "Plan"
     sources: str = ""
     """Where the input was read from, once known."""
 
@@ -121,7 +124,7 @@ def _project(run: RunRecord) -> str:
     return f"{run.request.project_id} {f'v{version}' if version.isdigit() else version}".rstrip()
 
 
-def dataset_table(views: Iterable[DatasetView]) -> RenderableType:
+def dataset_table(views: "Iterable[DatasetView]") -> RenderableType:
     """Datasets, one per line."""
     rows = [
         [
@@ -137,7 +140,7 @@ def dataset_table(views: Iterable[DatasetView]) -> RenderableType:
     return headed(["dataset", "status", "version", "columns", "rows", "from"], rows)
 
 
-def dataset_page(view: DatasetView) -> Iterator[RenderableType]:
+def dataset_page(view: "DatasetView") -> Iterator[RenderableType]:
     """A dataset with its columns and its versions."""
     yield heading(plain(view.dataset).plain)
     yield grid(
@@ -166,7 +169,7 @@ def dataset_page(view: DatasetView) -> Iterator[RenderableType]:
         )
 
 
-def project_table(views: Iterable[ProjectView]) -> RenderableType:
+def project_table(views: "Iterable[ProjectView]") -> RenderableType:
     """Projects, one per line."""
     colours = {"active": "green", "modified": "yellow"}
     rows = [
@@ -182,7 +185,7 @@ def project_table(views: Iterable[ProjectView]) -> RenderableType:
     return headed(["project", "name", "state", "version", "digest of the file"], rows)
 
 
-def dead_letter_table(letters: Iterable[DeadLetter]) -> RenderableType:
+def dead_letter_table(letters: "Iterable[DeadLetter]") -> RenderableType:
     """Dead letters, one per line."""
     rows = [
         [
@@ -210,7 +213,7 @@ def _said(event: StoredEvent) -> str:
     return " -> ".join(part for part in (sentence(event.body), where) if part)
 
 
-def token_table(tokens: Iterable[ApiToken], now: datetime) -> RenderableType:
+def token_table(tokens: "Iterable[ApiToken]", now: datetime) -> RenderableType:
     """Tokens, one per line."""
     rows = [
         [
@@ -226,7 +229,7 @@ def token_table(tokens: Iterable[ApiToken], now: datetime) -> RenderableType:
     return headed(["token", "name", "role", "tenant", "created", "state"], rows)
 
 
-def access_table(records: Iterable[AccessRecord]) -> RenderableType:
+def access_table(records: "Iterable[AccessRecord]") -> RenderableType:
     """Access records, one per line."""
     rows = [
         [
@@ -243,7 +246,7 @@ def access_table(records: Iterable[AccessRecord]) -> RenderableType:
     return headed(["no.", "when", "who", "role", "kind", "of", "what"], rows, fixed=6)
 
 
-def session_table(sessions: Iterable[BrowserSession]) -> RenderableType:
+def session_table(sessions: "Iterable[BrowserSession]") -> RenderableType:
     """Browser sessions, one per line."""
     rows = [
         [
@@ -260,7 +263,7 @@ def session_table(sessions: Iterable[BrowserSession]) -> RenderableType:
     return headed(["session", "name", "role", "tenant", "token", "began", "ends"], rows)
 
 
-def _state(token: ApiToken, now: datetime) -> str:
+def _state(token: "ApiToken", now: datetime) -> str:
     if token.revoked_at is not None:
         return f"revoked {local_minute(token.revoked_at)}"
     word = "valid until" if token.is_valid(now) else "expired"
