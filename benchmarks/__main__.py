@@ -49,7 +49,7 @@ def section(name: str) -> str:
     figures: list[Figure] = module.measure()
     for figure in figures:
         print(f"  {figure.name:<72} {value_of(figure):>16}  {bound_of(figure)}".rstrip(), flush=True)
-    about = (module.__doc__ or "").strip().partition("\n")[0]
+    about = (module.__doc__ or "").strip()  # all of it: what the figures include, and what they leave out
     when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC; load of the machine at the start {busy:.1f}."
     rows = [f"| {figure.name} | {value_of(figure)} | {bound_of(figure)} |" for figure in figures]
     return "\n".join([f"## {name}", "", about, "", when, "", "| | measured | bound |", "|---|---:|---|", *rows, ""])

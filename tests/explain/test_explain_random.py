@@ -1,7 +1,9 @@
 """Explanations of random projects: what is computed again is what was stored, for every cell."""
 
 import tempfile
+from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,15 @@ from hypothesis import assume, given, settings
 
 from clew.diagnostics import UserError
 from clew.explain.explaining import explain, row_named
+from clew.explain.group_totals import look_at_once
+from clew.explain.parents import Contribution, keys_of_group, look_at, parents_of
 from clew.explain.tree import Appended, Deleted, Explanation, Loaded, Recomputed, Unset, Updated
 from clew.explain.views import as_html, as_json, as_text
 from clew.explain.why_not import InOutput, LeftOut, why_not
 from clew.lang.evaluation import Row, evaluator
-from clew.plan.operations import OutputStep
+from clew.plan.operations import CreatingStep, OutputStep
 from clew.trace.reader import RunTrace
+from clew.trace.records import RowValues
 from tests.explain.test_explain_sample import within
 from tests.trace.random_projects import PERIOD, compiled, interpreted, projects, tables
 from tests.trace.trace_writer import TODAY, Style, Writer
@@ -45,6 +50,71 @@ def test_every_cell_is_what_its_explanation_computes(
                 assert as_html(found)
                 assert as_json(found)["value"] is not None or value is None
         trace.close()
+
+
+@settings(max_examples=10)
+@given(projects(most_steps=4), tables(most_rows=12))
+def test_a_group_looked_at_at_once_is_the_group_looked_at_row_by_row(
+    project: dict[str, Any], data: dict[str, list[dict[str, Any]]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        plan = compiled(Path(folder, "workspace"), with_totals(project))
+        assume(plan is not None)
+        assert plan is not None
+        writer = Writer(Path(folder, "storage"), interpreted(plan, data, TODAY))
+        trace = writer.write()
+        totals = plan.steps[-1]
+        assert isinstance(totals, CreatingStep)
+        for row in trace.step_rows(totals.seq).records[:2]:
+            keys = keys_of_group(trace, row.row_id, row.after or {})
+            for number, filled in enumerate(totals.filled):
+                tree, stored = filled.value.tree, (row.after or {}).get(filled.column)
+                slow = look_at(parents_of(trace, totals, keys, tree), tree, stored, top=3)
+                at_once = look_at_once(
+                    trace, totals, keys, tree, stored, top=3, states=partial(states, trace), sample=1 + number % 2 * 99
+                )
+                assert (at_once is None) == (filled.column == "t_doubles")
+                if at_once is None:
+                    continue
+                assert at_once.count == slow.count
+                assert [shown(each) for each in at_once.largest] == [shown(each) for each in slow.largest]
+                again, told = at_once.recomputed, slow.recomputed
+                assert (again.outcome, again.recomputed) == (told.outcome, told.recomputed) == ("equal", stored)
+                assert again.rows == slow.count
+        trace.close()
+
+
+_TOTALS = {
+    "total": "SUM(amount)",
+    "mean": "AVG(amount)",
+    "least": "MIN_AGG(amount)",
+    "largest": "MAX_AGG(k)",
+    "number": "COUNT(amount) + COUNT_ALL()",
+    "kinds": "COUNT_DISTINCT(currency)",
+    "word": "MAX_AGG(currency)",
+    "first_day": "MIN_AGG(day)",
+    "chosen": "SUM(IF(flag, amount, COALESCE(amount, 0) * 2))",
+    "sums": "SUM(k + 1) - SUM(k)",
+    "doubles": "SUM(share)",
+}
+
+
+def with_totals(project: dict[str, Any]) -> dict[str, Any]:
+    """The project with totals by currency behind everything that it has."""
+    aggregations = [{"column": f"t_{name}", "expression": expression} for name, expression in _TOTALS.items()]
+    arguments = {"group_by": ["currency"], "aggregations": aggregations}
+    last = {"seq": project["operations"][-1]["seq"] + 1, "name": "totals", "type": "aggregate", "arguments": arguments}
+    return {**project, "operations": [*project["operations"], last]}
+
+
+def states(trace: RunTrace, ordinals: Sequence[int]) -> dict[int, RowValues]:
+    at = trace.run.before(trace.run.last)
+    found = {ordinal: trace.state(trace.row_ids.row_id(ordinal), at).state for ordinal in ordinals}
+    return {ordinal: state for ordinal, state in found.items() if state is not None}
+
+
+def shown(each: Contribution) -> tuple[object, ...]:
+    return each.parent.ordinal, each.parent.label, each.value, each.share
 
 
 def with_output(project: dict[str, Any]) -> dict[str, Any]:

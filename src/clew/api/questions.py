@@ -75,13 +75,20 @@ class AbsentRows(WhyNot):
 
 
 def explained(
-    at: OpenedEnvironment, run: str, row: str, column: str, *, step: int | None = None, top: int | None = TOP
+    at: OpenedEnvironment,
+    run: str,
+    row: str,
+    column: str,
+    *,
+    step: int | None = None,
+    top: int | None = TOP,
+    every_row: bool = False,
 ) -> ExplainedValue:
     """Why a value is what it is, across all runs that the principal may see. `top` None shows every source row."""
     seen = at.seen(at.runs.find(run))
     seen.require_explanation(column)
     upstream = upstream_runs(at.state, cache(at.trace))
-    tree = explain(at.trace_of(at.runs.find(run)), row, column, step, upstream=upstream, top=top)
+    tree = explain(at.trace_of(at.runs.find(run)), row, column, step, upstream=upstream, top=top, every_row=every_row)
     return ExplainedValue.of(at.answers.explanation(tree))
 
 

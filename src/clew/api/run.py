@@ -409,12 +409,18 @@ class Run:
         )
 
     @budgeted
-    def explain(self, row: str, column: str, *, at: int | None = None, top: int | None = 5) -> "ExplainedValue":
-        """Why a value is what it is, down to its sources. Shows `top` rows of a summary, or all if None."""
+    def explain(
+        self, row: str, column: str, *, at: int | None = None, top: int | None = 5, every_row: bool = False
+    ) -> "ExplainedValue":
+        """Why a value is what it is, down to its sources. Shows `top` rows of a summary, or all if None.
+
+        The value of a large summary is computed again with DuckDB, and for some of its rows in Python; with
+        `every_row` for all of them.
+        """
         from clew.api.questions import explained
 
         with self._access.opened() as here:
-            found = explained(here, self.id, row, column, step=at, top=top)
+            found = explained(here, self.id, row, column, step=at, top=top, every_row=every_row)
             self._asked(f"row {row}, column {column}", (column,))
             return found
 

@@ -4,14 +4,27 @@ Every question leads to an earlier step or to another run, so the tree ends. It 
 than anyone would read; what was cut can be requested separately.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, EVIDENCE_TOO_LARGE, ROW_NOT_FOUND
-from clew.explain.parents import Contribution, Parent, contributing_call, keys_of_group, look_at, parents_of
+from clew.explain.group_totals import look_at_once
+from clew.explain.parents import (
+    Contribution,
+    Group,
+    Keys,
+    Parent,
+    contributing_call,
+    keys_of_group,
+    look_at,
+    parents_of,
+)
 from clew.explain.pinned import DatasetRow, UpstreamRuns, comes_from_a_run, dataset_row, dataset_rows, joined
 from clew.explain.row_conditions import all_of, compared, deleted_by, equals
 from clew.explain.tree import (
@@ -49,6 +62,7 @@ _DEPTH = 8
 _TOP = 5
 _MOST_NODES = 400
 _EXAMPLES = 3
+_AT_ONCE = 4
 MOST_EVIDENCE = 100_000
 """The most values of an explanation that leaves nothing out."""
 _EVIDENCE_DEPTH = 60
@@ -63,15 +77,17 @@ def explain(
     upstream: UpstreamRuns | None = None,
     top: int | None = _TOP,
     depth: int = _DEPTH,
+    every_row: bool = False,
 ) -> Explanation:
     """Why a column of a row has its value after a step, the last one where none is given.
 
     The column may have the name of the working dataset before it, as in expressions.
-    `top` is how many of the rows behind a summary are shown; None shows all. UserError if there is no such row,
-    column or step.
+    `top` is how many of the rows behind a summary are shown; None shows all. With `every_row` the evaluator in Python
+    sees all of them, not a sample. UserError if there is no such row, column or step.
     """
     seq, name = _asked(trace, column, at)
-    return _Explainer(trace, upstream, top, _Budget(_MOST_NODES)).explain(row_id, name, seq, depth)
+    explainer = _Explainer(trace, upstream, top, _Budget(_MOST_NODES), every_row=every_row)
+    return explainer.explain(row_id, name, seq, depth)
 
 
 def explain_completely(
@@ -148,6 +164,8 @@ class _Explainer:
     budget: _Budget
     every_input: bool = False
     """Whether rows behind a summary come with all values that the expression read, or those that tell most."""
+    every_row: bool = False
+    """Whether the evaluator in Python sees every row behind a summary, however many there are."""
     _histories: dict[str, tuple[TraceEntry, ...]] = field(default_factory=dict)
 
     def explain(self, row_id: str, column: str, at: int, depth: int) -> Explanation:
@@ -299,8 +317,7 @@ class _Explainer:
         if planned is None:
             return self._not_filled(column, step)
         keys = keys_of_group(self.trace, row_id, entry.full_state)
-        parents = parents_of(self.trace, step, keys, planned.tree)
-        group = look_at(parents, planned.tree, entry.full_state[column], self.top)
+        group = self._group(step, keys, planned.tree, entry.full_state[column])
         call = contributing_call(planned.tree)
         read = planned.tree if self.every_input else call.arguments[0] if call else None
         contributors = tuple(self._contributor(each, read, step, depth) for each in group.largest)
@@ -312,6 +329,31 @@ class _Explainer:
             parents=Parents(group.count, contributors),
             recomputed=group.recomputed,
         )
+
+    def _group(self, step: CreatingStep, keys: Keys, expression: Expression, stored: Value) -> Group:
+        """A group, looked at as a whole where that gives the same as looking at every row."""
+        if self.top is not None and not self.every_row:
+            before = self.trace.run.before(step.seq)
+            group = look_at_once(
+                self.trace, step, keys, expression, stored, top=self.top, states=partial(self._states, before)
+            )
+            if group is not None:
+                return group
+        return look_at(parents_of(self.trace, step, keys, expression), expression, stored, self.top)
+
+    def _states(self, at: int, ordinals: Sequence[int]) -> dict[int, RowValues]:
+        """Rows after a step, from their histories, which are needed anyway to explain their values.
+
+        A few are read at the same time: each lies in another place, and Arrow lets others work meanwhile.
+        """
+        rows = {ordinal: self.trace.row_ids.row_id(ordinal) for ordinal in ordinals}
+        missing = [row for row in rows.values() if row not in self._histories]
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="clew-histories") as pool:
+            asked = [pool.submit(copy_context().run, self.trace.history, row) for row in missing]
+        self._histories |= {row: history.result().entries for row, history in zip(missing, asked, strict=True)}
+        columns = [name for name, _ in self.trace.run.columns(at)]
+        last = {ordinal: self._entries(row, at)[-1].full_state for ordinal, row in rows.items()}
+        return {ordinal: {name: state.get(name) for name in columns} for ordinal, state in last.items()}
 
     def _contributor(self, each: Contribution, argument: Expression | None, step: Step, depth: int) -> Contributor:
         parent = each.parent
@@ -388,7 +430,7 @@ class _Explainer:
         found = self.upstream.producer(row.pinned()) if self.upstream is not None else None
         if found is None or not self.budget.take():
             return None
-        other = _Explainer(found.trace, self.upstream, self.top, self.budget, self.every_input)
+        other = _Explainer(found.trace, self.upstream, self.top, self.budget, self.every_input, self.every_row)
         known = dict(found.trace.run.columns(found.at))
         return other.explain(found.row_id, column, found.at, depth - 1) if column in known else None
 

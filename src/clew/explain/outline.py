@@ -154,6 +154,9 @@ def _formula(expression: str, recomputed: Recomputed) -> Item:
 def recomputed_text(recomputed: Recomputed) -> str:
     """How the value compares with the one that was computed again."""
     match recomputed.outcome:
+        case "equal" if recomputed.by == "duckdb":
+            checked = f"{recomputed.rows_in_python:,} of {recomputed.rows:,} rows"
+            return f"recomputed with DuckDB: equal; {checked} also in Python, the same (--check all: every row)"
         case "equal":
             return "recomputed: equal"
         case "not checked":

@@ -91,7 +91,7 @@ def parents_of(trace: RunTrace, step: CreatingStep, keys: Keys, needed: Expressi
 def _working_parents(trace: RunTrace, step: CreatingStep, keys: Keys, needed: Expression) -> Iterator[Parent]:
     table, before = trace.plan.input.table, trace.run.before(step.seq)
     types = dict(trace.run.columns(before))
-    condition = all_of([*_in_group(keys), is_not_deleted(table), step.condition.tree if step.condition else None])
+    condition = all_of([*in_group(keys), is_not_deleted(table), step.condition.tree if step.condition else None])
     named_by = trace.names.columns(before)
     columns = sorted({column for _, column in columns_of(needed) if column in types} | set(named_by))
     for ordinal, cells in trace.working(before).matching(condition, columns, trace.see):
@@ -102,14 +102,15 @@ def _working_parents(trace: RunTrace, step: CreatingStep, keys: Keys, needed: Ex
 def _source_parents(
     trace: RunTrace, source: DatasetUse, chosen: PlannedExpression | None, keys: Keys
 ) -> Iterator[Parent]:
-    condition = all_of([*_in_group(keys), chosen.tree if chosen else None])
+    condition = all_of([*in_group(keys), chosen.tree if chosen else None])
     names = source.names
     for row in dataset_rows(trace, source, condition, source.table):
         label = name_of(row.cells, names) or RowName(f"row {row.ordinal}")
         yield Parent(None, label, Row({source.table: row.cells}, trace.today), row)
 
 
-def _in_group(keys: Keys) -> list[Expression]:
+def in_group(keys: Keys) -> list[Expression]:
+    """The conditions that make a row one of a group."""
     return [equals(key.value, value) for key, value in keys.items()]
 
 
@@ -133,8 +134,8 @@ def look_at(parents: Iterable[Parent], expression: Expression, stored: Value, to
     pairs = ((parent, bring(parent.seen)) for parent in counting())
     order = _order(call)
     found = sorted(pairs, key=order) if top is None else nsmallest(top, pairs, key=order)
-    recomputed = _recomputed(expression, stored, held, counted)
-    largest = tuple(Contribution(parent, value, _share(call, value, stored)) for parent, value in found)
+    recomputed = _recomputed(expression, stored, held, counted).of_many("python", counted, min(counted, len(held)))
+    largest = tuple(Contribution(parent, value, share_of(call, value, stored)) for parent, value in found)
     return Group(counted, largest, recomputed)
 
 
@@ -160,21 +161,25 @@ def _bring(call: Apply | None) -> Callable[[Row], Value]:
     return (lambda _row: None) if call is None else evaluator(call.arguments[0])
 
 
-def _order(call: Apply | None) -> Callable[[tuple[Parent, Value]], float]:
+def _order(call: Apply | None) -> Callable[[tuple[Parent, Value]], tuple[int, int | float | Decimal]]:
     """What is looked at first: large parts of sums, the least of a minimum, the greatest of a maximum."""
     function = call.function if call is not None else None
 
-    def by_size(pair: tuple[Parent, Value]) -> float:
+    def by_size(pair: tuple[Parent, Value]) -> tuple[int, int | float | Decimal]:
         value = pair[1]
-        if not isinstance(value, int | float | Decimal) or value != value:  # noqa: PLR0124 - not a number
-            return math.inf
-        size = float(value)
-        return -abs(size) if function in _BY_SIZE else size if function == "MIN_AGG" else -size
+        if not isinstance(value, int | float | Decimal):
+            return 1, 0
+        if isinstance(value, float) and math.isnan(value):
+            return 1, 0
+        if function in _BY_SIZE:
+            return 0, -value if value > 0 else value
+        return 0, value if function == "MIN_AGG" else -value
 
-    return by_size if function in {*_BY_SIZE, "MIN_AGG", "MAX_AGG"} else lambda _pair: 0.0
+    return by_size if function in {*_BY_SIZE, "MIN_AGG", "MAX_AGG"} else lambda _pair: (0, 0)
 
 
-def _share(call: Apply | None, value: Value, total: Value) -> Decimal | None:
+def share_of(call: Apply | None, value: Value, total: Value) -> Decimal | None:
+    """The part of a sum that a value is."""
     if call is None or call.function != "SUM" or value is None or not total or isinstance(value, str):
         return None
     return Decimal(str(value)) / Decimal(str(total))

@@ -1,7 +1,7 @@
 """An explanation as a tree of values: what set a value, from which values, down to the sources."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
@@ -35,13 +35,22 @@ class StepRef:
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What the evaluator in Python makes of the same inputs."""
+    """What the same inputs give when the expression is evaluated again, in Python or, for many rows, with DuckDB."""
 
     outcome: Literal["equal", "differs", "not checked"]
     stored: Value = None
     recomputed: Value = None
     reason: str | None = None
     """Why it was not checked, or what went wrong."""
+    by: Literal["python", "duckdb"] = "python"
+    rows: int = 1
+    """How many rows went in."""
+    rows_in_python: int = 1
+    """How many of them were also evaluated in Python, with the same result. The rest went through DuckDB alone."""
+
+    def of_many(self, by: Literal["python", "duckdb"], rows: int, rows_in_python: int) -> "Recomputed":
+        """The same about the rows of a group."""
+        return replace(self, by=by, rows=rows, rows_in_python=rows_in_python)
 
 
 @dataclass(frozen=True, slots=True)

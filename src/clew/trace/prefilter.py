@@ -102,7 +102,7 @@ class _Translation:
     def _lossless(self, expression: Expression) -> tuple[Sql, Type] | None:
         """A column, perhaps converted to a type that holds all its values and keeps their order."""
         source = expression.operand if isinstance(expression, Convert) else expression
-        if not isinstance(source, ColumnValue) or not _keeps_all(source.type, expression.type):
+        if not isinstance(source, ColumnValue) or not keeps_all(source.type, expression.type):
             return None
         sql = self._column(source)
         return None if sql is None else (sql, source.type)
@@ -115,7 +115,8 @@ class _Translation:
         return bound(value, type_)
 
 
-def _keeps_all(source: Type, target: Type) -> bool:
+def keeps_all(source: Type, target: Type) -> bool:
+    """Whether a type holds all values of another as they are, and keeps their order."""
     if source == target:
         return True
     if target.kind is not Kind.DECIMAL:

@@ -197,6 +197,31 @@ class RowSet:
             for key, count, total in zip(keyed, counts, totals, strict=True)
         ]
 
+    def computed(
+        self, values: Mapping[str, Sql], needed: Iterable[str], condition: Expression, today: date
+    ) -> Cells | None:
+        """Values of all rows for which a condition is true at once: aggregates in SQL, by name.
+
+        They read the columns in `needed`. None where DuckDB might judge the condition in another way.
+        """
+        exact = self.in_sql(condition, today)
+        if exact is None:
+            return None
+        named = dict.fromkeys([*needed, *(name for _, name in columns_of(condition))])
+        types, read, bounds = {name: self._types[name] for name in named}, list[PartFile](), (0, _LAST_ORDINAL)
+        filters = [sql for each in conjuncts(condition) if (sql := self._filter(each, today, read)) is not None]
+        where = " WHERE " + joined(" AND ", filters) if filters else Sql("")
+        selects = list[Sql]()
+        for source in self._sources(bounds):
+            selects.append("SELECT * FROM (" + source.select(types) + ")" + where)
+            read += source.read
+        if not selects:
+            return None
+        rows = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read, is_ordered=False)
+        listed = joined(", ", [sql + f" AS {quoted(name)}" for name, sql in values.items()])
+        table = self._database.query("SELECT " + listed + " FROM (" + rows + ") WHERE " + exact, _distinct(read))
+        return {name: table[name][0].as_py() for name in values}
+
     def in_sql(self, condition: Expression, today: date) -> Sql | None:
         """A condition on the rows as SQL, where DuckDB certainly judges like the evaluator; None elsewhere."""
         if not {name for _, name in columns_of(condition)} <= self._types.keys():
@@ -274,7 +299,15 @@ class RowSet:
         sql = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read)
         return self._database.query(sql, _distinct(read), {_WANTED: wanted})
 
-    def _overlaid(self, rows: Sql, types: Mapping[str, Type], bounds: RowBounds, read: list[PartFile]) -> Sql:
+    def _overlaid(
+        self,
+        rows: Sql,
+        types: Mapping[str, Type],
+        bounds: RowBounds,
+        read: list[PartFile],
+        *,
+        is_ordered: bool = True,
+    ) -> Sql:
         layers = layers_of(self._changes, types)
         tables = list[Sql]()
         for index, (part, steps) in enumerate(layers):
@@ -285,7 +318,7 @@ class RowSet:
             tables.append(f" LEFT JOIN (SELECT {listed} FROM " + source + within + f") AS c{index} USING ({ORDINAL})")
             read += part.files
         selected = [ORDINAL, *(f"{latest_value(name, types[name], layers)} AS {quoted(name)}" for name in types)]
-        begin, end = f") SELECT {', '.join(selected)} FROM created", f" ORDER BY {ORDINAL}"
+        begin, end = f") SELECT {', '.join(selected)} FROM created", f" ORDER BY {ORDINAL}" if is_ordered else ""
         return "WITH created AS (" + rows + begin + joined("", tables) + end
 
     def _sources(self, bounds: RowBounds) -> Iterator[RowSource]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clew.api.run import Run
 
 _TOP = 5
+_CHECKS = ("sample", "all")
 
 
 @command
@@ -27,6 +28,7 @@ _TOP = 5
 @option("--why-not", metavar="EXPR", help="Explain why these rows are missing from an output.")
 @option("--output", metavar="SEQ", type=WholeNumber(), help="The output for --why-not. Default: the last one.")
 @option("everything", "--all", is_flag=True, help="Show every row of a summary, not only the largest.")
+@option("--check", metavar="HOW", help="`all` evaluates every row of a large summary in Python; `sample` some of them.")
 @option("--html", metavar="FILE", type=Path, help="Write the explanation as a self-contained HTML page.")
 @environment_option
 @workspace_option
@@ -40,6 +42,7 @@ def explain(
     why_not: str | None,
     output: int | None,
     everything: bool,
+    check: str | None,
     html: Path | None,
     environment: str | None,
     workspace: Path | None,
@@ -48,9 +51,12 @@ def explain(
 
     Shows the step that last set the value, the expression with its input values, the matching row of a joined dataset
     and the rows of a summary, through every project the data passed, down to the line or row of the source. Every
-    expression is recomputed, and the explanation says whether the result equals the stored value.
+    expression is recomputed, and the explanation says whether the result equals the stored value. A total of many
+    rows is recomputed with DuckDB, and a sample of its rows in Python, too; --check all evaluates all of them.
     """
     session = context.ensure_object(Session)
+    if check not in {None, *_CHECKS}:
+        raise UserError(WRONG_USAGE.anywhere(problem=f'no --check "{check}"', hint="it is `sample` or `all`"))
     for condition in (where, why_not):
         if condition is not None:
             session.typed("<where>", condition)
@@ -59,7 +65,8 @@ def explain(
             answer: AbsentRows | ExplainedValue = opened.find_run(run).why_not(why_not, output=output)
         else:
             named = _named(row, column, where)
-            answer = _explained(opened.find_run(run), named, at, top=None if everything else _TOP)
+            top = None if everything else _TOP
+            answer = _explained(opened.find_run(run), named, at, top=top, every_row=check == "all")
     _print(answer, session, html)
 
 
@@ -74,11 +81,11 @@ def _named(row: str | None, column: str | None, where: str | None) -> tuple[str 
 
 
 def _explained(
-    run: "Run", named: tuple[str | None, str | None, str], at: int | None, top: int | None
+    run: "Run", named: tuple[str | None, str | None, str], at: int | None, *, top: int | None, every_row: bool
 ) -> "ExplainedValue":
     row, where, column = named
     row_id = row if row is not None else run.row_where(where or "", at=at)
-    return run.explain(row_id, column, at=at, top=top)
+    return run.explain(row_id, column, at=at, top=top, every_row=every_row)
 
 
 def _print(answer: "ExplainedValue | AbsentRows", session: Session, html: Path | None) -> None:

@@ -70,7 +70,12 @@ def _average(values: Sequence[Value], signature: Signature) -> Value:
         return None
     if signature.result.kind is Kind.DOUBLE:
         return doubles.total(values) / len(values)  # type: ignore[arg-type]
-    return exact.fit(exact.divide(_total(values), Decimal(len(values))), signature.result)
+    return mean_of(_total(values), len(values), signature)
+
+
+def mean_of(total: Decimal, count: int, signature: Signature) -> Value:
+    """The mean of so many decimals, at least one, with a total."""
+    return exact.fit(exact.divide(total, Decimal(count)), signature.result)
 
 
 def _count_distinct(values: Sequence[Value], signature: Signature) -> Value:
