@@ -77,6 +77,13 @@ class LedgerRuns:
         if different is None or different[0]:
             raise SystemExit(f"{job}: {different and different[0]} rows differ from the hand-written job")
 
+    def seconds_of_load(self, run_id: str) -> float:
+        """How long the first step of a run took: its inputs were pinned."""
+        load = RunReader(self.starter.state, self.environment).view(run_id).snapshot.steps[0]
+        if load.step_id != "load" or load.started_at is None or load.completed_at is None:
+            raise SystemExit(f"{load.step_id} is not the step that loads")
+        return (load.completed_at - load.started_at).total_seconds()
+
     def trace_of(self, run_id: str) -> tuple[int, int]:
         """Bytes of the changes of a run, and how many there are."""
         files = self.environment.storage_root.files(parts_folder(run_id, "changes"))
@@ -93,12 +100,18 @@ def ledger_runs(rows: int, projects: Mapping[str, str] | None = None) -> Iterato
         write_workspace(root, rows)
         for name, text in (projects or {}).items():
             (root / "projects" / f"{name}.yaml").write_text(text, encoding="utf-8")
-        workspace = clew.open(root)
-        environment = RunEnvironment("dev", workspace.environment, root)
-        with open_state(environment) as state:
-            runs = LedgerRuns(RunStarter(workspace.files, environment, state), environment)
+        with opened_runs(root) as runs:
             runs.run("keep")
             yield runs
+
+
+@contextmanager
+def opened_runs(root: Path) -> Iterator[LedgerRuns]:
+    """Runs of a workspace that is there."""
+    workspace = clew.open(root)
+    environment = RunEnvironment("dev", workspace.environment, root)
+    with open_state(environment) as state:
+        yield LedgerRuns(RunStarter(workspace.files, environment, state), environment)
 
 
 def interleaved(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:

@@ -1,182 +1,150 @@
 """Runs that start from a Delta or an Iceberg table: against Spark by hand on the same files, and the time to pin one.
 
-CLEW_BENCH_ROWS sets how many rows the larger tables have (5,000,000), CLEW_BENCH_ROUNDS how often each is measured (3).
+The job is the typical one of `engine`. CLEW_BENCH_ROWS sets how many rows the table has (5,000,000), CLEW_BENCH_ROUNDS
+how often each is measured (5), CLEW_BENCH_PINNED_ROWS the rows of the largest table that is only pinned (20,000,000).
 The tables are written by `deltalake` and `pyiceberg`: reading them takes no connector.
 """
 
 import json
 import os
 import shutil
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 from benchmarks.figure import Figure
+from benchmarks.ledger import HAND, write_workspace
+from benchmarks.ledger_runs import LedgerRuns, interleaved, opened_runs
 from deltalake import write_deltalake
 from pyiceberg.catalog import load_catalog
 
-import clew
-from clew.api.run import Run
-from clew.engine.session import SessionSettings, spark_session
-from clew.engine.types import SparkSession
+from clew.storage.layout import part_folder
 from clew.storage.roots import storage_at
 from clew.storage.tables.delta import read_delta
 from clew.storage.tables.table_places import TablePlace
 
 ROWS = int(os.environ.get("CLEW_BENCH_ROWS", "5000000"))
-ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "3"))
-FEW = max(1, ROWS // 20)
+PINNED_ROWS = int(os.environ.get("CLEW_BENCH_PINNED_ROWS", "20000000"))
+ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))
 SMALL_FILES = 10_000
-_BATCH = 500_000
 MOST_TIMES_BY_HAND = 1.3
+_BATCH = 500_000
+_TO_LOADING = {"id": "loading", "status": "active", "input_dataset": "lines"}
+_FLAG = {"assignments": [{"column": "flag", "expression": "1"}]}
+_LOADING_STEPS = [{"seq": 10, "name": "Flag", "type": "update", "selector": "id < 0", "arguments": _FLAG}]
 
 
 def measure() -> list[Figure]:
-    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
-        root = Path(folder)
-        _workspace(root)
-        spark = spark_session(SessionSettings(master="local[2]", config={"spark.driver.memory": "2g"}))
-        figures = list[Figure]()
-        for format_ in ("delta", "iceberg"):
-            _table(root, format_, "few", FEW)
-            figures += _against_hand(root, spark, format_, _table(root, format_, "many", ROWS))
-        return [*figures, *_small_files(root)]
-
-
-def _workspace(root: Path) -> None:
-    columns = [
-        {"name": "id", "type": "integer"},
-        {"name": "grp", "type": "string"},
-        {"name": "amount", "type": "double"},
-    ]
-    files: dict[str, Any] = {
-        "clew.yaml": {"name": "bench", "environments": {"dev": {"mode": "dev", "spark": {"master": "local[2]"}}}},
-        "calendars/c.yaml": {"id": "c", "levels": ["month"], "periods": [_MONTH]},
-        "datasources/lake.yaml": {"id": "lake", "type": "files", "options": {"root": "lake"}},
-    }
+    figures = list[Figure]()
     for format_ in ("delta", "iceberg"):
-        for size in ("few", "many"):
-            name = f"{format_}-{size}"
-            table = {"name": "lines", "temporal_mode": "none", "columns": columns}
-            files[f"datasets/{name}.yaml"] = {"id": name, "resolver_id": name, "main_table": table}
-            files[f"projects/{name}.yaml"] = {
-                "id": name,
-                "status": "active",
-                "input_dataset": name,
-                "operations": [_DOUBLE, _output(name)],
-            }
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(json.dumps(content), encoding="utf-8")
+        with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+            figures += _against_hand(Path(folder), format_)
+        figures += _pinnings(format_)
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+        return [*figures, *_small_files(Path(folder))]
 
 
-_MONTH = {"identifier": "2026-01", "level": "month", "start_date": "2026-01-01", "end_date": "2026-01-31"}
-_DOUBLE = {
-    "seq": 10,
-    "name": "Double",
-    "type": "update",
-    "selector": 'grp = "g1"',
-    "arguments": {"assignments": [{"column": "amount", "expression": "amount * 2"}]},
-}
+# Runs
 
 
-def _output(name: str) -> dict[str, Any]:
-    destination = {"location": {"path": f"out/{name}", "format": "parquet"}}
-    arguments = {"destination": destination, "columns": ["id", "grp", "amount"]}
-    return {"seq": 20, "name": "Write", "type": "output", "arguments": arguments}
-
-
-def _batches(rows: int) -> Iterator[pa.Table]:
-    for first in range(0, rows, _BATCH):
-        ids = pa.array(range(first, min(first + _BATCH, rows)), pa.int64())
-        groups = pc.binary_join_element_wise(pa.scalar("g"), pc.cast(pc.bit_wise_and(ids, 7), pa.string()), "")
-        yield pa.table({"id": ids, "grp": groups, "amount": pc.multiply(pc.cast(ids, pa.float64()), 0.5)})
-
-
-def _table(root: Path, format_: str, size: str, rows: int) -> Path:
-    """A table, and the resolver that leads to it."""
-    name = f"{format_}-{size}"
-    folder = root / "lake" / name
-    path = name
-    if format_ == "delta":
-        for batch in _batches(rows):
-            write_deltalake(folder, batch, mode="append")
-    else:
-        (root / "lake").mkdir(exist_ok=True)
-        catalog = load_catalog("bench", type="sql", uri=f"sqlite:///{root}/{name}.db", warehouse=f"file://{root}/lake")
-        catalog.create_namespace("shop")
-        table = None
-        for batch in _batches(rows):
-            if table is None:
-                table = catalog.create_table(f"shop.{size}", batch.schema, location=f"file://{folder}")
-            table.append(batch)
-        assert table is not None
-        path = f"{name}/metadata/{Path(table.metadata_location).name}"
-    strategy = {"type": "path", "datasource_id": "lake", "path": path, "format": format_}
-    text = json.dumps({"id": name, "rules": [{"name": "table", "strategy": strategy}]})
-    (root / "resolvers").mkdir(exist_ok=True)
-    (root / "resolvers" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return folder
-
-
-def _against_hand(root: Path, spark: SparkSession, format_: str, many: Path) -> list[Figure]:
-    files = [str(path) for path in many.rglob("*.parquet") if not {"_delta_log", "metadata"} & set(path.parts)]
-
-    def by_hand() -> None:
-        rows = spark.read.parquet(*files).selectExpr(
-            "id", "grp", "CASE WHEN grp = 'g1' THEN amount * 2 ELSE amount END AS amount"
+def _against_hand(root: Path, format_: str) -> list[Figure]:
+    write_workspace(root, ROWS)
+    table = _table(root, format_)
+    files = [str(path) for path in table.rglob("*.parquet") if not {"_delta_log", "metadata"} & set(path.parts)]
+    by_hand = root / "hand" / "typical"
+    with opened_runs(root) as runs:
+        seconds = interleaved(
+            {
+                "hand": lambda: HAND["typical"](runs.starter.session(), files, root / "data", by_hand),
+                "clew": lambda: runs.run("typical"),
+            },
+            ROUNDS,
         )
-        rows.write.mode("overwrite").parquet(str(root / "by-hand"))
-
-    runs = list[Run]()
-
-    def by_clew() -> None:
-        runs.append(clew.open(root).run(f"{format_}-many", period="2026-01").raise_if_failed())
-
-    _alternating(by_hand, by_clew, 1)
-    runs.clear()
-    hand, own = _alternating(by_hand, by_clew, ROUNDS)
-    small = [clew.open(root).run(f"{format_}-few", period="2026-01").raise_if_failed() for _ in range(ROUNDS)]
-    kept = sum(path.stat().st_size for path in _inputs_of(root, runs[-1]))
+        runs.require_same("typical")
+        kept = _kept(runs, runs.run("typical"))
+    name = f"{format_}: the typical job on {ROWS:,} rows against Spark by hand on the same files"
     return [
-        Figure(f"{format_}: a run of {ROWS:,} rows against Spark by hand", own / hand, "times", MOST_TIMES_BY_HAND),
-        Figure(f"{format_}: loading {FEW:,} rows", statistics.median(map(_loading, small)), "s"),
-        Figure(f"{format_}: loading {ROWS:,} rows", statistics.median(map(_loading, runs)), "s"),
+        Figure(name, seconds["clew"] / seconds["hand"], "times", MOST_TIMES_BY_HAND),
         Figure(f"{format_}: bytes kept of an input of {ROWS:,} rows", kept, "bytes"),
     ]
 
 
-def _inputs_of(root: Path, run: Run) -> Iterator[Path]:
-    folder = root / ".clew" / "storage" / "runs" / run.id / "input"
-    return (path for path in folder.rglob("*") if path.is_file())
+def _kept(runs: LedgerRuns, run_id: str) -> int:
+    return runs.environment.storage_root.size(part_folder(run_id, "input", "lines"))
 
 
-def _loading(run: Run) -> float:
-    step = run.steps[0]
-    assert step.started_at is not None
-    assert step.completed_at is not None
-    return (step.completed_at - step.started_at).total_seconds()
+def _pinnings(format_: str) -> list[Figure]:
+    """How long a table of few rows and one of many takes to load, in runs that take turns."""
+    sizes = (PINNED_ROWS // 20, PINNED_ROWS)
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+        found = dict[int, float]()
+        for rows in sizes:
+            root = Path(folder) / str(rows)
+            root.mkdir()
+            write_workspace(root, rows)
+            _table(root, format_)
+            with opened_runs(root) as runs:
+                loaded = [runs.seconds_of_load(runs.run("loading")) for _ in range(ROUNDS)]
+            found[rows] = sorted(loaded)[ROUNDS // 2]
+            shutil.rmtree(root)
+    few, many = sizes
+    name = f"{format_}: pinning {many:,} rows against {few:,}"
+    return [Figure(name, found[many] / found[few], "times"), Figure("the same", found[many], "s")]
 
 
-def _alternating(one: Callable[[], None], other: Callable[[], None], rounds: int) -> tuple[float, float]:
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for work, found in zip((one, other), times, strict=True):
-            start = time.perf_counter()
-            work()
-            found.append(time.perf_counter() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
+def _table(root: Path, format_: str) -> Path:
+    """The lines of the ledger as a table, and the projects that read them there."""
+    folder = root / "lake" / "lines"
+    path = "lines"
+    if format_ == "delta":
+        for batch in _batches(root):
+            write_deltalake(folder, batch, mode="append")
+    else:
+        folder.parent.mkdir(exist_ok=True)
+        catalog = load_catalog("bench", type="sql", uri=f"sqlite:///{root}/lake.db", warehouse=f"file://{root}/lake")
+        catalog.create_namespace("shop")
+        table = None
+        for batch in _batches(root):
+            if table is None:
+                table = catalog.create_table("shop.lines", batch.schema, location=f"file://{folder}")
+            table.append(batch)
+        assert table is not None
+        path = f"lines/metadata/{Path(table.metadata_location).name}"
+    strategy = {"type": "path", "datasource_id": "lake", "path": path, "format": format_}
+    _write(root / "resolvers" / "lake.yaml", {"id": "lake", "rules": [{"name": "table", "strategy": strategy}]})
+    _write(root / "datasources" / "lake.yaml", {"id": "lake", "type": "files", "options": {"root": "lake"}})
+    _rewrite(root / "datasets" / "lines.yaml", "id: lines", "id: lines\nresolver_id: lake")
+    _rewrite(root / "projects" / "typical.yaml", "input_dataset: ledger", "input_dataset: lines")
+    _write(root / "projects" / "loading.yaml", {**_TO_LOADING, "operations": _LOADING_STEPS})
+    return folder
+
+
+def _batches(root: Path) -> Iterator[pa.Table]:
+    with duckdb.connect() as connection:
+        rows = connection.sql(f"SELECT * FROM read_parquet('{root / 'data' / 'lines.parquet'}')")
+        reader: pa.RecordBatchReader = rows.to_arrow_reader(_BATCH)
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
+def _write(path: Path, content: Mapping[str, object]) -> None:
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _rewrite(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+# Many files
 
 
 def _small_files(root: Path) -> list[Figure]:
     """The metadata of a table with many files: what pinning it takes, beside their footers."""
     folder = root / "lake" / "small"
-    write_deltalake(folder, next(_batches(1)))
+    write_deltalake(folder, pa.table({"id": [1], "note": ["one"]}))
     log = folder / "_delta_log"
     [added] = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines() if '"add"' in line]
     [file] = list(folder.glob("*.parquet"))

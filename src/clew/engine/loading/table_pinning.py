@@ -142,7 +142,8 @@ def _raw_rows(spark: SparkSession, request: PinRequest, found: TableInput, part:
 def _referenced(spark: SparkSession, request: PinRequest, found: TableInput, drafted: DraftedPart) -> Pinned:
     """Pin versions without a copy. What their files do not say about their rows is looked up in the rows."""
     use, part = request.use, drafted.part
-    raws = _raw_rows(spark, request, found, part)
+    is_known = found.is_tied and not found.may_miss and not use.natural_key
+    raws = [] if is_known else _raw_rows(spark, request, found, part)
     if found.may_miss and raws:
         checking = Checking(use, request.period, request.periods)
         checking.rows(raws).write.format("noop").mode("overwrite").save()
