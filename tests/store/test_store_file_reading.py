@@ -1,6 +1,7 @@
 """A state store in a file, read and added to by the driver alone: the same as by SQLAlchemy."""
 
 import shutil
+import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -146,3 +147,35 @@ def test_nothing_is_written_by_reading(tmp_path: Path, sqlite_url: str, open_sto
 
 def test_the_newest_version_is_that_of_the_last_migration() -> None:
     assert MIGRATIONS[-1].version == NEWEST
+
+
+def test_an_event_costs_the_same_however_many_came_before_it(
+    tmp_path: Path, sqlite_url: str, open_stores: OpenStores
+) -> None:
+    open_stores(sqlite_url)
+    connection = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    columns = "run_id, run_seq, event_id, step_id, logical_attempt_id, event_type, event_version, event_data"
+    insert = (
+        f"INSERT INTO run_events ({columns}, idempotency_key, emitted_at, persisted_at, adapter_version)"
+        " VALUES ('run', :seq, :id, '10', 1, 'StepStarted', 1, '{}', :id, 'then', 'then', 'clew')"
+    )
+    steps = 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 1
+
+    def steps_of(seq: int) -> int:
+        """The instructions of SQLite for one event."""
+        nonlocal steps
+        steps = 0
+        connection.set_progress_handler(count, 1)
+        connection.execute(insert, {"seq": seq, "id": f"{seq:032}"})
+        connection.set_progress_handler(None, 0)
+        return steps
+
+    connection.execute("BEGIN")
+    first = steps_of(1)
+    connection.executemany(insert, [{"seq": seq, "id": f"{seq:032}"} for seq in range(2, 500)])
+    assert steps_of(500) <= first + 20
+    connection.close()
