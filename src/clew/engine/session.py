@@ -22,6 +22,7 @@ from clew.definitions import DatabaseDatasource, Datasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import CONNECT_MISSING, SPARK_NOT_STARTED
 from clew.engine.java import java_of_spark
+from clew.engine.jvm_archive import archive_options
 from clew.engine.spark_internals import (
     active_anywhere,
     is_connected,
@@ -177,11 +178,14 @@ def require_connect() -> None:
 
 
 def _started(settings: SessionSettings) -> SparkSession:
-    java_of_spark()
+    java = java_of_spark()
     submitted = submitted_configuration()
     # Defaults for a local master would keep executors elsewhere from reaching the driver.
     settings = replace(settings, master=submitted.get("spark.master", settings.master))
     chosen = {**configuration(settings), **submitted, **LANGUAGE_SETTINGS}
+    if not submitted:  # where `spark-submit` has started this process, its JVM runs already
+        given = (chosen[_JAVA_OPTIONS], *(os.environ.get(name, "") for name in _JAVA_VARIABLES))
+        chosen[_JAVA_OPTIONS] = f"{chosen[_JAVA_OPTIONS]} {archive_options(java, given)}".strip()
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with tempfile.TemporaryFile() as noise:
         try:
