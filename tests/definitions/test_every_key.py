@@ -200,9 +200,15 @@ def test_destinations(loaded: LoadedWorkspace) -> None:
     assert fragment is not None
     outputs = [operation for operation in fragment.operations if isinstance(operation, Output)]
     kinds = [type(output.arguments.destination) for output in outputs]
-    assert kinds == [TableDestination, PathDestination, LocationDestination, PathDestination]
+    assert kinds == [TableDestination, PathDestination, LocationDestination, PathDestination, TableDestination]
     modes = [output.arguments.write_mode for output in outputs]
-    assert modes == [WriteMode.APPEND, WriteMode.OVERWRITE, WriteMode.APPEND, WriteMode.UPSERT]
+    assert modes == [
+        WriteMode.APPEND,
+        WriteMode.OVERWRITE,
+        WriteMode.APPEND,
+        WriteMode.UPSERT,
+        WriteMode.REPLACE_PERIOD,
+    ]
 
 
 def test_scenarios(loaded: LoadedWorkspace) -> None:

@@ -227,18 +227,29 @@ def test_a_table_lies_in_a_database_and_a_path_among_files(
     ]
 
 
-def test_a_table_of_a_catalog_can_be_read_but_not_written_by_its_name(workspace_of: WorkspaceOf) -> None:
-    output = "type: output, arguments: {destination: {datasource_id: lake, table: finance.t}}"
+def test_a_table_of_a_catalog_is_written_in_a_format_with_commits(workspace_of: WorkspaceOf) -> None:
+    def output(seq: int, destination: str) -> str:
+        return f"  - {{seq: {seq}, name: o{seq}, type: output, arguments: {{destination: {{{destination}}}}}}}\n"
+
+    outputs = [
+        output(1, "datasource_id: lake, table: finance.a, format: delta, create_missing: schema"),
+        output(2, "datasource_id: lake, table: finance.b"),
+        output(3, "datasource_id: lake, table: finance.c, format: orc"),
+        output(4, "datasource_id: db, table: d, create_missing: table"),
+    ]
     found = workspace_of(
         {
             "datasources/lake.yaml": "id: lake\ntype: catalog\noptions: {catalog: unity}\n",
             "resolvers/r.yaml": (
                 "id: r\nrules:\n  - {name: a, strategy: {type: table, datasource_id: lake, table: finance.t}}\n"
             ),
-            "projects/p.yaml": f"id: p\ninput_dataset: d\noperations:\n  - {{seq: 1, name: o, {output}}}\n",
+            "datasources/db.yaml": "id: db\ntype: database\noptions: {url: 'postgresql://host/db'}\n",
+            "projects/p.yaml": f"id: p\ninput_dataset: d\noperations:\n{''.join(outputs)}",
         }
     ).diagnostics
-    assert [(str(each.span), each.message) for each in found] == [
-        ("projects/p.yaml:4:78", "an output cannot go to a table by its name in a catalog"),
+    assert [(each.span.line, each.message) for each in found if each.span] == [
+        (5, "an output to a catalog needs a table with commits"),
+        (6, "an output to a catalog needs a table with commits, and the format here is orc"),
+        (7, "create_missing is for tables of catalogs only"),
     ]
-    assert "format delta or iceberg" in str(found[0].hint)
+    assert "format: delta" in str(found[0].hint)

@@ -18,6 +18,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Pending, Published, Publisher
+from clew.engine.output.registering import Register
 from clew.engine.step_groups import EngineRun, StepCounts, StepResult
 from clew.engine.working import Storage
 from clew.plan import Plan
@@ -67,10 +68,8 @@ class Collected:
 class Unregistered:
     """Registers nothing."""
 
-    def prepare(
-        self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None
-    ) -> Callable[[], None]:
-        return lambda: None
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: Lease | None) -> Register:
+        return lambda _table: None
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ test that asks for it and serves all tests of a worker.
 """
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +45,33 @@ def _called(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return function(_session(), *args, **kwargs)
 
 
+_FURTHER = dict[str, str]()
+"""Settings of the process beside those that all have."""
+_MASTER = "spark.master"
+
+
 def _session() -> SparkSession:
+    if _MASTER in _FURTHER:
+        return spark_session(SessionSettings(master=_FURTHER[_MASTER], app_name="clew-table-tests"))
+    jars, config = connectors(Path.cwd())
+    settings = SessionSettings(
+        master="local[2]",
+        config={
+            **config,
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            **_FURTHER,
+        },
+        jars=tuple(jars),
+        app_name="clew-table-tests",
+    )
+    return spark_session(settings)
+
+
+def connectors(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """The jars of both formats, as far as they are there, and the settings of catalogs that keep tables in a folder."""
     jars = [jar for format_ in table_jars.FORMATS for jar in table_jars.found(format_)]
     extensions, config = list[str](), dict[str, str]()
     if table_jars.found("delta"):
@@ -56,37 +82,26 @@ def _session() -> SparkSession:
         extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
         config["spark.sql.catalog.lake"] = "org.apache.iceberg.spark.SparkCatalog"
         config["spark.sql.catalog.lake.type"] = "hadoop"
-        config["spark.sql.catalog.lake.warehouse"] = str(Path.cwd() / "warehouse")
-    settings = SessionSettings(
-        master="local[2]",
-        config={
-            **config,
-            "spark.sql.extensions": ",".join(extensions),
-            "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.ui.enabled": "false",
-            "spark.sql.warehouse.dir": str(Path.cwd() / "spark-warehouse"),
-        },
-        jars=tuple(jars),
-        app_name="clew-table-tests",
-    )
-    return spark_session(settings)
+        config["spark.sql.catalog.lake.warehouse"] = str(folder / "warehouse")
+    config["spark.sql.extensions"] = ",".join(extensions)
+    config["spark.sql.warehouse.dir"] = str(folder / "spark-warehouse")
+    return jars, config
 
 
 @contextmanager
-def table_process(folder: Path) -> Iterator[TableProcess]:
+def table_process(folder: Path, further: Mapping[str, str] | None = None) -> Iterator[TableProcess]:
     """The process, in a folder that its catalogs keep their tables in."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, _enter, (str(folder),)) as pool:
+    with ProcessPoolExecutor(1, context, _enter, (str(folder), dict(further or {}))) as pool:
         yield TableProcess(pool, folder)
         pool.submit(_stop).result(timeout=60)
 
 
-def _enter(folder: str) -> None:
+def _enter(folder: str, further: dict[str, str]) -> None:
     import os
 
     os.chdir(folder)
+    _FURTHER.update(further)
 
 
 def _stop() -> None:

@@ -5,6 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField, StringType
 
 from clew.definitions import FilesDatasource
 from clew.definitions.datasource import FilesOptions
@@ -43,14 +49,52 @@ def delta_table(folder: Path, periods: tuple[str, ...]) -> None:
 SCHEMA = (("id", "long"), ("_period", "string"))
 
 
-def test_ten_thousand_files_are_looked_at_once_and_copied_for_the_sake_of_questions(tmp_path: Path) -> None:
-    delta_table(tmp_path / "lake" / "orders", ("2026-01",))
-    found = looked_at(tmp_path)
+def iceberg_table(lake: Path) -> str:
+    """A table with one manifest that lists so many files; gives the path of its metadata below the lake."""
+    lake.mkdir()
+    catalog = load_catalog("here", type="sql", uri=f"sqlite:///{lake}/catalog.db", warehouse=f"file://{lake}")
+    catalog.create_namespace("shop")
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "_period", StringType()))
+    table = catalog.create_table("shop.orders", schema, location=f"file://{lake}/orders")
+    types = [pa.field("id", pa.int64(), metadata=number(1)), pa.field("_period", pa.string(), metadata=number(2))]
+    one = lake / "orders" / "one.parquet"
+    pq.write_table(pa.table([[1, 2, 3], ["2026-01"] * 3], schema=pa.schema(types)), one)
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as update:
+        for index in range(MANY):
+            path = lake / "orders" / f"part-{index:05}.parquet"
+            path.hardlink_to(one)
+            file = DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path=f"file://{path}",
+                file_format=FileFormat.PARQUET,
+                partition=Record(),
+                record_count=3,
+                file_size_in_bytes=one.stat().st_size,
+            )
+            file.spec_id = 0
+            update.append_data_file(file)
+    return table.metadata_location.removeprefix(f"file://{lake}/")
+
+
+def number(field_id: int) -> dict[str, str]:
+    return {"PARQUET:field_id": str(field_id)}
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_ten_thousand_files_are_looked_at_once_and_copied_for_the_sake_of_questions(
+    format_: str, tmp_path: Path
+) -> None:
+    if format_ == "delta":
+        delta_table(tmp_path / "lake" / "orders", ("2026-01",))
+        found = looked_at(tmp_path)
+    else:
+        metadata = iceberg_table(tmp_path / "lake")
+        found = looked_at(tmp_path, metadata, "iceberg")
     assert len(found.files) == MANY
     assert sum(file.rows for file in found.files) == 3 * MANY
     assert [file.ordinal for file in found.files] == list(range(7, 7 + MANY))
     assert found.reason_to_copy == "it has 10,000 files, and a question about its rows would look into each of them"
-    assert found.is_tied
+    assert found.is_tied == (format_ == "delta")
 
 
 def test_files_of_other_periods_are_not_opened(tmp_path: Path) -> None:
@@ -65,8 +109,8 @@ def test_files_of_other_periods_are_not_opened(tmp_path: Path) -> None:
     assert found.reason_to_copy is None
 
 
-def looked_at(root: Path) -> TableInput:
-    source = ResolvedSource("lake", "path", "orders", "the rule", "2026-01", False, "delta", {})
+def looked_at(root: Path, path: str = "orders", format_: str = "delta") -> TableInput:
+    source = ResolvedSource("lake", "path", path, "the rule", "2026-01", False, format_, {})
     options = FilesOptions(root=str(root / "lake"))
     request = PinRequest(
         use=use("id integer", "period"),

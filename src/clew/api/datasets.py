@@ -1,7 +1,7 @@
 """The datasets of a workspace: those that files declare, and the versions that runs registered."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from clew.api.opened_environment import EnvironmentAccess
@@ -9,7 +9,27 @@ from clew.api.state import State
 from clew.api.workspace_files import WorkspaceFiles
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import NO_SUCH_DATASET
-from clew.runs.registry import DatasetVersion
+from clew.runs.registry import DatasetVersion, RegisteredTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A Delta or Iceberg table that is registered as it is."""
+
+    table: str
+    format: str
+    version: int
+    table_id: str
+    rows: int
+
+    @classmethod
+    def of(cls, table: RegisteredTable) -> "TableView":
+        """The table of a registered version."""
+        return cls(table.shown, table.format, table.version, table.table_id, table.rows)
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `datasets --json`."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +42,9 @@ class VersionView:
     step: int
     created_at: datetime
     rows_by_period: tuple[tuple[str, int], ...]
+    """Of those that are told apart by period; a table that holds several periods says it in its rows."""
+    tables: tuple[TableView, ...] = ()
+    """Tables that are registered as they are."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `datasets --json`."""
@@ -32,6 +55,7 @@ class VersionView:
             "step": self.step,
             "created_at": self.created_at.isoformat(),
             "periods": dict(self.rows_by_period),
+            "tables": [table.to_json() for table in self.tables],
         }
 
 
@@ -99,11 +123,12 @@ def _versions(versions: Sequence[DatasetVersion]) -> tuple[VersionView, ...]:
     return tuple(
         VersionView(
             version.version,
-            sum(file.rows for file in version.files),
+            version.rows,
             version.run_id,
             version.seq,
             version.created_at,
             _by_period(version),
+            tuple(TableView.of(table) for table in version.tables),
         )
         for version in versions
     )
@@ -111,8 +136,9 @@ def _versions(versions: Sequence[DatasetVersion]) -> tuple[VersionView, ...]:
 
 def _by_period(version: DatasetVersion) -> tuple[tuple[str, int], ...]:
     rows = dict[str, int]()
-    for file in version.files:
-        rows[file.period] = rows.get(file.period, 0) + file.rows
+    found = [(file.period, file.rows) for file in version.files]
+    for period, count in [*found, *((table.period, table.rows) for table in version.tables if not table.is_whole)]:
+        rows[period] = rows.get(period, 0) + count
     return tuple(sorted(rows.items()))
 
 

@@ -31,6 +31,9 @@ _PASSWORDS = (
 
 _STATE_STORES = re.compile(r"sqlite:///.|postgresql(\+psycopg)?://", re.IGNORECASE)
 
+SESSION_CATALOG = "spark_catalog"
+"""What Spark calls its own catalog, or Hive's."""
+
 NOT_HERE = "remove it, and name a secret instead: secret://env/NAME"
 
 
@@ -109,7 +112,7 @@ class CatalogOptions(Located):
     """Which catalog, and where in it."""
 
     catalog: str = key(
-        NAME, "What Spark calls the catalog: its settings begin with spark.sql.catalog.NAME.", default="spark_catalog"
+        NAME, "What Spark calls the catalog: its settings begin with spark.sql.catalog.NAME.", default=SESSION_CATALOG
     )
     schema: str | None = key(NAME, "The schema that tables are looked up in.", default=None)
 
@@ -125,6 +128,18 @@ class CatalogDatasource(Definition):
     options: CatalogOptions = key(
         Record(CatalogOptions), "Which catalog, and where in it.", default_factory=CatalogOptions
     )
+
+    def full_name(self, written: str) -> tuple[str, ...] | None:
+        """Catalog, schema and table, of which a name may leave out what is given here; None where it is not a name."""
+        pieces = [piece.strip().strip("`") for piece in written.split(".")]
+        if not all(pieces):
+            return None
+        if len(pieces) > 2 and pieces[0] == self.options.catalog:
+            return tuple(pieces)
+        schema = self.options.schema or ("default" if self.options.catalog == SESSION_CATALOG else None)
+        if len(pieces) == 1 and schema is not None:
+            pieces = [*schema.split("."), *pieces]
+        return (self.options.catalog, *pieces)
 
 
 Datasource: TypeAlias = FilesDatasource | DatabaseDatasource | CatalogDatasource

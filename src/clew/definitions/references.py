@@ -23,6 +23,7 @@ from clew.definitions.operations import (
     TableDestination,
     Use,
 )
+from clew.definitions.operations.output import CREATE_MISSING, TABLE_FORMATS
 from clew.definitions.project import Fragment, Project
 from clew.definitions.resolver import ANY_LEVEL, Resolver, TableStrategy
 from clew.definitions.scenario import Scenario
@@ -216,14 +217,26 @@ def _problems_of_destinations(
                 yield from _unknown_datasource(workspace, destination.datasource_id, place)
                 is_table = isinstance(destination, TableDestination)
                 yield from _other_kind(workspace, destination.datasource_id, place, is_table=is_table)
-                if is_table and isinstance(workspace.datasource(destination.datasource_id), CatalogDatasource):
-                    problem = "an output cannot go to a table by its name in a catalog"
-                    hint = "name its folder: a files datasource, a path, and format delta or iceberg"
-                    yield INVALID_VALUE.at(place, problem=problem, hint=hint)
+                if isinstance(destination, TableDestination):
+                    yield from _problems_of_catalog(workspace, destination)
             case LocationDestination():
                 pass
         if isinstance(operation.arguments.destination, PathDestination | LocationDestination):
             yield from problems_of_output_place(workspace, operation.arguments.destination)
+
+
+def _problems_of_catalog(workspace: WorkspaceDefinitions, destination: TableDestination) -> Iterator[Diagnostic]:
+    """Only tables with commits can be written by their names in a catalog, and only there something is created."""
+    datasource = workspace.datasource(destination.datasource_id)
+    is_catalog = isinstance(datasource, CatalogDatasource)
+    if is_catalog and destination.format not in TABLE_FORMATS:
+        found = "" if destination.format is None else f", and the format here is {destination.format}"
+        problem = f"an output to a catalog needs a table with commits{found}"
+        place = destination.place("format") if destination.format is not None else destination.place("table")
+        yield INVALID_VALUE.at(place, problem=problem, hint="set format: delta or format: iceberg")
+    if datasource is not None and not is_catalog and destination.create_missing is not None:
+        problem = f"{CREATE_MISSING} is for tables of catalogs only"
+        yield INVALID_VALUE.at(destination.place_of_key(CREATE_MISSING), problem=problem, hint="remove it")
 
 
 def _unknown_datasource(workspace: WorkspaceDefinitions, name: str, place: Span) -> Iterator[Diagnostic]:

@@ -12,12 +12,13 @@ from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
 from clew.engine.loading.periods import periods_read
+from clew.engine.loading.registered_tables import pin_registered_tables
 from clew.engine.loading.sources import TablePolicy
 from clew.engine.output.destinations import Destinations
 from clew.engine.output.lake_tables import LakeOutputs
 from clew.engine.output.places import RunIsUnderWay
 from clew.engine.output.publishing import FilePublisher
-from clew.engine.output.registering import StorageRegistrar
+from clew.engine.output.registering import Register, StorageRegistrar
 from clew.engine.output.tables import TableOutputs
 from clew.engine.parts import DraftedPart, count_of_deleted, count_of_periods
 from clew.engine.trace_ids import TraceIdSource, TraceLinking
@@ -25,7 +26,7 @@ from clew.engine.types import SparkSession
 from clew.events.snapshot import RunSnapshot
 from clew.plan import Plan, require_capabilities
 from clew.plan.datasets import DatasetUse, TableTransfer
-from clew.plan.resolution import resolve
+from clew.plan.resolution import ResolvedSource, resolve
 from clew.runs.clock import utc_now
 from clew.runs.datasets_now import require_registrable, resolved_now
 from clew.runs.environment import RunEnvironment
@@ -130,6 +131,7 @@ class SparkExecutors:
                         periods_read(period, self.workspace.periods),
                         request.project_id,
                     ),
+                    destinations.catalog_table_of,
                 ),
                 registrar=NoRegistrar() if is_draft else self._registrar(run.run_id, plan, request.period),
                 linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
@@ -138,7 +140,19 @@ class SparkExecutors:
 
     def _registrar(self, run_id: str, plan: Plan, period: str) -> StorageRegistrar:
         periods, root = self.workspace.periods, self.environment.storage_root
-        return StorageRegistrar(run_id, plan, period, periods, root, self.datasets)
+        return StorageRegistrar(run_id, plan, period, periods, root, self.datasets, self.table_policy)
+
+    @property
+    def table_policy(self) -> TablePolicy:
+        """How the environment treats Delta and Iceberg tables."""
+        settings = self.environment.settings
+        tables = settings.tables
+        return TablePolicy(
+            copies=tables.inputs is TableInputs.COPY,
+            copies_short_lived=tables.short_lived is ShortLived.COPY,
+            tags=tables.tag_snapshots,
+            keep_days=settings.retention.keep_days,
+        )
 
     def _tables(self, run_id: str, destinations: Destinations) -> TableOutputs:
         root = self.environment.storage_root
@@ -152,10 +166,10 @@ class SparkExecutors:
 class NoRegistrar:
     """For drafts: no project reads their outputs."""
 
-    def prepare(self, rows: object, step: object, expressing: object, lease: object) -> Callable[[], None]:
+    def prepare(self, rows: object, step: object, expressing: object, lease: object) -> Register:
         """Register nothing."""
         del rows, step, expressing, lease
-        return lambda: None
+        return lambda _table: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +191,21 @@ class Inputs:
             return self._managed(use, versions, first_file_ordinal)
         named = resolve(resolved.use, resolved.resolver, self.period, workspace.periods, today=utc_now().date())
         sources = tuple(replace(each, options=self._with_secrets(each.options)) for each in named)
-        request = PinRequest(
-            use=resolved.use,
+        request = self._request(resolved.use, sources, resolved.details(), first_file_ordinal)
+        return pin(self.spark, request).drafted
+
+    def _request(
+        self,
+        use: DatasetUse,
+        sources: tuple[ResolvedSource, ...],
+        resolution: Mapping[str, str | int | None],
+        first_file_ordinal: int,
+    ) -> PinRequest:
+        workspace = self.executors.workspace
+        return PinRequest(
+            use=use,
             sources=sources,
-            resolution=resolved.details(),
+            resolution=resolution,
             datasources={name: each for each in workspace.datasources for name in (each.name, each.id)},
             workspace_root=workspace.root,
             storage_root=self.executors.environment.storage_root,
@@ -192,18 +217,7 @@ class Inputs:
             storage_of=self.executors.environment.storage_of,
             tables=self.executors.tables,
             may_be_empty=use.key != self.plan.input.key or self._may_be_empty(use),
-            table_policy=self._table_policy(),
-        )
-        return pin(self.spark, request).drafted
-
-    def _table_policy(self) -> TablePolicy:
-        settings = self.executors.environment.settings
-        tables = settings.tables
-        return TablePolicy(
-            copies=tables.inputs is TableInputs.COPY,
-            copies_short_lived=tables.short_lived is ShortLived.COPY,
-            tags=tables.tag_snapshots,
-            keep_days=settings.retention.keep_days,
+            table_policy=self.executors.table_policy,
         )
 
     def _with_secrets(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -216,6 +230,9 @@ class Inputs:
     def _managed(self, use: DatasetUse, versions: Sequence[DatasetVersion], first_file_ordinal: int) -> DraftedPart:
         version = _version(use, versions)
         self._require_columns(use, version, versions)
+        if version.tables:
+            request = self._request(use, (), {}, first_file_ordinal)
+            return pin_registered_tables(self.spark, request, version.version, version.tables)
         self._require_rows(use, version)
         files = [PartFile(file.path, file.rows, file.size, file.sha256) for file in version.files]
         part = pin_managed(

@@ -23,7 +23,7 @@ from clew.engine.operations import joined_for, new_rows
 from clew.engine.operations.output import has_all_that
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Published, Publisher
-from clew.engine.output.registering import Registrar
+from clew.engine.output.registering import Register, Registrar
 from clew.engine.output_totals import Amounts, OutputWatch
 from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
 from clew.engine.spark_work import for_another_thread
@@ -34,7 +34,6 @@ from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.plan import Plan
 from clew.plan.privacy import privacy_by_column
 from clew.runs.leases import Lease
-from clew.runs.registry import DatasetVersion
 from clew.storage.committed import DescribedPart
 from clew.storage.layout import part_folder
 from clew.storage.parts import LINEAGE, ORDINAL, TRACE_ID, Part, TracedStep, change_columns, mask_columns
@@ -340,7 +339,7 @@ def _write_output(
 
     def publish() -> tuple[StepResult]:
         published = pending.publish()
-        version = register() if register is not None else None
+        version = register(published.lake) if register is not None else None
         if version is not None:
             published = replace(published, registered=version)
         totals = watch.totals()
@@ -350,7 +349,7 @@ def _write_output(
     return _Written(publish, pending.discard, output=(step, pending.rows))
 
 
-def _registration(run: EngineRun, rows: DataFrame, step: OutputStep) -> Callable[[], DatasetVersion | None]:
+def _registration(run: EngineRun, rows: DataFrame, step: OutputStep) -> Register:
     return run.registrar.prepare(rows, step, run.expressing, run.lease)
 
 

@@ -111,7 +111,9 @@ def carrying(part: Part, root: StorageRoot) -> Part:
 
 
 def _carried(root: StorageRoot, file: PartFile) -> Literal["carried"] | None:
-    """A file that cannot be read is reported when its rows are read."""
+    """A file that cannot be read is reported when its rows are read. Rows of a table get ids that link to theirs."""
+    if file.view is not None:
+        return None
     try:
         with root.open_parquet(file.path) as opened:
             return CARRIED if TRACE_ID in opened.schema_arrow.names else None

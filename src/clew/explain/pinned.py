@@ -17,8 +17,8 @@ from clew.lang.typed import ColumnValue, Expression, Value
 from clew.plan.datasets import DatasetUse
 from clew.plan.names import name_of
 from clew.plan.steps import Join
-from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile
-from clew.storage.row_identity import place_of
+from clew.storage.parts import ORIGIN, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, WRITTEN_ROW_ID, Part, PartFile
+from clew.storage.row_identity import RowIds, place_of
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
 from clew.trace.records import Source
@@ -38,6 +38,8 @@ class PinnedRow:
     cells: Mapping[str, Value]
     written_by: tuple[str, int] | None = None
     """The run and step that have committed the file to the table that it belongs to."""
+    written_row_id: str | None = None
+    """The row id that the row had in the run that wrote it to a registered table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,14 @@ class UpstreamByOrigin:
     """The trace of the run that wrote a file, and the output step; None if that run is gone."""
     trace_of: Callable[[str], RunTrace] | None = None
     """Opens the trace of a run by its id. UserError if it is gone, or not visible to the caller."""
+    author_of: Callable[[str, str], tuple[RunTrace, int] | None] = lambda _dataset, _row_id: None
+    """The trace of the run that wrote a row to a registered table, and the output step, by dataset and row id."""
 
     def producer(self, row: PinnedRow) -> UpstreamRow | None:
         """The row that a pinned row was."""
+        if row.written_row_id is not None:
+            author = self.author_of(row.dataset_id, row.written_row_id) or self._committer(row)
+            return None if author is None else UpstreamRow(author[0], row.written_row_id, author[1])
         if row.written_by is not None:
             return self._written_to_table(row, *row.written_by)
         if row.origin is None:
@@ -78,6 +85,18 @@ class UpstreamByOrigin:
             return None
         trace, seq = found
         return UpstreamRow(trace, trace.row_ids.row_id(row.origin), seq)
+
+    def _committer(self, row: PinnedRow) -> tuple[RunTrace, int] | None:
+        """The run that has committed the file of a row, if the row is one of its own."""
+        if self.trace_of is None or row.written_by is None or row.written_row_id is None:
+            return None
+        run_id, seq = row.written_by
+        if RowIds(run_id).ordinal(row.written_row_id) is None:
+            return None
+        try:
+            return self.trace_of(run_id), seq
+        except ClewError:
+            return None
 
     def _written_to_table(self, row: PinnedRow, run_id: str, seq: int) -> UpstreamRow | None:
         """The row that a run has written to a table: the one that has the same values in all columns they share.
@@ -106,7 +125,7 @@ def _as_written(trace: RunTrace, seq: int, cells: Mapping[str, Value]) -> Expres
     return all_of([None if step.include_deleted else is_not_deleted(table), selector, *same])
 
 
-_OWN = (SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, ORIGIN)
+_OWN = (SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, ORIGIN, WRITTEN_ROW_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +139,7 @@ class DatasetRow:
     """The columns of the dataset."""
     source: Source
     origin: int | None
+    written_row_id: str | None = None
 
     def pinned(self) -> PinnedRow:
         """The row in the form that finds the run that wrote it."""
@@ -132,6 +152,7 @@ class DatasetRow:
             origin=self.origin,
             cells=self.cells,
             written_by=_writer_of(file),
+            written_row_id=self.written_row_id,
         )
 
 
@@ -167,7 +188,7 @@ def dataset_row(trace: RunTrace, use: DatasetUse, ordinal: int) -> DatasetRow:
 def comes_from_a_run(trace: RunTrace, use: DatasetUse, ordinal: int) -> bool:
     """Whether the file that holds a row of a dataset keeps which row of another run it was, or which run wrote it."""
     file, _ = _place(trace.run.pinned(use), ordinal)
-    return _writer_of(file) is not None or ORIGIN in trace.stored_columns(file)
+    return _writer_of(file) is not None or not {ORIGIN, WRITTEN_ROW_ID}.isdisjoint(trace.stored_columns(file))
 
 
 def _place(part: Part, ordinal: int) -> tuple[PartFile, int]:
@@ -177,7 +198,7 @@ def _place(part: Part, ordinal: int) -> tuple[PartFile, int]:
 
 
 def _row(use: DatasetUse, part: Part, ordinal: int, cells: Mapping[str, Value]) -> DatasetRow:
-    origin = cells[ORIGIN]
+    origin, written = cells[ORIGIN], cells[WRITTEN_ROW_ID]
     return DatasetRow(
         use=use,
         part=part,
@@ -185,6 +206,7 @@ def _row(use: DatasetUse, part: Part, ordinal: int, cells: Mapping[str, Value]) 
         cells={name: value for name, value in cells.items() if name not in _OWN},
         source=source_of(part, cells[SOURCE_FILE], cells[SOURCE_LINE], cells[SOURCE_ROW_ID]),
         origin=origin if isinstance(origin, int) else None,
+        written_row_id=written if isinstance(written, str) else None,
     )
 
 

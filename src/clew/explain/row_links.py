@@ -25,6 +25,14 @@ _FEW_KEYS = 8
 _LOOKUP_IN_ROWS = 20_000
 """How many rows are looked at one by one in the time that it takes to look up those of one group."""
 
+
+def row_parts(trace: RunTrace) -> list[Part]:
+    """The parts whose rows have trace ids: what was loaded, what appends took rows from, and what steps created."""
+    sources = {use.key: use for use in trace.plan.datasets_becoming_rows}
+    inputs = [trace.run.pinned(use) for use in sources.values()]
+    return [*{part.name: part for part in inputs}.values(), *trace.run.created]
+
+
 KeyValues = tuple[object, ...]
 Values = tuple[Value, ...]
 

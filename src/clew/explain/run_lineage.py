@@ -12,7 +12,8 @@ from typing import Protocol
 
 from clew.diagnostics import UserError
 from clew.explain.pinned import UpstreamByOrigin
-from clew.explain.row_links import RowLinks
+from clew.explain.row_links import RowLinks, row_parts
+from clew.explain.table_crossings import TableCrossings, authors_of
 from clew.plan.operations import OutputStep
 from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunFilter
@@ -22,7 +23,7 @@ from clew.storage.layout import dataset_of_file
 from clew.storage.parts import CARRIED, SOURCE_FILE, SOURCE_LINE, Part, PartFile
 from clew.storage.plans import kept_plan
 from clew.storage.root import StorageRoot
-from clew.storage.row_identity import place_of
+from clew.storage.row_identity import RowIds, place_of
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
 from clew.trace.records import LINE, Source
@@ -73,21 +74,27 @@ class RunLineage:
     _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
     _plans: dict[str, frozenset[str]] = field(default_factory=dict)
 
+    @property
+    def _tables(self) -> TableCrossings:
+        return TableCrossings(self.state, self._trace_of, self._readers_of)
+
     def parents(self, trace_ids: Collection[int]) -> Iterator[Link]:
         """The links in which one of these is the trace."""
         for links, ids in self._minting(trace_ids):
             yield from links.parents(ids)
+            yield from self._tables.parents(links.trace, ids)
 
     def children(self, trace_ids: Collection[int]) -> Iterator[Link]:
         """The links in which one of these is the parent."""
         for links, ids in self._holding(trace_ids):
             yield from links.children(ids)
+            yield from self._tables.children(links.trace, ids)
 
     def frames(self, trace_ids: Collection[int]) -> Iterator[TracedFrame]:
         """The frames of these traces: a row where it was loaded, appended, summed up, and written for a dataset."""
         for links, ids in self._holding(trace_ids):
             trace, epoch = links.trace, links.trace.row_ids.epoch
-            for part in _row_parts(trace):
+            for part in row_parts(trace):
                 for trace_id, ordinal in trace.ids.rows_of(part, ids):
                     yield _frame(trace_id, part.seq, epoch, ordinal)
             for seq, part in self._registered(trace):
@@ -100,7 +107,7 @@ class RunLineage:
     def places(self, trace_ids: Collection[int]) -> Iterator[TracePlace]:
         """Where these traces begin: the row of the run that minted them, with file and line where it was loaded."""
         for links, ids in self._minting(trace_ids):
-            for part in _row_parts(links.trace):
+            for part in row_parts(links.trace):
                 yield from _places(links.trace, part, ids)
 
     # Runs
@@ -159,6 +166,10 @@ class RunLineage:
             if files:
                 yield step.seq, Part("input", step.registers, files, (), step.seq)
 
+    def _trace_of(self, run_id: str) -> RunTrace | None:
+        links = self._open(run_id)
+        return None if links is None else links.trace
+
     def _readers_of(self, dataset: str) -> list[tuple[str, frozenset[str]]]:
         """The runs that have pinned a dataset, in whichever version, with the files of it that they did."""
         if dataset not in self._readers:
@@ -194,7 +205,7 @@ class RunLineage:
         if run_id not in self._links:
             try:
                 links = RowLinks(self.trace_of(run_id), self.files)
-                self._links[run_id] = links if _row_parts(links.trace) else None
+                self._links[run_id] = links if row_parts(links.trace) else None
             except UserError:
                 self._links[run_id] = None
         return self._links[run_id]
@@ -202,13 +213,6 @@ class RunLineage:
 
 def _dataset_of(part: Part) -> str:
     return part.name.partition("@")[0]
-
-
-def _row_parts(trace: RunTrace) -> list[Part]:
-    """The parts whose rows have trace ids: what was loaded, what appends took rows from, and what steps created."""
-    sources = {use.key: use for use in trace.plan.datasets_becoming_rows}
-    inputs = [trace.run.pinned(use) for use in sources.values()]
-    return [*{part.name: part for part in inputs}.values(), *trace.run.created]
 
 
 def _frame(trace_id: int, seq: int, epoch: int, ordinal: int) -> TracedFrame:
@@ -267,7 +271,18 @@ class DatasetWriters:
                         return None
         return None
 
+    def author_of(self, dataset: str, row_id: str) -> tuple[RunTrace, int] | None:
+        """The trace of the run that wrote a row to a registered table, and the output step; None if it is gone."""
+        for run_id, seq in authors_of(self.state, dataset):
+            if RowIds(run_id).ordinal(row_id) is not None:
+                try:
+                    return self.trace_of(run_id), seq
+                except UserError:
+                    return None
+        return None
+
 
 def upstream_runs(state: RunState, trace_of: Callable[[str], RunTrace]) -> UpstreamByOrigin:
     """The way to the runs that registered what a run reads. `trace_of` opens the trace of a run by its id."""
-    return UpstreamByOrigin(DatasetWriters(state, trace_of).writer_of, trace_of)
+    writers = DatasetWriters(state, trace_of)
+    return UpstreamByOrigin(writers.writer_of, trace_of, writers.author_of)

@@ -262,5 +262,5 @@ def _old_versions(root: StorageRoot, seen: Survey, needs: Needs, gone: set[str])
 
 
 def _folders(versions: Iterable[DatasetVersion]) -> set[str]:
-    """The folders of the files of versions."""
+    """The folders of the files of versions. Tables that are registered as they are belong to their owners."""
     return {folder_of(file.path) for version in versions for file in version.files}

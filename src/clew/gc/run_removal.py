@@ -51,7 +51,7 @@ def remove_run(
         if waiting and state.stores.catalog.run(run_id).status.is_terminal:
             raise UserError(CAPTURES_WAITING.anywhere(run_id=run_id[:8], number=len(waiting)))
         for version in _versions_in_use(workspace, state):
-            if any(file.run_id == run_id for file in version.files):
+            if any(author == run_id for author, _ in version.authors):
                 raise UserError(
                     RUN_NEEDED.anywhere(dataset=version.dataset, version=version.version, run_id=run_id[:8])
                 )

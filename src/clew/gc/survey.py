@@ -179,10 +179,10 @@ def needs_of(
         waiting = []
         for (dataset, number), version in found.items():
             if (dataset, number) in needed:
-                for file in version.files:
-                    if file.run_id not in runs:
-                        runs[file.run_id] = f"dataset {dataset} v{number} has rows of it"
-                        waiting.append(file.run_id)
+                for run_id, _ in sorted(version.authors):
+                    if run_id not in runs:
+                        runs[run_id] = f"dataset {dataset} v{number} has rows of it"
+                        waiting.append(run_id)
         if not waiting:
             return Needs(needed, runs)
 

@@ -10,6 +10,7 @@ from os.path import normpath
 from pathlib import Path
 
 from clew.definitions import (
+    CatalogDatasource,
     DatabaseDatasource,
     DatasetRef,
     FilesDatasource,
@@ -107,6 +108,8 @@ def _place(workspace: WorkspaceDefinitions, destination: Destination) -> Path | 
     name = destination.datasource_id
     datasource = workspace.datasource(name) if name is not None else None
     if destination.table is not None:
+        if isinstance(datasource, CatalogDatasource):
+            return Path("catalog:", *(datasource.full_name(destination.table) or (destination.table,)))
         if not isinstance(datasource, DatabaseDatasource):
             return None
         schema = datasource.options.schema or ""

@@ -3,6 +3,9 @@
 A version of a dataset is a list of immutable files, by period. Registering a run's output for a period creates the next
 version: its files replace those of that period, and those of all other periods are carried over, so that closing
 February does not remove January.
+
+An output that is itself a Delta or Iceberg table is registered as it is: the version of the table that the output has
+committed takes the place of files. Such a table belongs to its owner, and is never deleted from here.
 """
 
 import hashlib
@@ -32,6 +35,46 @@ class DatasetFile:
 
 
 @dataclass(frozen=True, slots=True)
+class TableAuthor:
+    """An output whose rows are in a registered table."""
+
+    run_id: str
+    seq: int
+    period: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTable:
+    """A version of a Delta or Iceberg table that belongs to a version of a dataset."""
+
+    address: str
+    """The folder of the table."""
+    shown: str
+    """The table as messages name it."""
+    format: str
+    table_id: str
+    version: int
+    """Delta's version, or the id of Iceberg's snapshot."""
+    digest: str
+    """Of the file that defines the version: `sha256:...`."""
+    metadata: str | None
+    """Iceberg's metadata file."""
+    rows: int
+    size: int
+    """Bytes of its data files."""
+    period: str
+    """The period of the run that has committed it."""
+    run_id: str
+    seq: int
+    is_whole: bool
+    """Whether the version also has what was in the table before, so that it takes the place of earlier versions."""
+    authors: tuple[TableAuthor, ...]
+    """The outputs whose rows may be in it, oldest first."""
+    digests: tuple[tuple[str, str], ...] = ()
+    """Its data files with the SHA-256 of each, so that readers notice a change."""
+
+
+@dataclass(frozen=True, slots=True)
 class Registration:
     """An output that will become a version of a dataset."""
 
@@ -47,6 +90,13 @@ class Registration:
     """Whether the files take the place of the period's earlier ones or join them."""
     covers: tuple[str, ...] = ()
     """The periods below, whose rows a run of this period has taken too: files of theirs are replaced as well."""
+    lake: RegisteredTable | None = None
+    """The table that is registered as it is, in place of files."""
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """The periods whose earlier rows it replaces."""
+        return frozenset() if self.mode == "append" else frozenset({self.period, *self.covers})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +111,30 @@ class DatasetVersion:
     run_id: str
     seq: int
     created_at: datetime
+    tables: tuple[RegisteredTable, ...] = ()
+    """Tables that are registered as they are. A version has files or tables, never both."""
 
     @property
     def digest(self) -> str:
-        """One digest of what is in the version: its files with their rows, sizes and digests."""
-        return hashlib.sha256(canonical_json(encode(self.files)).encode()).hexdigest()
+        """One digest of what is in the version: its files or tables with their rows, sizes and digests."""
+        found = encode(self.tables) if self.tables else encode(self.files)
+        return hashlib.sha256(canonical_json(found).encode()).hexdigest()
 
     @property
     def size(self) -> int:
-        """The bytes of its files."""
+        """The bytes of its files; those of a table are its owner's."""
         return sum(file.size for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(file.rows for file in self.files) + sum(table.rows for table in self.tables)
+
+    @property
+    def authors(self) -> frozenset[tuple[str, int]]:
+        """The runs and output steps whose rows are in it."""
+        written = [(file.run_id, file.seq) for file in self.files]
+        return frozenset([*written, *((each.run_id, each.seq) for table in self.tables for each in table.authors)])
 
 
 class DatasetRegistry(Protocol):

@@ -74,7 +74,7 @@ def version_conflict(
     needed = columns_that_matter(plan, use)
     wanted = {period.identifier, *(each.identifier for each in periods.descendants(period.identifier))}
     read = [file for file in version.files if use.temporal_mode != "period" or file.period in wanted]
-    makers = {(file.run_id, file.seq) for file in read}
+    makers = {(file.run_id, file.seq) for file in read} | {(table.run_id, table.seq) for table in version.tables}
     for made in versions:
         problems = missing_and_retyped(needed, made.columns) if (made.run_id, made.seq) in makers else []
         if problems:

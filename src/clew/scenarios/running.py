@@ -25,6 +25,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Pending, Published
+from clew.engine.output.registering import Register
 from clew.engine.session import leaving_active_session, tuned_for_few_rows
 from clew.engine.step_groups import EngineRun
 from clew.engine.types import DataFrame, SparkSession
@@ -111,10 +112,10 @@ class CollectingPublisher:
 class NoRegistration:
     """Registers nothing: a scenario leaves no dataset behind."""
 
-    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: object) -> Callable[[], None]:
+    def prepare(self, rows: DataFrame, step: OutputStep, expressing: Expressing, lease: object) -> Register:
         """Register nothing."""
         del rows, step, expressing, lease
-        return lambda: None
+        return lambda _table: None
 
 
 class SharedSession:

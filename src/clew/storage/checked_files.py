@@ -278,7 +278,7 @@ class TraceFiles:
         for file in {file.path: file for file in named}.values():
             try:
                 self.footer(file)
-                if file.view is None:
+                if file.sha256:
                     self._require_content(file)
             except UserError as error:
                 problems.append(error)
@@ -286,8 +286,9 @@ class TraceFiles:
             raise UserError(*(error.diagnostic for error in problems))
 
     def _require_content(self, file: PartFile) -> None:
+        root, key = self._place(file)
         with self._told(file):
-            digest = self._root.sha256(file.path)
+            digest = root.sha256(key)
         if digest != file.sha256:
             raise self._damaged(file, "its content is not what was written")
 

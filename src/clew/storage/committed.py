@@ -132,7 +132,9 @@ def sources_of(part: Part) -> str:
     """
     details = part.details or {}
     if details.get("format") == "managed":
-        return f"dataset {details.get('dataset')} v{details.get('version')}"
+        version = f"dataset {details.get('dataset')} v{details.get('version')}"
+        tables = f": {details['sources']}" if details.get("sources") else ""
+        return f"{version}{tables}{f'; {kept}' if (kept := details.get('retention')) else ''}"
     sources = str(details.get("sources") or "").split("; ")
     if details.get("pinned") is not None:
         kept = f", copied: {details['reason']}" if details.get("reason") else ""

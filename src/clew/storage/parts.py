@@ -22,6 +22,8 @@ SOURCE_FILE = "__source_file"
 SOURCE_LINE = "__source_line"
 SOURCE_ROW_ID = "__source_row_id"
 """The id that a table itself gives a row: Iceberg's `_row_id`, Delta's row tracking."""
+WRITTEN_ROW_ID = "__written_row_id"
+"""In the files of a registered table: the row id that a row had in the run that wrote it."""
 ORIGIN = "__origin"
 """In the files of a registered dataset: the ordinal that a row had in the run that registered it."""
 TRACE_ID = "_trace_id"
@@ -128,7 +130,8 @@ class PartFile:
     rows: int
     size: int
     sha256: str
-    """Empty for a file of a table: such a table names its files by their paths, and never writes one twice."""
+    """Empty for a file of a table that is read by a resolver: such a table names its files by their paths, and never
+    writes one twice."""
     ordinal: int | None = None
     ids: IdBlock | Literal["carried"] | None = None
     """Which trace ids its rows have; None where they have none."""

@@ -1,7 +1,8 @@
 """Versions of datasets and projects in a database."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -9,7 +10,14 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import PROJECT_NOT_ACTIVE
 from clew.events.ledger import EntryKind
 from clew.runs.leases import Lease
-from clew.runs.registry import DatasetFile, DatasetVersion, ProjectVersion, Registration
+from clew.runs.registry import (
+    DatasetFile,
+    DatasetVersion,
+    ProjectVersion,
+    RegisteredTable,
+    Registration,
+    TableAuthor,
+)
 from clew.store.appending import require_token
 from clew.store.database import Database
 from clew.store.ledger import DATASETS, PROJECTS, Ledger
@@ -35,6 +43,7 @@ class SqlDatasetRegistry:
             if made is not None:
                 return made
             files = _files_after(known[0].files if known else (), registration)
+            tables = _tables_after(known[0].tables if known else (), registration)
             connection.execute(
                 sa.insert(dataset_versions).values(
                     environment_id=self._environment,
@@ -42,7 +51,7 @@ class SqlDatasetRegistry:
                     version=known[0].version + 1 if known else 1,
                     table_name=registration.table,
                     columns=[list(column) for column in registration.columns],
-                    files=[asdict(file) for file in files],
+                    files=[*(asdict(file) for file in files), *({_TABLE: asdict(table)} for table in tables)],
                     run_id=registration.run_id,
                     seq=registration.seq,
                     created_at=self._database.now(),
@@ -89,10 +98,11 @@ class SqlDatasetRegistry:
                 version=row["version"],
                 table=row["table_name"],
                 columns=tuple((name, type_) for name, type_ in row["columns"]),
-                files=tuple(DatasetFile(**file) for file in row["files"]),
+                files=tuple(DatasetFile(**file) for file in row["files"] if _TABLE not in file),
                 run_id=row["run_id"],
                 seq=row["seq"],
                 created_at=row["created_at"],
+                tables=tuple(_table(each[_TABLE]) for each in row["files"] if _TABLE in each),
             )
             for row in connection.execute(statement).mappings()
         ]
@@ -100,10 +110,38 @@ class SqlDatasetRegistry:
 
 def _files_after(before: Sequence[DatasetFile], registration: Registration) -> list[DatasetFile]:
     """The files of the next version: those of other periods stay, those of this one are replaced or joined."""
-    if registration.mode == "append":
-        return [*before, *registration.files]
-    replaced = {registration.period, *registration.covers}
-    return [*(file for file in before if file.period not in replaced), *registration.files]
+    return [*(file for file in before if file.period not in registration.replaced), *registration.files]
+
+
+_TABLE = "table"
+"""Among the files of a version: a table that is registered as it is."""
+
+
+def _table(data: Mapping[str, Any]) -> RegisteredTable:
+    authors = tuple(TableAuthor(**each) for each in data["authors"])
+    digests = tuple((file, digest) for file, digest in data["digests"])
+    return RegisteredTable(**{**data, "authors": authors, "digests": digests})
+
+
+def _tables_after(before: Sequence[RegisteredTable], registration: Registration) -> list[RegisteredTable]:
+    """The tables of the next version: a whole one takes the place of its own earlier versions, with their authors."""
+    table = registration.lake
+    if table is None:
+        return [each for each in before if each.period not in registration.replaced]
+    if not table.is_whole:
+        stay = [each for each in before if each.period not in registration.replaced]
+        return [*(each for each in stay if not (each.is_whole and each.address == table.address)), table]
+    own = {(each.run_id, each.seq) for each in table.authors}
+    authors = [
+        author
+        for each in before
+        for author in each.authors
+        if each.address == table.address
+        and author.period not in registration.replaced
+        and (author.run_id, author.seq) not in own
+    ]
+    stay = [each for each in before if each.address != table.address]
+    return [*stay, replace(table, authors=(*dict.fromkeys(authors), *table.authors))]
 
 
 class SqlProjectRegistry:

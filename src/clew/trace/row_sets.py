@@ -25,6 +25,7 @@ from clew.storage.parts import (
     SOURCE_FILE,
     SOURCE_LINE,
     SOURCE_ROW_ID,
+    WRITTEN_ROW_ID,
     Part,
     PartFile,
     TracedStep,
@@ -451,7 +452,7 @@ def _pinned(reading: Reading, use: DatasetUse, periods: frozenset[str] | None) -
     part, files = reading.run.pinned(use), reading.files
     types = {column.name: column.type for column in use.columns}
     types |= {"_deleted": BOOLEAN, SOURCE_FILE: STRING, SOURCE_LINE: INTEGER}
-    types |= {SOURCE_ROW_ID: INTEGER, ORIGIN: INTEGER}
+    types |= {SOURCE_ROW_ID: INTEGER, ORIGIN: INTEGER, WRITTEN_ROW_ID: STRING}
     numbered = [
         replace(file, ordinal=index if file.ordinal is None else file.ordinal) for index, file in enumerate(part.files)
     ]

@@ -5,12 +5,14 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from clew.lang.types import INTEGER
-from clew.storage.parts import CARRIED, ORDINAL, ORIGIN, PARENTS, TRACE_ID, IdBlock, Part, PartFile
+from clew.lang.types import INTEGER, STRING
+from clew.plan.datasets import DatasetUse
+from clew.storage.parts import CARRIED, ORDINAL, ORIGIN, PARENTS, TRACE_ID, WRITTEN_ROW_ID, IdBlock, Part, PartFile
 from clew.storage.row_identity import ordinal_of, place_of
 from clew.trace.json_values import arrow_type, table_of
 from clew.trace.row_sets import RowSet
-from clew.trace.row_sources import FileRows, FileSource
+from clew.trace.row_sources import FileRows, FileSource, excluded_from
+from clew.trace.run_parts import periods_of
 from clew.trace.sql import Sql, joined, parquet
 from clew.trace.trace_database import Reading
 
@@ -77,6 +79,28 @@ class RowTraceIds:
             sql = f"SELECT {TRACE_ID}, {ORDINAL} FROM (" + joined(" UNION ALL ", selects) + ")"
             found += self._pairs(sql + f" WHERE {TRACE_ID} IN (SELECT {TRACE_ID} FROM {_WANTED})", files, trace_ids)
         return sorted(found)
+
+    def rows_written(self, part: Part, use: DatasetUse, row_ids: Collection[str]) -> list[tuple[str, int]]:
+        """The rows of a registered table that had one of these row ids in the run that wrote them, with ordinals."""
+        periods = periods_of(part, use)
+        files = [file for file in numbered(part) if file.view is not None and file.view.column(WRITTEN_ROW_ID)]
+        if not files or not row_ids:
+            return []
+        sources = [
+            FileSource(
+                self._reading.files,
+                FileRows(file, self._reading.files.columns(file), (), periods, excluded_from(part, file)),
+                (0, None),
+            )
+            for file in files
+        ]
+        selects = [source.select({WRITTEN_ROW_ID: STRING}) for source in sources]
+        sql = f"SELECT {WRITTEN_ROW_ID}, {ORDINAL} FROM (" + joined(" UNION ALL ", selects) + ")"
+        wanted = table_of([(WRITTEN_ROW_ID, arrow_type(STRING), list(row_ids))])
+        sql += f" WHERE {WRITTEN_ROW_ID} IN (SELECT {WRITTEN_ROW_ID} FROM {_WANTED})"
+        read = [file for source in sources for file in source.read]
+        found = self._reading.database.query(sql, read, {_WANTED: wanted})
+        return sorted(zip(found[0].to_pylist(), found[1].to_pylist(), strict=True))
 
     def stored_parents(self, part: Part, ordinals: Collection[int]) -> list[Pair]:
         """The links written with summary rows: pairs of the ordinal of a row and the id of one of its source rows."""

@@ -18,7 +18,7 @@ from clew.events.values import LOAD_STEP, ArtifactRef
 from clew.runs.request import RunRecord
 
 if TYPE_CHECKING:
-    from clew.api.datasets import DatasetView
+    from clew.api.datasets import DatasetView, TableView
     from clew.api.projects import ProjectView
     from clew.auth.access_log import AccessRecord
     from clew.auth.tokens import ApiToken, BrowserSession
@@ -162,11 +162,16 @@ def dataset_page(view: "DatasetView") -> Iterator[RenderableType]:
                     plain(f"{version.rows:,}"),
                     plain(f"run {short(version.run_id)} step {version.step}"),
                     plain(local_minute(version.created_at)),
-                    plain(", ".join(period for period, _ in version.rows_by_period)),
+                    plain(", ".join([*(period for period, _ in version.rows_by_period), *map(_table, version.tables)])),
                 ]
                 for version in view.versions
             ],
         )
+
+
+def _table(table: "TableView") -> str:
+    """A table that is registered as it is."""
+    return f"{table.format} {table.table} {'version' if table.format == 'delta' else 'snapshot'} {table.version}"
 
 
 def project_table(views: "Iterable[ProjectView]") -> RenderableType:

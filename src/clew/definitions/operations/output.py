@@ -43,6 +43,14 @@ class NewColumns(StrEnum):
     ADD = "add"
 
 
+class CreateMissing(StrEnum):
+    """What an output to a catalog may create."""
+
+    NOTHING = "nothing"
+    TABLE = "table"
+    SCHEMA = "schema"
+
+
 MODE_HELP = (
     "What to do with what is there: overwrite (the default) or append; for delta and iceberg also replace_period or "
     "upsert."
@@ -51,6 +59,7 @@ TABLE_FORMATS = ("delta", "iceberg")
 """Formats with commits: an output to one of them can replace a period, or update rows by their keys."""
 UPSERT_BY = "upsert_by"
 NEW_COLUMNS = "new_columns"
+CREATE_MISSING = "create_missing"
 """The options of plans that stand for the keys of these names; plans without them stay as they were."""
 
 
@@ -67,11 +76,15 @@ class WrittenPlace:
 
 @record("a table destination")
 class TableDestination(Located):
-    """A table of a database."""
+    """A table of a database or a catalog."""
 
     datasource_id: str = key(NAME, "The datasource.")
     table: str = key(TEMPLATE, "The table, with placeholders such as {period}.")
-    format: str | None = key(NAME, "The Spark format to write with, instead of the database's own.", default=None)
+    format: str | None = key(
+        NAME,
+        "For a catalog: delta or iceberg. For a database: the Spark format to write with, instead of its own.",
+        default=None,
+    )
     options: Mapping[str, Scalar] = key(
         options_of("options"), "Options of the format; secrets as references.", default_factory=dict
     )
@@ -81,10 +94,17 @@ class TableDestination(Located):
         default=None,
     )
 
+    create_missing: CreateMissing | None = key(
+        Choice(CreateMissing),
+        "For a catalog: what is created if it is missing: nothing, the table (the default), or its schema too.",
+        default=None,
+    )
+
     @property
     def target(self) -> WrittenPlace:
         """The table."""
-        return WrittenPlace(self.datasource_id, self.table, None, self.format, self.options)
+        further = {} if self.create_missing is None else {CREATE_MISSING: self.create_missing.value}
+        return WrittenPlace(self.datasource_id, self.table, None, self.format, {**self.options, **further})
 
 
 @record("a path destination")

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
 from clew.definitions import CatalogDatasource
+from clew.definitions.datasource import SESSION_CATALOG
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.columnar import fields_of_schema, frame_rows
 from clew.engine.loading.conversions import RawRows
@@ -27,7 +29,6 @@ from clew.storage.tables.table_places import TablePlace, is_remote
 from clew.storage.tables.table_snapshot import TableFormat, UnsupportedTable
 from clew.storage.tables.table_versions import LocatedTable
 
-_SESSION_CATALOG = "spark_catalog"
 _FORMATS: Mapping[str, TableFormat] = {"delta": "delta", "iceberg": "iceberg"}
 _NO_SUCH_TABLE = (
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -37,6 +38,7 @@ _NO_SUCH_TABLE = (
     "NoSuchTableException",
     "NoSuchNamespaceException",
 )
+_NO_SUCH_CATALOG = ("CATALOG_NOT_FOUND", "Cannot find catalog plugin class")
 _NO_PERMISSION = re.compile(
     r"Forbidden|NotAuthorized|AccessControlException|AccessDenied|Permission denied|PERMISSION|not authorized",
     re.IGNORECASE,
@@ -90,17 +92,10 @@ def look_up(spark: SparkSession, datasource: CatalogDatasource, written: str) ->
 
 
 def _full_name(datasource: CatalogDatasource, written: str) -> tuple[str, ...]:
-    """Catalog, schema and table, of which a rule may leave out what its datasource says."""
-    options = datasource.options
-    pieces = [piece.strip().strip("`") for piece in written.split(".")]
-    if not all(pieces):
+    pieces = datasource.full_name(written)
+    if pieces is None:
         raise unavailable(f'"{written}" is not the name of a table', "write schema.table, or catalog.schema.table")
-    if len(pieces) > 2 and pieces[0] == options.catalog:
-        return tuple(pieces)
-    schema = options.schema or ("default" if options.catalog == _SESSION_CATALOG else None)
-    if len(pieces) == 1 and schema is not None:
-        pieces = [*schema.split("."), *pieces]
-    return (options.catalog, *pieces)
+    return pieces
 
 
 def _reason(known: Mapping[str, str], provider: str) -> str | None:
@@ -149,23 +144,46 @@ def _told(spark: SparkSession, datasource: CatalogDatasource, name: str) -> Iter
     try:
         yield
     except SPARK_ERRORS as error:
-        text, catalog = str(error), datasource.options.catalog
-        where = f'the catalog "{catalog}" of "{datasource.id}"'
-        is_absent = any(word in text for word in _NO_SUCH_TABLE)
-        if "CATALOG_NOT_FOUND" in text or (is_absent and not _is_known(spark, catalog)):
-            hint = f"set spark.sql.catalog.{catalog} under spark.config, or correct `catalog` of the datasource"
-            raise unavailable(f"Spark does not know {where}", hint) from None
-        if is_absent:
-            raise unavailable(f"{where} has no table {name}", "correct the table of the rule") from None
-        if _NO_PERMISSION.search(text):
-            problem = f"{where} does not let this user read {name}: {reason_of(error)}"
-            raise unavailable(problem, "ask the owner of the catalog for SELECT on the table") from None
-        raise unavailable(f"cannot read {name} of {where}: {reason_of(error)}") from None
+        found = catalog_problem(spark, datasource, name, error, action="read")
+        if found is None:
+            where = f'the catalog "{datasource.options.catalog}" of "{datasource.id}"'
+            found = f"cannot read {name} of {where}: {reason_of(error)}", None
+        raise unavailable(*found) from None
 
 
-def _is_known(spark: SparkSession, catalog: str) -> bool:
+def catalog_problem(
+    spark: SparkSession,
+    datasource: CatalogDatasource,
+    name: str,
+    error: Exception,
+    *,
+    action: Literal["read", "write"],
+) -> tuple[str, str | None] | None:
+    """What an error says about a catalog, and what to do; None where the catalog is not to blame."""
+    text, catalog = str(error), datasource.options.catalog
+    where = f'the catalog "{catalog}" of "{datasource.id}"'
+    is_absent = any(word in text for word in _NO_SUCH_TABLE)
+    if any(word in text for word in _NO_SUCH_CATALOG) or (is_absent and not knows_catalog(spark, catalog)):
+        return unknown_catalog(datasource)
+    if is_absent:
+        return f"{where} has no table {name}", f"correct the table of the {'rule' if action == 'read' else 'output'}"
+    if _NO_PERMISSION.search(text):
+        right = "SELECT" if action == "read" else "MODIFY and CREATE TABLE"
+        problem = f"{where} does not let this user {action} {name}: {reason_of(error)}"
+        return problem, f"ask the owner of the catalog for {right} on the table"
+    return None
+
+
+def unknown_catalog(datasource: CatalogDatasource) -> tuple[str, str]:
+    """That Spark has no catalog of a name, and what to do."""
+    catalog = datasource.options.catalog
+    hint = f"set spark.sql.catalog.{catalog} under spark.config, or correct `catalog` of the datasource"
+    return f'Spark does not know the catalog "{catalog}" of "{datasource.id}"', hint
+
+
+def knows_catalog(spark: SparkSession, catalog: str) -> bool:
     """Whether Spark has a catalog. The name of one that it does not know is taken for a schema of its own."""
-    if catalog == _SESSION_CATALOG or spark.conf.get(f"spark.sql.catalog.{catalog}", None) is not None:
+    if catalog == SESSION_CATALOG or spark.conf.get(f"spark.sql.catalog.{catalog}", None) is not None:
         return True
     try:
         return any(each.name == catalog for each in spark.catalog.listCatalogs())

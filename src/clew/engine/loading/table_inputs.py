@@ -5,76 +5,41 @@ Nothing is copied, unless reading the files later would not give what was loaded
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from clew.definitions import FilesDatasource
 from clew.definitions.dataset import PERIOD_COLUMN
-from clew.engine.loading.columnar import cells_of
-from clew.engine.loading.conversions import RawCell, TextCell, TypedCell, holds_all
+from clew.engine.loading.conversions import RawCell, TypedCell
 from clew.engine.loading.files import local_folder
 from clew.engine.loading.periods import periods_read
-from clew.engine.loading.sources import Origin, PinRequest, TablePolicy, positions_of, unavailable
-from clew.engine.sql import quoted
-from clew.lang.types import Kind, Type
+from clew.engine.loading.sources import PinRequest, TablePolicy, unavailable
+from clew.engine.loading.table_files import (
+    MOST_FILES,
+    FileFacts,
+    FoundTable,
+    columns_of_table,
+    constant_of,
+    deleted_positions,
+    excluded_file,
+    facts_of_files,
+    is_read_alike,
+    view_of,
+)
+from clew.lang.types import Kind
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
 from clew.storage.drafts import Draft
-from clew.storage.parts import ORDINAL, SOURCE_ROW_ID, FileView, PartFile, SourceRead, ViewColumn
+from clew.storage.parts import FileView, PartFile, SourceRead
 from clew.storage.roots import storage_at
 from clew.storage.tables.iceberg_tags import remove_tag, tag_of, tag_snapshot
 from clew.storage.tables.table_places import TablePlace, is_remote
-from clew.storage.tables.table_snapshot import (
-    DataFile,
-    TableColumn,
-    TableFormat,
-    TableProblem,
-    TableSnapshot,
-    UnsupportedTable,
-)
+from clew.storage.tables.table_snapshot import DataFile, TableColumn, TableFormat, TableProblem
 from clew.storage.tables.table_versions import LocatedTable, read_snapshot, table_folder, version_option
 
 Locate = Callable[[ResolvedSource], LocatedTable]
 """Says where the table of a source lies. UnsupportedTable where its own files will not do."""
 TABLE_FORMATS: Mapping[str, TableFormat] = {"delta": "delta", "iceberg": "iceberg"}
-_THREADS = 8
-_MOST_FILES = 1_000
-"""Files up to which rows are read where they lie: a question about rows looks into each of them."""
-_EXCLUDED_FILE = "excluded.parquet"
-_FIELD_ID = b"PARQUET:field_id"
-_ICEBERG_ROW_ID = 2147483540
-"""The number that Iceberg reserves for the column `_row_id`."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTable:
-    """A table that a source means, in the version that counts."""
-
-    source: ResolvedSource
-    place: TablePlace
-    snapshot: TableSnapshot
-    title: str
-    """Table and version, in words."""
-    tag: str | None = None
-    """The tag that holds the version."""
-    untagged: str | None = None
-    """Why no tag holds it, where one should."""
-
-    @property
-    def origin(self) -> Origin:
-        """The table as messages name it, and the period that all of its rows have."""
-        return Origin(self.title, self.source.period if self.source.holds_one_period else None)
-
-    @property
-    def read(self) -> SourceRead:
-        """What is on record about it."""
-        size = sum(file.size for file in self.snapshot.files)
-        known = self.snapshot
-        return SourceRead(self.title, size, f"{known.format}:{known.table_id}@{known.version}:{known.digest}")
 
 
 def find_tables(request: PinRequest, locate: Locate) -> list[FoundTable]:
@@ -122,17 +87,6 @@ def _found(source: ResolvedSource, table: LocatedTable) -> FoundTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
-    """What the footer of a file says."""
-
-    rows: int
-    names: frozenset[str]
-    by_id: Mapping[int, str]
-    nulls: Mapping[str, int | None]
-    """How many rows have no value, by column; None where the file does not say."""
-
-
-@dataclass(frozen=True, slots=True)
 class TableInput:
     """The rows of a dataset in its tables."""
 
@@ -155,20 +109,20 @@ def table_input(request: PinRequest, tables: Sequence[FoundTable], draft: Draft)
     tied = list[bool]()
     cells: Mapping[str, RawCell] = {}
     for table in tables:
-        columns, cells = _columns(use, table)
+        columns, cells = columns_of_table(use, table)
         wanted = periods_read(request.period, request.periods) if use.temporal_mode == "period" else None
         listed = [file for file in table.snapshot.files if _may_count(file, table, columns, wanted)]
         tied += [use.temporal_mode != "period" or _is_tied(file, table, columns) for file in listed]
         reasons += _reasons(use, table, cells, listed)
         if request.table_policy.copies_short_lived and is_short_lived(table, request.table_policy):
             reasons.append(retention_note(table))
-        facts = _footers(table, listed)
+        facts = facts_of_files(table, listed)
         for file, found in zip(listed, facts, strict=True):
             if not found.rows:
                 continue
-            view = _view(use, table, columns, file, found)
+            view = view_of(use, table, columns, file, found)
             may_miss |= _may_miss(use, view, found)
-            positions = _positions(table, file, found.rows)
+            positions = deleted_positions(table, file, found.rows)
             described = PartFile(
                 path=file.address,
                 rows=found.rows,
@@ -181,13 +135,13 @@ def table_input(request: PinRequest, tables: Sequence[FoundTable], draft: Draft)
             )
             files.append(described)
             excluded += [described.first_ordinal + each for each in positions]
-    if len(files) > _MOST_FILES:
+    if len(files) > MOST_FILES:
         reasons.append(f"it has {len(files):,} files, and a question about its rows would look into each of them")
     if request.table_policy.copies:
         reasons.insert(0, "the environment says so")
     return TableInput(
         files=tuple(files),
-        excluded=_written(draft, excluded),
+        excluded=excluded_file(draft, excluded),
         cells=cells,
         sources=tuple(table.read for table in tables),
         is_tied=all(tied),
@@ -240,31 +194,10 @@ def let_go(tables: Sequence[FoundTable]) -> None:
                 remove_tag(table.place, table.tag)
 
 
-def _columns(use: DatasetUse, table: FoundTable) -> tuple[dict[str, TableColumn], dict[str, RawCell]]:
-    """The table's columns for those of the dataset, after checking that their types serve."""
-    known = table.snapshot.columns
-    positions = positions_of(use, [column.name for column in known], table.origin)
-    columns = {name: known[position] for name, position in positions.items()}
-    _, cells = cells_of(use, tuple((column.name, column.type) for column in known), table.origin)
-    return columns, {name: _renamed(cell, name) if name in columns else cell for name, cell in cells.items()}
-
-
-def _renamed(cell: RawCell, name: str) -> RawCell:
-    """A cell of rows that have the names of the dataset already."""
-    return TypedCell(quoted(name), cell.type) if isinstance(cell, TypedCell) else TextCell(quoted(name))
-
-
-def _value_of(file: DataFile, column: TableColumn | None) -> tuple[bool, str | None]:
-    """Whether all rows of a file have one value in a column, and which."""
-    if column is None or column.name not in file.values:
-        return False, None
-    return True, file.values[column.name]
-
-
 def _is_tied(file: DataFile, table: FoundTable, columns: Mapping[str, TableColumn]) -> bool:
     if PERIOD_COLUMN not in columns:
         return table.origin.period is not None
-    return _value_of(file, columns[PERIOD_COLUMN])[0]
+    return constant_of(file, columns[PERIOD_COLUMN])[0]
 
 
 def _may_count(
@@ -275,7 +208,7 @@ def _may_count(
         return True
     if PERIOD_COLUMN not in columns:
         return table.origin.period is None or table.origin.period in wanted
-    is_known, value = _value_of(file, columns[PERIOD_COLUMN])
+    is_known, value = constant_of(file, columns[PERIOD_COLUMN])
     return not is_known or value is None or value in wanted
 
 
@@ -288,110 +221,19 @@ def _reasons(use: DatasetUse, table: FoundTable, cells: Mapping[str, RawCell], f
         reasons.append("its files are in an object store, and readers have no credentials for it")
     for column in use.columns:
         cell = cells.get(column.name)
-        if isinstance(cell, TypedCell) and not _is_read_alike(cell.type, column.type):
+        if isinstance(cell, TypedCell) and not is_read_alike(cell.type, column.type):
             reasons.append(f'column "{column.name}" is {cell.type} in the table and {column.type} in the dataset')
-        is_constant = any(_value_of(file, _named(table, column.name))[0] for file in files)
+        is_constant = any(constant_of(file, _named(table, column.name))[0] for file in files)
         if column.type.kind is Kind.TIMESTAMP and is_constant:
             reasons.append(f'the table is partitioned by the timestamp "{column.name}"')
     return reasons
-
-
-def _is_read_alike(source: str, target: Type) -> bool:
-    """Whether every reader gets the same value out of a file without a conversion that could fail."""
-    if target.kind is Kind.TIMESTAMP:
-        return source in {"timestamp_ltz", "timestamp_ntz"}
-    return holds_all(source, target)
 
 
 def _named(table: FoundTable, name: str) -> TableColumn | None:
     return next((column for column in table.snapshot.columns if column.name == name), None)
 
 
-# Files
-
-
-def _footers(table: FoundTable, files: Sequence[DataFile]) -> list[_Facts]:
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as threads:
-        return list(threads.map(lambda file: _facts(table, file), files))
-
-
-def _facts(table: FoundTable, file: DataFile) -> _Facts:
-    root, key = table.place.opened(file.address)
-    try:
-        size = root.stat(key).size
-        with root.open_parquet(key) as opened:
-            footer, schema = opened.metadata, opened.schema_arrow
-    except FileNotFoundError:
-        problem = f"{table.title} names {file.address}, which is gone"
-        hint = "the version was vacuumed or has expired while it was still the one to read: restore the table"
-        raise unavailable(problem, hint) from None
-    except (pa.ArrowException, OSError):
-        raise unavailable(f"{table.title} names {file.address}, which cannot be read as Parquet") from None
-    if size != file.size:
-        raise unavailable(f"{file.address} has {size:,} bytes, and {table.title} says {file.size:,}")
-    by_id = {
-        int(each.metadata[_FIELD_ID]): each.name for each in schema if each.metadata and _FIELD_ID in each.metadata
-    }
-    return _Facts(footer.num_rows, frozenset(schema.names), by_id, _nulls(footer))
-
-
-def _nulls(footer: pq.FileMetaData) -> dict[str, int | None]:
-    found = dict[str, int | None]()
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        for position in range(group.num_columns):
-            column = group.column(position)
-            statistics = column.statistics
-            count = statistics.null_count if statistics is not None and statistics.has_null_count else None
-            before = found.get(column.path_in_schema, 0)
-            found[column.path_in_schema] = None if count is None or before is None else before + count
-    return found
-
-
-def _view(
-    use: DatasetUse, table: FoundTable, columns: Mapping[str, TableColumn], file: DataFile, facts: _Facts
-) -> FileView:
-    found = list[ViewColumn]()
-    for name, column in columns.items():
-        stored = _stored(column, facts)
-        is_constant, value = _value_of(file, column)
-        if stored is not None:
-            found.append(ViewColumn(name, column.type, stored))
-        else:
-            found.append(ViewColumn(name, column.type, None, value if is_constant else column.default))
-    period = table.origin.period
-    if use.temporal_mode == "period" and PERIOD_COLUMN not in columns and period is not None:
-        found.append(ViewColumn(PERIOD_COLUMN, "string", None, period))
-    kept = _row_id_column(table.snapshot, facts)
-    if kept is not None:
-        found.append(ViewColumn(SOURCE_ROW_ID, "bigint", kept))
-    writer = file.written_by
-    return FileView(
-        title=table.title,
-        base=table.place.address,
-        columns=tuple(found),
-        run_id=None if writer is None else writer.run_id,
-        seq=None if writer is None else writer.seq,
-    )
-
-
-def _row_id_column(snapshot: TableSnapshot, facts: _Facts) -> str | None:
-    """The column in which a file keeps the table's own ids of rows that were moved to it; None where it has none."""
-    if snapshot.format == "iceberg":
-        return facts.by_id.get(_ICEBERG_ROW_ID)
-    return snapshot.row_id_column if snapshot.row_id_column in facts.names else None
-
-
-def _stored(column: TableColumn, facts: _Facts) -> str | None:
-    """What a file calls a column; None where it does not have it."""
-    if column.field_id is None:
-        return column.stored if column.stored in facts.names else None
-    if not facts.by_id:
-        raise UnsupportedTable("its files do not number their columns")
-    return facts.by_id.get(column.field_id)
-
-
-def _may_miss(use: DatasetUse, view: FileView, facts: _Facts) -> set[str]:
+def _may_miss(use: DatasetUse, view: FileView, facts: FileFacts) -> set[str]:
     missing = set[str]()
     for column in use.columns:
         found = view.column(column.name)
@@ -401,25 +243,3 @@ def _may_miss(use: DatasetUse, view: FileView, facts: _Facts) -> set[str]:
         if not has_all:
             missing.add(column.name)
     return missing
-
-
-def _positions(table: FoundTable, file: DataFile, rows: int) -> Sequence[int]:
-    if file.deleted is None:
-        return ()
-    try:
-        positions = file.deleted()
-    except (TableProblem, ValueError, OSError, pa.ArrowException) as problem:
-        raise unavailable(f"cannot read the deleted rows of {table.title}: {problem}") from None
-    if positions and positions[-1] >= rows:
-        raise unavailable(f"{table.title} deletes row {positions[-1]:,} of {file.address}, which has {rows:,}")
-    return positions
-
-
-def _written(draft: Draft, excluded: list[int]) -> PartFile | None:
-    if not excluded:
-        return None
-    table = pa.table({ORDINAL: pa.array(sorted(excluded), pa.int64())})
-    with draft.create(_EXCLUDED_FILE) as file:
-        pq.write_table(table, file, compression="zstd", row_group_size=100_000)
-    key = f"{draft.folder}/{_EXCLUDED_FILE}"
-    return PartFile(key, len(excluded), draft.root.stat(key).size, draft.root.sha256(key))

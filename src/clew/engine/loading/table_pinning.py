@@ -13,8 +13,8 @@ from clew.engine.loading.checking import Checking, Findings, require_unique_rows
 from clew.engine.loading.conversions import BROKEN, RawRows
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.sources import Pinned, PinRequest
+from clew.engine.loading.table_files import FoundTable
 from clew.engine.loading.table_inputs import (
-    FoundTable,
     Locate,
     TableInput,
     find_tables,

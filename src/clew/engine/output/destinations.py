@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clew.definitions import DatabaseDatasource, FilesDatasource, Period, WorkspaceDefinitions
+from clew.definitions import CatalogDatasource, DatabaseDatasource, FilesDatasource, Period, WorkspaceDefinitions
 from clew.definitions.references import NO_URL, written_over, written_over_remotely
 from clew.definitions.storage_addresses import is_remote
 from clew.definitions.storage_addresses import shown as shown_address
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.output.attempts import OutputAttempt
+from clew.engine.output.catalog_targets import CatalogTarget
 from clew.engine.output.places import LocalOutput, OutputPlace, RunIsUnderWay
 from clew.engine.output.stored_places import StoredOutput
 from clew.engine.output.tables import TableTarget
@@ -66,6 +67,19 @@ class Destinations:
             self._require_not_managed(step, datasource, written)
             return self._stored(self.storage_of(datasource), written, step, fence)
         return self._place(self._path(step), step, fence)
+
+    def catalog_table_of(self, step: OutputStep, fence: int) -> CatalogTarget | None:
+        """The table of a catalog that a step writes to; None where it goes elsewhere."""
+        destination = step.destination
+        datasource = self.workspace.datasource(destination.datasource_id) if destination.datasource_id else None
+        if self.sandbox is not None or destination.table is None or not isinstance(datasource, CatalogDatasource):
+            return None
+        name = self._filled(destination.table)
+        pieces = datasource.full_name(name)
+        if pieces is None or len(pieces) < 3:
+            problem, hint = f'"{name}" is not the name of a table', "write schema.table, or catalog.schema.table"
+            raise UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
+        return CatalogTarget(datasource, pieces, OutputAttempt.of(self.run_id, step.seq, fence), self._options(step))
 
     def _stored(self, root: StorageRoot, key: StorageKey, step: OutputStep, fence: int) -> OutputPlace:
         attempt = OutputAttempt.of(self.run_id, step.seq, fence)

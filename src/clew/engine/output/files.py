@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from clew.definitions.operations.output import ESCAPE_FORMULAS
 from clew.diagnostics import TransientFailure, UserError, did_you_mean
@@ -21,11 +21,16 @@ from clew.engine.output.formulas import without_formulas
 from clew.engine.output.places import OutputPlace, StagedPiece
 from clew.engine.output.row_counts import rows_in_pieces
 from clew.engine.reasons import reason_of
+from clew.engine.spark_internals import is_connected
 from clew.engine.sql import quoted
 from clew.plan.operations import OutputStep
 
 _KNOWN = ("csv", "jsonl", "json", "orc", "parquet")
 _NEEDS_JARS = "third-party formats need their jars under `spark.jars` in clew.yaml, and often settings in its config"
+_SERVER_NEEDS_JARS = (
+    "through Spark Connect, jars, extensions and catalogs of third-party formats are settings of the server: its "
+    "administrator starts it with them"
+)
 _BUILT_FOR_ANOTHER = (
     "AbstractMethodError",
     "IncompatibleClassChangeError",
@@ -51,7 +56,7 @@ def write_through(
         try:
             rows.write.format(format_).options(**options).mode(step.mode).save(path)
         except SPARK_ERRORS as error:
-            told = refused(error, step, format_, shown)
+            told = refused(error, step, format_, shown, rows.sparkSession)
             if told is None:
                 raise
             raise told from error
@@ -59,14 +64,14 @@ def write_through(
     return write
 
 
-def refused(error: Exception, step: OutputStep, format_: str, shown: str) -> UserError | None:
+def refused(error: Exception, step: OutputStep, format_: str, shown: str, spark: SparkSession) -> UserError | None:
     """What an error of a connector means for an output; None where a value or the platform is to blame."""
     if is_value_error(error) or isinstance(translated(error, step, None), TransientFailure):
         return None
     is_foreign = any(name in str(error) for name in _BUILT_FOR_ANOTHER)
     reason = "its connector is built for another version of Spark" if is_foreign else reason_of(error)
     problem = f"cannot write {shown} as {format_}: {reason}"
-    hint = did_you_mean(format_, _KNOWN) or _NEEDS_JARS
+    hint = did_you_mean(format_, _KNOWN) or (_SERVER_NEEDS_JARS if is_connected(spark) else _NEEDS_JARS)
     return UserError(OUTPUT_CONFLICT.at(step.place, problem=problem, hint=hint))
 
 

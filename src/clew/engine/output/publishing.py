@@ -13,6 +13,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
+from clew.engine.output.catalog_targets import CatalogTarget
 from clew.engine.output.digests import OutputDigest
 from clew.engine.output.files import Further, write_files
 from clew.engine.output.lake_tables import LAKE_FORMATS, LakeOutputs
@@ -20,6 +21,7 @@ from clew.engine.output.places import OutputPlace
 from clew.engine.output.tables import TableOutputs
 from clew.plan.operations import OutputStep
 from clew.runs.registry import DatasetVersion
+from clew.storage.tables.table_versions import LocatedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Published:
     """Of the files that were written for it; None where they are not ours to read."""
     registered: DatasetVersion | None = None
     """The version of a dataset that it also became."""
+    lake: LocatedTable | None = None
+    """The Delta or Iceberg table that it was committed to, where its own files can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,10 @@ PlaceOf = Callable[[OutputStep, int], OutputPlace | None]
 """The place of a step's files for a worker that has the run under a token; None where the output goes to a table."""
 
 
+CatalogTableOf = Callable[[OutputStep, int], CatalogTarget | None]
+"""The table of a catalog that a step writes to; None where it goes elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilePublisher:
     """Publishes to files, and to tables through a writer."""
@@ -80,6 +88,7 @@ class FilePublisher:
     place_of: PlaceOf
     tables: TableOutputs | None = None
     lake: LakeOutputs | None = None
+    catalog_table_of: CatalogTableOf = lambda _step, _fence: None
 
     def takes_further_rows(self, step: OutputStep) -> bool:
         """Whether an output is a folder of Parquet files."""
@@ -99,6 +108,9 @@ class FilePublisher:
         def chosen(rows: DataFrame) -> DataFrame:
             return output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
 
+        target = self.catalog_table_of(step, fence) if self.lake is not None else None
+        if self.lake is not None and target is not None:
+            return self._to_lake(self.lake, chosen(rows), step, target)
         place = self.place_of(step, fence)
         if place is None:
             return self._to_table(chosen(rows), step)
@@ -117,12 +129,17 @@ class FilePublisher:
 
         return Pending(written.rows, published, place.abandon)
 
-    def _to_lake(self, lake: LakeOutputs, rows: DataFrame, step: OutputStep, place: OutputPlace) -> Pending:
+    def _to_lake(
+        self, lake: LakeOutputs, rows: DataFrame, step: OutputStep, place: OutputPlace | CatalogTarget
+    ) -> Pending:
         staged = lake.stage(rows, step, place)
+        is_named = isinstance(place, CatalogTarget)
 
         def published() -> Published:
             staged.publish()
-            return Published(staged.count, path=place.shown)
+            located = staged.located() if step.registers is not None else None
+            path, table = (None, place.shown) if is_named else (place.shown, None)
+            return Published(staged.count, path=path, table=table, lake=located)
 
         return Pending(staged.count, published, staged.discard)
 

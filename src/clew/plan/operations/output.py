@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import Output, Scalar
 
 PERIOD_COLUMN = "_period"
-UPSERT_BY, NEW_COLUMNS = "upsert_by", "new_columns"
+UPSERT_BY, NEW_COLUMNS, CREATE_MISSING = "upsert_by", "new_columns", "create_missing"
 """Options that stand for arguments of the operation, so that plans without them stay as they were."""
 
 _WRITTEN_BY_DEFAULT = ("_period", "_labels", "_row_id")
@@ -79,6 +79,11 @@ class OutputStep(StepBase):
     def adds_columns(self) -> bool:
         """Whether columns that a table does not have are added to it."""
         return dict(self.destination.options).get(NEW_COLUMNS) == "add"
+
+    @property
+    def creates(self) -> str:
+        """What it may create in a catalog: nothing, the table, or its schema too."""
+        return dict(self.destination.options).get(CREATE_MISSING, "table")
 
     @property
     def summary(self) -> str:

@@ -77,6 +77,18 @@ def newest_version(root: StorageRoot) -> int:
     return _Log.of(root).newest
 
 
+def version_by(root: StorageRoot, writer: TableWriter) -> int | None:
+    """The newest version that a run and step have committed, as far as the newest commits of the log say it."""
+    log = _Log.of(root)
+    for version in sorted(log.commits, reverse=True)[:_MOST_COMMITS]:
+        content = root.read_bytes(log.commits[version])
+        if writer.run_id.encode() in content:
+            actions = (json.loads(line) for line in content.splitlines() if line.strip())
+            if any(_writer(action["commitInfo"]) == writer for action in actions if "commitInfo" in action):
+                return version
+    return None
+
+
 def read_delta(place: TablePlace, version: int | None = None) -> TableSnapshot:
     """A version of a table, the newest where none is named.
 

@@ -116,6 +116,20 @@ def current_snapshot_id(place: TablePlace, metadata: str) -> int | None:
     return None if chosen is None else int(chosen["snapshot-id"])
 
 
+def snapshot_by(place: TablePlace, metadata: str, writer: TableWriter) -> int | None:
+    """The newest snapshot that a run and step have committed, among those that a metadata file lists."""
+    snapshots: Sequence[_Json] = _parsed(place.read(metadata)).get("snapshots", ())
+    own = [int(each["snapshot-id"]) for each in snapshots if _writer(each.get("summary", {})) == writer]
+    return own[-1] if own else None
+
+
+def _writer(summary: _Json) -> TableWriter | None:
+    """The run that the summary of a snapshot names, as outputs of Clew do."""
+    if _RUN in summary and str(summary.get(_STEP, "")).isdecimal():
+        return TableWriter(str(summary[_RUN]), int(summary[_STEP]))
+    return None
+
+
 def _parsed(content: bytes) -> _Json:
     found: _Json = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
     return found
@@ -253,9 +267,9 @@ class _Contents:
         """By snapshot, the runs that have committed them; those of expired snapshots are not known."""
         found = dict[int | None, TableWriter]()
         for each in self.metadata.get("snapshots", ()):
-            summary = each.get("summary", {})
-            if _RUN in summary and str(summary.get(_STEP, "")).isdecimal():
-                found[each["snapshot-id"]] = TableWriter(str(summary[_RUN]), int(summary[_STEP]))
+            writer = _writer(each.get("summary", {}))
+            if writer is not None:
+                found[each["snapshot-id"]] = writer
         return found
 
     @cached_property

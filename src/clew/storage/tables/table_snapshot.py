@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 TableFormat = Literal["delta", "iceberg"]
+ROW_ID_COLUMNS: Mapping[str, str] = {"delta": "_row_id", "iceberg": "_clew_row_id"}
+"""Where outputs keep the row ids of their rows. Iceberg reserves `_row_id` for ids of its own."""
 Positions = Callable[[], Sequence[int]]
 """Reads which rows of a file are deleted: positions, ascending."""
 

@@ -2,21 +2,28 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
 
-from clew.storage.tables.delta import newest_version, read_delta
+from clew.storage.tables.delta import newest_version, read_delta, version_by
 from clew.storage.tables.iceberg import (
     WantedSnapshot,
     current_metadata,
     current_snapshot_id,
     is_metadata_file,
     read_iceberg,
+    snapshot_by,
 )
 from clew.storage.tables.table_places import TablePlace
-from clew.storage.tables.table_snapshot import TableFormat, TableProblem, TableSnapshot, UnsupportedTable
+from clew.storage.tables.table_snapshot import (
+    TableFormat,
+    TableProblem,
+    TableSnapshot,
+    TableWriter,
+    UnsupportedTable,
+)
 
 T = TypeVar("T")
 
@@ -63,6 +70,36 @@ def version_option(place: TablePlace, format_: TableFormat, metadata: str | None
         return {"versionAsOf": str(_told(lambda: newest_version(place.root)))}
     found = _told(lambda: current_snapshot_id(place, metadata or current_metadata(place)))
     return {} if found is None else {_SNAPSHOT: str(found)}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedVersion:
+    """A version of a table, and how it is found again."""
+
+    snapshot: TableSnapshot
+    metadata: str | None
+    """Iceberg's metadata file in which it was found."""
+
+
+def committed_by(table: LocatedTable, writer: TableWriter) -> CommittedVersion | None:
+    """The version that a run and step have committed to a table; None where its metadata names none.
+
+    Raises TableProblem and UnsupportedTable.
+    """
+    if table.format == "delta":
+        version = _told(lambda: version_by(table.place.root, writer))
+        return None if version is None else CommittedVersion(version_at(table, version), None)
+    metadata = table.metadata or _told(lambda: current_metadata(table.place))
+    snapshot = _told(lambda: snapshot_by(table.place, metadata, writer))
+    if snapshot is None:
+        return None
+    return CommittedVersion(version_at(replace(table, metadata=metadata), snapshot), metadata)
+
+
+def version_at(table: LocatedTable, version: int) -> TableSnapshot:
+    """A version of a table by its number. Raises TableProblem and UnsupportedTable."""
+    option = "versionAsOf" if table.format == "delta" else _SNAPSHOT
+    return read_snapshot(table.place, table.format, {option: str(version)}, table.metadata)
 
 
 def table_folder(location: str, format_: TableFormat) -> tuple[str, str | None]:
