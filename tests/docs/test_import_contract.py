@@ -99,6 +99,8 @@ DOOR = {
     "clew.api.pack_verification": {"is_pack", "verify_pack"},
     "clew.api.remote": {"RemoteServer"},
     "clew.api.workspace": {"open_workspace"},
+    "clew.auth.gathered_reads": {"GatheredReads"},
+    "clew.auth.openid": {"OpenIdAttempt"},
     "clew.api.workspace_files": {"capture_wishes", "read_capture_wishes", "write_sample_workspace"},
     "clew.trace.row_sets": {"Order"},
     "clew.api.working": {"WorkerListener", "listening", "stop_on_signals", "worker_name"},

@@ -126,9 +126,9 @@ def test_every_reading_of_a_capture_is_on_record(served: Served) -> None:
     served.client("viewer").get(f"/api/v1/captures/{capture_id}")
     log = served.client("admin").get("/api/v1/audit", params={"subject_id": capture_id}).json()["records"]
     assert [(each["actor"], each["subject"], each["detail"]) for each in log] == [
-        ("the auditor", "capture", f"compared with {other}"),
-        ("the auditor", "capture", "first 7 rows"),
-        ("the auditor", "capture", "statistics"),
+        ("the auditor", "capture", f"compared with {other}; returned 1 row of journal_id, amount_usd"),
+        ("the auditor", "capture", "first 7 rows; returned 1 row of _row_id, journal_id, amount_usd"),
+        ("the auditor", "capture", "statistics; returned 0 rows of journal_id, amount_usd"),
     ]
 
 

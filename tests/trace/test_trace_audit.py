@@ -52,7 +52,7 @@ def row_of(ran: Ran) -> str:
         (["trace", "RUN", "ROW"], "trace", "row ROW", "1 row of id"),
         (["trace", "RUN", "ROW", "--at", "0"], "trace", "row ROW, at 0", "1 row of id, currency, amount"),
         (["trace", "RUN", "--records", "--step", "20"], "trace", "step 20", "1 row"),
-        (["explain", "RUN", "--where", "id = 103", "usd"], "explanation", "column usd", "1 row of usd"),
+        (["explain", "RUN", "--where", "id = 103", "usd"], "explanation", "column usd", "2 rows of usd, "),
         (["explain", "RUN", "--why-not", "id = 101"], "explanation", "why not: id = 101", "1 row"),
         (["reconcile", "RUN"], "trace", "reconciliation", "0 rows"),
     ],

@@ -79,28 +79,25 @@ class Capture:
 
     @property
     def rows(self) -> CapturedRows:
-        """Its rows. Raises UserError if it has none."""
-        found = self._rows
-        self._has_read("opened", (), 0)
+        """Its rows. Raises UserError if it has none. Opening them is on record, as they also tell where files are."""
+        found = self.unopened_rows
+        self.has_read("opened", (), 0)
         return found
 
     @property
-    def _rows(self) -> CapturedRows:
-        return CapturedRows(self.manifest, self.places.at(self.manifest.folder), self.question_limits)
+    def unopened_rows(self) -> CapturedRows:
+        """The same; what is read of them is on record, but not that they were opened."""
+        return CapturedRows(self.manifest, self.places.at(self.manifest.folder), self.question_limits, self.has_read)
 
     @budgeted
     def to_arrow(self) -> "pa.Table":
         """The rows that are not deleted, in the order of the run."""
-        table = self._rows.to_arrow()
-        self._has_read("all rows", table.column_names, table.num_rows)
-        return table
+        return self.unopened_rows.to_arrow()
 
     @budgeted
     def to_pandas(self) -> "pd.DataFrame":
         """The same rows as a data frame; pandas must be installed."""
-        frame = self._rows.to_pandas()
-        self._has_read("all rows", [str(name) for name in frame.columns], len(frame))
-        return frame
+        return self.unopened_rows.to_pandas()
 
     @budgeted
     def statistics(self) -> Statistics:
@@ -109,19 +106,22 @@ class Capture:
         if manifest.statistics is not None:
             found = Statistics.from_json(manifest.statistics)
         else:
-            found = statistics_of_rows(self._rows)
-        self._has_read("statistics", [column.name for column in found.columns], 0)
+            found = statistics_of_rows(self.unopened_rows)
+        self.has_read("statistics", [column.name for column in found.columns], 0)
         return found
 
-    def _has_read(self, asked: str, columns: Iterable[str], rows: int) -> None:
+    def has_read(self, asked: str, columns: Iterable[str], rows: int) -> None:
+        """Record that rows of it, or what was calculated from them, are given to the principal."""
         if self.access is not None:
             record_read(self.access, Subject.CAPTURE, self.id, asked, columns, rows)
 
     @budgeted
     def diff(self, other: "Capture", *, key: Sequence[str] = (), examples: int = 10) -> CaptureDiff:
         """The differences between this capture and another."""
-        found = diff_captures(self.rows, other.rows, key=key, examples=examples)
-        self._has_read(f"compared with {other.id}", (), examples)
+        found = diff_captures(self.unopened_rows, other.unopened_rows, key=key, examples=examples)
+        columns, changed = [each.name for each in found.columns], len(found.examples_changed)
+        self.has_read(f"compared with {other.id}", columns, len(found.examples_removed) + changed)
+        other.has_read(f"compared with {self.id}", columns, len(found.examples_added) + changed)
         return found
 
     @budgeted
@@ -150,9 +150,7 @@ class Capture:
     @budgeted
     def first(self, limit: int) -> "pa.Table":
         """The first rows that are not deleted, in the order of the run."""
-        table = self._rows.to_arrow(limit)
-        self._has_read(f"first {limit} rows", table.column_names, table.num_rows)
-        return table
+        return self.unopened_rows.to_arrow(limit)
 
     @budgeted
     def first_rows(self, limit: int) -> dict[str, Any]:

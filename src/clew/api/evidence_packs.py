@@ -22,6 +22,7 @@ from clew.evidence.archive import EvidencePack, signed_pack
 from clew.evidence.contents import ExplainedPair, Json, RunEvidence, input_rows, pretty, runs_in
 from clew.evidence.page import evidence_page
 from clew.evidence.signing import EvidenceKey
+from clew.explain.disclosure import disclosed
 from clew.explain.explaining import explain_completely
 from clew.explain.row_conditions import all_of, is_not_deleted
 from clew.explain.run_lineage import upstream_runs
@@ -56,7 +57,16 @@ class EvidenceWish:
         return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None) or "the run"
 
 
-def evidence_of(at: OpenedEnvironment, run: str, wish: EvidenceWish) -> EvidencePack:
+@dataclass(frozen=True, slots=True)
+class MadePack:
+    """A pack, and what it gives away: the columns and the rows whose values are in it."""
+
+    pack: EvidencePack
+    columns: tuple[str, ...]
+    rows: frozenset[str]
+
+
+def evidence_of(at: OpenedEnvironment, run: str, wish: EvidenceWish) -> MadePack:
     """A signed pack about a run that has ended. That it was made is recorded in the ledger."""
     record = at.runs.find(run)
     view = at.runs.view(record.run_id)
@@ -101,7 +111,16 @@ def evidence_of(at: OpenedEnvironment, run: str, wish: EvidenceWish) -> Evidence
     pack = signed_pack(members, key, made_at=now, predicate={"made": made, "run": record.run_id}, summary=summary)
     content = {"by": at.principal.name, "key": key.fingerprint, "about": made["about"]}
     at.state.ledger_writer.note(LedgerNote(EntryKind.EVIDENCE_MADE, record.run_id, content))
-    return pack
+    return MadePack(pack, *_disclosed(pairs, rows))
+
+
+def _disclosed(pairs: Sequence[ExplainedPair], rows: Sequence[Json]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The columns and rows of explanations and input rows."""
+    told = [disclosed(pair.seen) for pair in pairs]
+    values = [each["values"] for each in rows]
+    inputs = (name for each in values if isinstance(each, dict) for name in each)
+    columns = dict.fromkeys([*(name for names, _ in told for name in names), *inputs])
+    return tuple(columns), frozenset[str]().union(*(ids for _, ids in told))
 
 
 def _member(number: int) -> str:

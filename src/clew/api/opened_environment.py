@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from clew.api.state import State, open_state
 from clew.api.workspace_files import FilesSource, WorkspaceFiles
 from clew.auth.access_log import GatheredLog
+from clew.auth.gathered_reads import GatheredReads
 from clew.auth.roles import AccessRole, Permission
 from clew.definitions.privacy import RoleName
 from clew.diagnostics import Diagnostic, UserError
@@ -51,16 +52,6 @@ class Principal:
         """Raise UserError Forbidden if the role does not allow something."""
         if permission not in self.role.permissions:
             raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not {permission}"))
-
-    def require_role(self, role: AccessRole) -> None:
-        """Raise UserError Forbidden if they have another role."""
-        if self.role is not role:
-            raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not do this; it needs {role}"))
-
-    def require_no_less_than(self, role: AccessRole) -> None:
-        """Raise UserError Forbidden if a role may do more than their own: nobody hands out rights they do not have."""
-        if not role.permissions <= self.role.permissions:
-            raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not give others the role {role}"))
 
     def actor(self, tenant: str, token_creator: str | None = None) -> Actor:
         """The sender of signals, by default in the tenant of the environment."""
@@ -250,17 +241,17 @@ class EnvironmentAccess:
         principal: Principal | None = None,
         keeper: _Keeper | None = None,
         *,
-        records_reads: bool = True,
+        reads: GatheredReads | None = None,
     ) -> None:
         self.source = source
-        self.records_reads = records_reads
-        """Whether reads of rows are recorded here; the server does it itself."""
+        self.reads = reads
+        """Takes what is read, to record it later; None if each read is recorded at once."""
         self._principal = principal
         self._keeper = keeper or _Keeper()
 
-    def acting_as(self, principal: Principal, *, records_reads: bool = True) -> "EnvironmentAccess":
+    def acting_as(self, principal: Principal, *, reads: GatheredReads | None = None) -> "EnvironmentAccess":
         """The same environment, and the same open store, for another principal."""
-        return EnvironmentAccess(self.source, principal, self._keeper, records_reads=records_reads)
+        return EnvironmentAccess(self.source, principal, self._keeper, reads=reads)
 
     @property
     def principal(self) -> Principal:

@@ -1,13 +1,14 @@
-"""The record of who has read which rows: written before the answer is given.
+"""The record of who has read which rows, with the columns and the number of rows of each answer.
 
-The server records what is asked for by its routes. Everyone else, commands and Python, is recorded here, with the
-columns and the number of rows of the answer.
+It is written before the answer is given: for commands and Python at once, for a request over HTTP when all is known
+that it gets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from clew.api.opened_environment import EnvironmentAccess, Principal
 from clew.auth.access_log import AccessRecord, Subject
+from clew.auth.gathered_reads import GatheredReads, ReturnedRows, read_in_words
 from clew.runs.clock import utc_now
 
 
@@ -32,10 +33,25 @@ def record_access(
 
 
 def record_read(
-    access: EnvironmentAccess, subject: Subject, subject_id: str, asked: str, columns: Iterable[str], rows: int
+    access: EnvironmentAccess,
+    subject: Subject,
+    subject_id: str,
+    asked: str,
+    columns: Iterable[str],
+    rows: Collection[str] | int,
 ) -> None:
-    """Record what was asked for, and which columns of how many rows were the answer."""
-    if access.records_reads:
-        named = f" of {', '.join(listed)}" if (listed := tuple(columns)) else ""
-        returned = f"{rows:,} row{'' if rows == 1 else 's'}{named}"
-        record_access(access, subject, subject_id, f"{asked}; returned {returned}")
+    """Record what was asked for, and which columns of how many rows are the answer.
+
+    `rows` are what identifies the rows, or how many there are.
+    """
+    returned = ReturnedRows(subject, subject_id, asked, tuple(columns), rows)
+    if access.reads is not None:
+        access.reads.add(returned)
+    else:
+        record_access(access, subject, subject_id, read_in_words(asked, [returned]))
+
+
+def record_gathered(access: EnvironmentAccess, reads: GatheredReads) -> None:
+    """Record what one request asked for and gets."""
+    for subject, subject_id, detail in reads.details():
+        record_access(access, subject, subject_id, detail)

@@ -2,7 +2,7 @@
 
 # ruff: noqa: PLC0415 - what explains, drives and deletes runs is imported only when needed
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -253,12 +253,10 @@ class Run:
 
         wish = EvidenceWish(row=row, where=where, column=column, at=at, output=output)
         with asking(self.question_limits), self._access.opened() as here:
-            pack = evidence_of(here, self.id, wish)
-            chosen = f" of the row where {here.seen(self.record).recorded(where)}" if where is not None else ""
-            chosen = f" of row {row}" if row is not None else chosen
-            asked = f"evidence pack{chosen}" if output is None else f"evidence pack of output {output}"
-            self._asked(asked, (column,) if column is not None else (), pack.summary.get("rows", 0))
-            return pack
+            made = evidence_of(here, self.id, wish)
+            told = wish.described(None if where is None else here.seen(self.record).recorded(where))
+            self._asked(f"evidence pack: {told}", made.columns, made.rows)
+            return made.pack
 
     # Signals
 
@@ -348,7 +346,7 @@ class Run:
             has_read=lambda asked, columns, rows: record_read(access, Subject.TRACE, run_id, asked, columns, rows),
         )
 
-    def _asked(self, asked: str, columns: "tuple[str, ...]" = (), rows: int = 1) -> None:
+    def _asked(self, asked: str, columns: "Iterable[str]", rows: "Collection[str] | int") -> None:
         from clew.api.reads import record_read
 
         record_read(self._access, Subject.EXPLANATION, self.id, asked, columns, rows)
@@ -418,10 +416,11 @@ class Run:
         `every_row` for all of them.
         """
         from clew.api.questions import explained
+        from clew.explain.disclosure import disclosed
 
         with self._access.opened() as here:
             found = explained(here, self.id, row, column, step=at, top=top, every_row=every_row)
-            self._asked(f"row {row}, column {column}", (column,))
+            self._asked(f"row {row}, column {column}", *disclosed(found))
             return found
 
     @budgeted
@@ -431,17 +430,18 @@ class Run:
 
         with self._access.opened() as here:
             row = one_row(here, self.id, where, at)
-            self._asked(f"the row where {here.seen(self.record).recorded(where)}", ("_row_id",))
+            self._asked(f"the row where {here.seen(self.record).recorded(where)}", ("_row_id",), (row,))
             return row
 
     @budgeted
     def why_not(self, where: str, *, output: int | None = None) -> "AbsentRows":
         """Why the rows that match a condition are missing from an output (by default the last one)."""
         from clew.api.questions import absent_rows
+        from clew.explain.disclosure import disclosed
 
         with self._access.opened() as here:
             found = absent_rows(here, self.view, where, output)
-            self._asked(f"why not: {here.seen(self.record).recorded(where)}", (), len(found.rows))
+            self._asked(f"why not: {here.seen(self.record).recorded(where)}", *disclosed(found))
             return found
 
     @budgeted

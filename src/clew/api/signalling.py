@@ -54,7 +54,9 @@ def authorizer_of(state: State, environment: RunEnvironment) -> PolicyAuthorizer
     """Decides who may send what, by the approval policy of an environment."""
 
     def creators(name: str) -> frozenset[str]:
-        return frozenset(token.created_by for token in state.tokens.tokens() if token.name == name)
+        return frozenset(
+            token.created_by for token in state.tokens.tokens() if token.name.casefold() == name.casefold()
+        )
 
     return PolicyAuthorizer(environment.approval_policy(), creators)
 

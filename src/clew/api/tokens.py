@@ -7,7 +7,7 @@ from clew.api.opened_environment import EnvironmentAccess, Principal
 from clew.api.reads import record_access
 from clew.api.state import State
 from clew.auth.access_log import Subject
-from clew.auth.roles import AccessRole
+from clew.auth.roles import AccessRole, Permission
 from clew.auth.tokens import SHOWN_DIGITS, ApiToken, BrowserSession, MintedToken, digest, is_token, mint, verified
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_SESSION, NO_SUCH_TOKEN
@@ -42,7 +42,13 @@ class Tokens:
     def all(self) -> tuple[ApiToken, ...]:
         """All tokens, newest first, including expired and revoked ones."""
         with self._access.opened() as at:
+            at.principal.require(Permission.MANAGE_TOKENS)
             return at.state.tokens.tokens()
+
+    def can_sign_in(self, now: datetime) -> bool:
+        """Whether there is a token that is valid, for whomever."""
+        with self._access.opened() as at:
+            return any(token.is_valid(now) for token in at.state.tokens.tokens())
 
     def find(self, token_id: str) -> ApiToken | None:
         """A token by its id."""
@@ -61,7 +67,7 @@ class Tokens:
     def create(self, name: str, *, role: AccessRole, tenant: str | None = None, days: int = 90) -> MintedToken:
         """Create a token for a tenant (by default that of the environment). Its text cannot be read again."""
         with self._access.opened() as at:
-            at.principal.require_no_less_than(role)
+            at.principal.require(Permission.MANAGE_TOKENS)
             minted = create_token(at.state, at.environment, name=name, role=role, tenant=tenant, days=days)
         record_access(self._access, Subject.TOKEN, minted.token.token_id, f"created for {name}, {role.value}")
         return minted
@@ -69,6 +75,7 @@ class Tokens:
     def revoke(self, token_id: str) -> ApiToken:
         """Revoke a token and end the sessions it started. Raises UserError NoSuchToken."""
         with self._access.opened() as at:
+            at.principal.require(Permission.MANAGE_TOKENS)
             revoked = at.state.tokens.revoke(token_id, utc_now())
         if revoked is None:
             raise UserError(NO_SUCH_TOKEN.anywhere(token_id=token_id))
@@ -76,9 +83,20 @@ class Tokens:
         return revoked
 
     def begin_session(
-        self, *, name: str, role: AccessRole, tenant: str, lifetime: timedelta, now: datetime, token: ApiToken | None
+        self,
+        *,
+        name: str,
+        role: AccessRole,
+        tenant: str,
+        lifetime: timedelta,
+        now: datetime,
+        token: ApiToken | None,
+        where: str = "",
     ) -> str:
-        """Start a browser session, which ends with its token. Returns the secret that identifies it."""
+        """Start a browser session, which ends with its token. Returns the secret that identifies it.
+
+        `where` says for the record by whom the person is known, if not by us.
+        """
         secret, expires = secrets.token_urlsafe(32), now + lifetime
         with self._access.opened() as at:
             at.state.browser_sessions.add(
@@ -95,12 +113,12 @@ class Tokens:
             )
         who = Principal(name=name, role=role, tenant_id=tenant, token_id=token.token_id if token else None)
         session_id = digest(secret)[:SHOWN_DIGITS]
-        record_access(self._access, Subject.SIGN_IN, session_id, "signed in", by=who)
+        record_access(self._access, Subject.SIGN_IN, session_id, f"signed in{where}", by=who)
         return secret
 
-    def refused_session(self, why: str, address: str) -> None:
+    def refused_session(self, why: str, address: str, name: str = "unknown") -> None:
         """Record that someone could not sign in."""
-        record_access(self._access, Subject.SIGN_IN, address, why, by=Principal(name="unknown", role=AccessRole.VIEWER))
+        record_access(self._access, Subject.SIGN_IN, address, why, by=Principal(name=name, role=AccessRole.VIEWER))
 
     def session(self, secret: str, now: datetime) -> BrowserSession | None:
         """The session with this secret; None if it has ended or its token is no longer valid."""
@@ -128,7 +146,7 @@ class Tokens:
     def sessions(self) -> tuple[BrowserSession, ...]:
         """The browser sessions that are open, newest first. For admins."""
         with self._access.opened() as at:
-            at.principal.require_role(AccessRole.ADMIN)
+            at.principal.require(Permission.MANAGE_TOKENS)
             now = utc_now()
             valid = {token.token_id for token in at.state.tokens.tokens() if token.is_valid(now)}
             return tuple(

@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     from clew.api.pack_verification import PackVerification
     from clew.api.projects import Projects
     from clew.api.run import Run
+    from clew.api.single_sign_on import SingleSignOn
     from clew.api.tokens import Tokens
     from clew.api.trace_ids import Tracing
     from clew.api.verification import Verification
     from clew.api.window_expansion import Expanded
     from clew.api.working import Listening, WorkerListener
+    from clew.auth.gathered_reads import GatheredReads
+    from clew.definitions.openid_settings import OpenIdSettings
     from clew.definitions.settings import QuestionSettings
     from clew.plan import Plan
     from clew.runs.environment import RunEnvironment
@@ -89,16 +92,28 @@ class Workspace:
         other._source = LiveFiles(self.root, self.environment_name)
         return other
 
-    def acting_as(self, principal: "Principal", *, records_reads: bool = True) -> "Workspace":
+    def acting_as(self, principal: "Principal") -> "Workspace":
         """The same workspace, and the same open state store, for another person or program.
 
-        They cannot see runs of other tenants; what belongs to the workspace is refused to other tenants. With
-        `records_reads` false, the caller records which rows they read.
+        They cannot see runs of other tenants; what belongs to the workspace is refused to other tenants.
         """
         other = Workspace(self.root)
         other._source, other._principal = self._source, principal
-        other._access = self._access.acting_as(principal, records_reads=records_reads)
+        other._access = self._access.acting_as(principal)
         return other
+
+    def gathering_reads(self, reads: "GatheredReads") -> "Workspace":
+        """The same workspace for the same principal. Which rows they read is noted, for `record_reads` to record."""
+        other = Workspace(self.root)
+        other._source, other._principal = self._source, self._principal
+        other._access = self._access.acting_as(self.principal, reads=reads)
+        return other
+
+    def record_reads(self, reads: "GatheredReads") -> None:
+        """Record which rows were asked for and returned. Call it before they are given to anyone."""
+        from clew.api.reads import record_gathered
+
+        record_gathered(self._access, reads)
 
     @property
     def principal(self) -> "Principal":
@@ -464,6 +479,18 @@ class Workspace:
         from clew.api.tokens import Tokens
 
         return Tokens(self._access)
+
+    @property
+    def oidc(self) -> "OpenIdSettings | None":
+        """The OpenID Connect provider at which people sign in to the server; None if they use tokens only."""
+        return self._access.environment.settings.oidc
+
+    @cached_property
+    def single_sign_on(self) -> "SingleSignOn":
+        """Signs people in at the OpenID Connect provider of the environment."""
+        from clew.api.single_sign_on import SingleSignOn
+
+        return SingleSignOn(self._access)
 
     @property
     def operations(self) -> "Operations":

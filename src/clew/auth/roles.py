@@ -25,6 +25,10 @@ class Permission(StrEnum):
     """Mint trace ids under a node id that nobody else holds."""
     REVOKE_NODES = "revoke node ids"
     """Take a node id from the process that holds it."""
+    DELETE_RUNS = "delete runs"
+    """Delete what runs recorded: one run, or what no rule keeps."""
+    MANAGE_TOKENS = "manage tokens"
+    """List, create and revoke tokens; list and end browser sessions."""
 
 
 class AccessRole(StrEnum):
@@ -62,7 +66,8 @@ _PERMISSIONS: Mapping[AccessRole, frozenset[Permission]] = {
             Permission.LEASE_NODES,
         }
     ),
-    AccessRole.ENGINEER: frozenset(Permission) - {Permission.READ_ACCESS_LOG},
+    AccessRole.ENGINEER: frozenset(Permission)
+    - {Permission.READ_ACCESS_LOG, Permission.DELETE_RUNS, Permission.MANAGE_TOKENS},
     AccessRole.ADMIN: frozenset(Permission),
 }
 

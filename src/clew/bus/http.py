@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _MOST_READ = 1 << 16
 _LONGEST_ANSWER = 200
+_LONGEST_DOCUMENT = 1 << 20
 
 
 class NotTaken(Exception):
@@ -70,6 +71,34 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float)
         raise NotTaken(str(error) or type(error).__name__) from error
     if not response.is_success:
         raise NotTaken(f"{response.status_code} {answer[:_LONGEST_ANSWER]}".strip())
+
+
+def fetch(
+    method: str,
+    url: str,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    *,
+    basic: tuple[str, str] | None = None,
+    timeout_s: float,
+) -> tuple[int, bytes]:
+    """The status and the body of an answer, whatever the status. `NotTaken` if there is none, or if it is too long."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    sent = {"Accept-Encoding": "identity", "User-Agent": "clew", **headers}
+    ends_at, read = time.monotonic() + timeout_s, b""
+    try:
+        with (
+            http_client(timeout_s=timeout_s) as client,
+            client.stream(method, url, content=body, headers=sent, auth=basic) as response,
+        ):
+            for part in response.iter_raw():
+                read += part
+                if len(read) > _LONGEST_DOCUMENT or time.monotonic() > ends_at:
+                    raise NotTaken("its answer is too long, or takes too long")
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        raise NotTaken(str(error) or type(error).__name__) from error
+    return response.status_code, read
 
 
 def _beginning(response: "httpx2.Response", ends_at: float) -> str:

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -131,6 +131,8 @@ class CapturedRows:
     folder: StorageRoot
     question_limits: QuestionLimits | None = None
     """What reading the rows may cost; None for jobs, which have limits of their own."""
+    has_read: "Callable[[str, Sequence[str], int], None]" = field(default=lambda *_read: None, compare=False)
+    """Told of each table that is read: what was asked for, its columns, and how many rows it has."""
 
     def __post_init__(self) -> None:
         if not self.manifest.keeps_rows:
@@ -164,12 +166,13 @@ class CapturedRows:
     @budgeted
     def to_arrow(self, limit: int | None = None) -> "pa.Table":
         """The view as a table, in the order that the rows had in the run."""
-        return ask("SELECT * FROM (" + self.view() + f") ORDER BY {quoted(ROW_ID)}{_first(limit)}")
+        return self._read(self.view(), limit, "all rows" if limit is None else f"first {limit} rows")
 
     @budgeted
     def to_arrow_raw(self, limit: int | None = None) -> "pa.Table":
         """All rows that were kept as a table, with `_deleted`."""
-        return ask("SELECT * FROM (" + self.raw() + f") ORDER BY {quoted(ROW_ID)}{_first(limit)}")
+        which = "all rows" if limit is None else f"first {limit} rows"
+        return self._read(self.raw(), limit, f"{which}, deleted ones among them")
 
     @budgeted
     def to_pandas(self) -> "pd.DataFrame":
@@ -183,6 +186,11 @@ class CapturedRows:
             return 0
         found = ask("SELECT count(*) AS n FROM " + self._files() + f" WHERE {quoted(DELETED)}")
         return int(found["n"][0].as_py())
+
+    def _read(self, rows: Sql, limit: int | None, asked: str) -> "pa.Table":
+        table = ask("SELECT * FROM (" + rows + f") ORDER BY {quoted(ROW_ID)}{_first(limit)}")
+        self.has_read(asked, table.column_names, table.num_rows)
+        return table
 
     def _files(self) -> Sql:
         return parquet([self.folder.source(file.path) for file in self.manifest.files])

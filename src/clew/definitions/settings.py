@@ -13,6 +13,7 @@ from clew.definitions.object_stores import (
     problems_of_local_path,
     problems_of_roots,
 )
+from clew.definitions.openid_settings import OpenIdSettings
 from clew.definitions.option_maps import options_of
 from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment
 from clew.definitions.privacy import PrivacySettings, RoleName
@@ -441,6 +442,9 @@ class Environment(Located):
         MapOf(Choice(RoleName), "roles by user"),
         "The roles of users of the operating system; with any, all others are viewers.",
         default_factory=dict,
+    )
+    oidc: OpenIdSettings | None = key(
+        Record(OpenIdSettings), "How people sign in to the server with OpenID Connect.", default=None
     )
     captures: CaptureSettings = key(Record(CaptureSettings), "What captures may keep.", default_factory=CaptureSettings)
     sinks: Mapping[str, Sink] = key(

@@ -1,6 +1,6 @@
 """The trace of a run as one role sees it: the only form in which traces leave `clew.api`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,11 +18,11 @@ from clew.trace.run_parts import RunParts
 
 _MOST_ROWS = 100
 
-HasRead = Callable[[str, Iterable[str], int], None]
-"""Records what was asked for, the columns of the answer, and how many rows it has."""
+HasRead = Callable[[str, Iterable[str], Collection[str]], None]
+"""Records what was asked for, the columns of the answer, and the ids of its rows."""
 
 
-def _unrecorded(_asked: str, _columns: Iterable[str], _rows: int) -> None:
+def _unrecorded(_asked: str, _columns: Iterable[str], _rows: Collection[str]) -> None:
     """For those who record what they ask for themselves."""
 
 
@@ -77,7 +77,7 @@ class SeenTrace:
         found = self._trace.history(row_id)
         entries = tuple(self._entry(entry) for entry in found.entries)
         seen = replace(found, columns=self.columns.columns(found.columns), entries=entries)
-        self.has_read(f"row {row_id}", _names(seen.columns), 1 if entries else 0)
+        self.has_read(f"row {row_id}", _names(seen.columns), (row_id,) if entries else ())
         return seen
 
     def state(self, row_id: str, at: int | None = None) -> RowState:
@@ -85,7 +85,7 @@ class SeenTrace:
         self.policy.require_rows()
         found = self._trace.state(row_id, at)
         state = None if found.state is None else self.columns.state(found.state)
-        self.has_read(_asked(row=row_id, at=at), state or (), 0 if state is None else 1)
+        self.has_read(_asked(row=row_id, at=at), state or (), () if state is None else (row_id,))
         return replace(found, state=state)
 
     # Many rows
@@ -121,8 +121,9 @@ class SeenTrace:
             return {}
         names = [name for name, _ in trace.run.columns(at)]
         found = trace.working(at).values(ordinals, names)
-        self.has_read(_asked(rows_by_id=len(ordinals), at=at), names, len(found))
-        return {trace.row_ids.row_id(ordinal): self.columns.state(cells) for ordinal, cells in found}
+        seen = {trace.row_ids.row_id(ordinal): self.columns.state(cells) for ordinal, cells in found}
+        self.has_read(_asked(rows_by_id=len(ordinals), at=at), next(iter(seen.values()), ()), seen)
+        return seen
 
     def step_rows(
         self, seq: int, limit: int = _MOST_ROWS, after: str | None = None, where: str | None = None
@@ -133,8 +134,19 @@ class SeenTrace:
         found = self._trace.step_rows(seq, limit, after, where)
         records = tuple(self._record(record) for record in found.records)
         seen = replace(found, columns=self.columns.columns(found.columns), records=records)
-        self.has_read(self._where(where, step=seq, after=after), _names(seen.columns), len(records))
+        self.has_read(
+            self._where(where, step=seq, after=after), _names(seen.columns), [record.row_id for record in records]
+        )
         return seen
+
+    def touched(
+        self, seq: int, limit: int = _MOST_ROWS, after: str | None = None, where: str | None = None
+    ) -> FoundRows:
+        """The rows that a step created, changed or deleted, as they were after it."""
+        records = self.step_rows(seq, limit, after, where)
+        states = self.states([record.row_id for record in records.records], seq)
+        rows = tuple(FoundRow(row_id, state) for row_id, state in states.items())
+        return replace(self.no_rows(seq), rows=rows, has_more=records.has_more)
 
     def keys_of(self, records: StepRecords) -> dict[str, str]:
         """The names of the rows on a page of records; without those that have none."""
@@ -169,7 +181,7 @@ class SeenTrace:
         self.policy.require_rows()
         sees = self.columns.is_clear
         found = reconcile(self._trace, snapshot, lambda control: all(sees(name) for name in control.columns))
-        self.has_read("reconciliation", sorted({name for each in found.controls for name in each.columns}), 0)
+        self.has_read("reconciliation", sorted({name for each in found.controls for name in each.columns}), ())
         return found
 
     def verify(self) -> None:
@@ -193,7 +205,7 @@ class SeenTrace:
 
     def _found(self, found: FoundRows, asked: str) -> FoundRows:
         seen = self._seen(found)
-        self.has_read(asked, _names(seen.columns), len(seen.rows))
+        self.has_read(asked, _names(seen.columns), [row.row_id for row in seen.rows])
         return seen
 
     def _seen(self, found: FoundRows) -> FoundRows:

@@ -1,6 +1,7 @@
 """Who may approve a run: the roles, and that the requester is not the one.
 
-Names tell people apart: that of the operating system's user for commands, that of the token or account for the server.
+Names tell people apart, whatever their case: that of the operating system's user for commands, that of the token for
+the server, and for those who sign in at a provider the name that it proves, or the one that `oidc.names` gives for it.
 A token is also its creator's: who requests a run cannot approve it with a token that they made, nor can the creator of
 the token that requested it.
 """
@@ -54,6 +55,8 @@ class PolicyAuthorizer(RoleAuthorizer):
         requester = run.request.requested_by
         if requester is None:
             return Refused(Refusal.SAME_PERSON, "who requested the run is not known, so nobody else can be")
-        same = requester in {actor.name, actor.token_creator} or actor.name in self._creators(requester)
+        own = {name.casefold() for name in (actor.name, actor.token_creator) if name is not None}
+        behind = {name.casefold() for name in self._creators(requester)}
+        same = requester.casefold() in own or actor.name.casefold() in behind
         told = f"{requester} requested the run; another person has to approve it"
         return Refused(Refusal.SAME_PERSON, told) if same else None

@@ -29,8 +29,10 @@ from clew.diagnostics.codes.runs import (
 from clew.diagnostics.codes.server import (
     FORBIDDEN,
     FORGED_REQUEST,
+    ID_TOKEN_REFUSED,
     INVALID_REQUEST,
     METHOD_NOT_ALLOWED,
+    NO_GROUP_WITH_ROLE,
     NO_SUCH_ADDRESS,
     NOT_SIGNED_IN,
     PROJECT_CHANGED,
@@ -50,7 +52,9 @@ _STATUS_OF_CODE: Mapping[str, int] = {
     code.name: status
     for code, status in (
         (NOT_SIGNED_IN, 401),
+        (ID_TOKEN_REFUSED, 401),
         (FORBIDDEN, 403),
+        (NO_GROUP_WITH_ROLE, 403),
         (COLUMN_NOT_VISIBLE, 403),
         (FORGED_REQUEST, 403),
         (CAPTURE_ACCESS_DENIED, 403),

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from clew.api.working import stop_on_signals
 from clew.api.workspace import Workspace, open_workspace
 from clew.diagnostics import UserError
-from clew.diagnostics.codes.server import ADDRESS_TAKEN, CERTIFICATE_UNUSABLE, TOKENS_NEEDED
+from clew.diagnostics.codes.server import ADDRESS_TAKEN, CERTIFICATE_UNUSABLE, TOKENS_NEEDED, UNSAFE_SIGN_IN
 from clew.server.access.doorman import Doorman
 from clew.server.access.signing_in import LINK
 from clew.server.application import create_app
@@ -110,9 +110,16 @@ def serve(root: Path, environment: str | None, settings: ServerSettings, told: T
 
 
 def require_tokens(workspace: Workspace, settings: ServerSettings) -> None:
-    """Raise UserError TokensNeeded if others can reach the server, but there is no token to sign in with."""
+    """Raise UserError TokensNeeded if others can reach the server, but there is nothing to sign in with.
+
+    Raises UserError UnsafeSignIn if people sign in at a provider that would send them back over an open line.
+    """
+    if workspace.oidc is not None:
+        if not settings.is_private:
+            raise UserError(UNSAFE_SIGN_IN.anywhere(address=settings.address))
+        return
     now = datetime.now(UTC)
-    if not settings.is_loopback and not any(token.is_valid(now) for token in workspace.tokens.all()):
+    if not settings.is_loopback and not workspace.tokens.can_sign_in(now):
         raise UserError(TOKENS_NEEDED.anywhere(host=settings.host))
 
 

@@ -84,6 +84,18 @@ class ServerSettings:
         return frozenset(name.lower() for name in names if name)
 
     @property
+    def is_private(self) -> bool:
+        """Whether nobody can listen in between browsers and the server: by TLS, or since they are on one machine."""
+        if self.url is not None and not self.is_secure:
+            return urlsplit(self.url).hostname in LOOPBACK_NAMES
+        return self.is_secure or self.is_loopback
+
+    @property
+    def attempt_cookie(self) -> str:
+        """The name of the cookie of a sign-in that is under way at a provider."""
+        return "__Host-clew-sign-in" if self.is_secure else f"clew-sign-in-{self.port}"
+
+    @property
     def cookie(self) -> str:
         """The name of the session's cookie. Browsers share cookies between ports, so the port is in it."""
         return "__Host-clew-session" if self.is_secure else f"clew-session-{self.port}"

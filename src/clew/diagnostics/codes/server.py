@@ -26,6 +26,31 @@ TOO_MANY_ATTEMPTS = Code(
     "Several attempts to sign in from one address failed within a few minutes.",
     "wait, then sign in with a valid token",
 )
+PROVIDER_UNUSABLE = Code(
+    "ProviderUnusable",
+    "{issuer} cannot be used to sign in: {problem}",
+    "The OpenID Connect provider of the environment cannot be reached, or does not answer as the standard says.",
+    "try again later, or sign in with a token; whoever runs the server finds the settings under `oidc` in clew.yaml",
+)
+ID_TOKEN_REFUSED = Code(
+    "IdTokenRefused",
+    "{issuer} has not proven who you are: {problem}",
+    "The ID token is expired, not for this server, not of this sign-in, not signed by the provider, or names nobody.",
+    "sign in again",
+)
+NO_GROUP_WITH_ROLE = Code(
+    "NoGroupWithRole",
+    "{name} is known to {issuer}, but is in none of the groups that have a role here",
+    "Someone signed in at the provider, but `oidc.roles` in clew.yaml gives none of their groups a role.",
+    "ask an admin of this server for a role for one of your groups, then sign in again",
+)
+UNSAFE_SIGN_IN = Code(
+    "UnsafeSignIn",
+    "people would sign in over {address}, where others can listen in",
+    "With OpenID Connect, the provider sends people back to the server, whose address must be https or this machine.",
+    "use --certificate, or a TLS proxy and --url https://...",
+    Nature.USAGE,
+)
 TOO_MANY_STREAMS = Code(
     "TooManyStreams",
     "you hold {streams} event streams open already",
@@ -125,6 +150,10 @@ SERVER_CODES = (
     FORBIDDEN,
     FORGED_REQUEST,
     TOO_MANY_ATTEMPTS,
+    PROVIDER_UNUSABLE,
+    ID_TOKEN_REFUSED,
+    NO_GROUP_WITH_ROLE,
+    UNSAFE_SIGN_IN,
     TOO_MANY_STREAMS,
     INVALID_REQUEST,
     NO_SUCH_ADDRESS,

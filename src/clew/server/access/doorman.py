@@ -1,4 +1,5 @@
-"""Authentication: identifies the caller of a request by token, by session, or by the link of an embedded server.
+"""Authentication: identifies the caller of a request by token, by session, by the link of an embedded server, or by an
+OpenID Connect provider.
 
 Failed sign-ins are counted by address, so that guessing is limited.
 """
@@ -16,13 +17,22 @@ from datetime import UTC, datetime
 
 from clew.api.opened_environment import Principal
 from clew.api.workspace import Workspace
+from clew.auth.openid import OpenIdAttempt, SignedInPerson
 from clew.auth.roles import AccessRole, Permission
 from clew.auth.tokens import ApiToken, BrowserSession
 from clew.diagnostics import TransientFailure, UserError
-from clew.diagnostics.codes.server import FORBIDDEN, NOT_SIGNED_IN, TOO_MANY_ATTEMPTS
+from clew.diagnostics.codes.server import (
+    FORBIDDEN,
+    NO_SUCH_ADDRESS,
+    NOT_SIGNED_IN,
+    TOO_MANY_ATTEMPTS,
+    UNSAFE_SIGN_IN,
+)
 from clew.server.settings import ServerSettings
 
 _MOST_ADDRESSES = 10_000
+CALLBACK = "/login/oidc/callback"
+"""Where a provider sends browsers back to; it has to be registered there."""
 
 
 class LoginAttempts:
@@ -143,6 +153,17 @@ class OneTimeLinks:
         self._ends_at = {digest: ends_at for digest, ends_at in self._ends_at.items() if now < ends_at}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAnswer:
+    """What an OpenID Connect provider sends back with a browser."""
+
+    state: str
+    code: str
+    error: str
+    issuer: str | None
+    """Who says so; not all providers do."""
+
+
 @dataclass(frozen=True)
 class Doorman:
     """Identifies callers from the credentials of their requests."""
@@ -199,20 +220,60 @@ class Doorman:
         principal = self.workspace.principal
         return self._begin(principal.name, principal.role, self.workspace.tenant, None)
 
-    def _refused(self, why: str, address: str) -> None:
+    def begin_at_provider(self) -> tuple[OpenIdAttempt, str]:
+        """An attempt to sign in at the provider of the environment, and the address to send the browser to."""
+        if self.workspace.oidc is None:
+            raise UserError(NO_SUCH_ADDRESS.anywhere(path="this address"))
+        return self.workspace.single_sign_on.begin(self._return_address())
+
+    def sign_in_at_provider(self, attempt: OpenIdAttempt | None, sent: ProviderAnswer, address: str) -> str:
+        """A session for the person whom the provider has sent back; the value of its cookie.
+
+        What the provider sends is looked at only if this browser has asked for it. Else another site could sign people
+        in as someone else, and have them work in that person's name.
+        """
+        if attempt is None or not _are_equal(attempt.state, sent.state):
+            self._refused("a sign-in that this browser has not begun, or that took too long", address)
+            problem = "this sign-in was not begun in this browser, or took too long"
+            raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint="sign in again"))
+        try:
+            person = self._person(attempt, sent)
+        except UserError as error:
+            name = error.diagnostic.params.get("name", "unknown")
+            self._refused(error.diagnostic.message, address, name=str(name))
+            raise
+        where = f" at {person.issuer} as {person.subject}"
+        return self._begin(person.name, person.role, self.workspace.tenant, None, where)
+
+    def _person(self, attempt: OpenIdAttempt, sent: ProviderAnswer) -> SignedInPerson:
+        oidc = self.workspace.oidc
+        if sent.error or not sent.code or oidc is None:
+            said = sent.error if sent.error.isprintable() else ""
+            problem = f"the provider did not sign you in: {said[:100] or 'it gives no reason'}"
+            raise UserError(NOT_SIGNED_IN.anywhere(problem=problem, hint="sign in again"))
+        if sent.issuer is not None and sent.issuer != oidc.issuer:
+            raise UserError(NOT_SIGNED_IN.anywhere(problem="another provider has answered", hint="sign in again"))
+        return self.workspace.single_sign_on.finish(attempt, sent.code, self._return_address())
+
+    def _return_address(self) -> str:
+        if not self.settings.is_private:
+            raise UserError(UNSAFE_SIGN_IN.anywhere(address=self.settings.address))
+        return f"{self.settings.address}{CALLBACK}"
+
+    def _refused(self, why: str, address: str, name: str = "unknown") -> None:
         """Record a failure to sign in. Only the first of an address within minutes, so that none fills the record."""
         try:
             self.recorded.require_patience(address)
         except TransientFailure:
             return
         self.recorded.failed(address)
-        self.workspace.tokens.refused_session(f"could not sign in: {why}", address)
+        self.workspace.tokens.refused_session(f"could not sign in: {why}", address, name)
 
     def sign_out(self, cookie: str) -> None:
         """End a session."""
         self.workspace.tokens.end_session(cookie)
 
-    def _begin(self, name: str, role: AccessRole, tenant_id: str, token: ApiToken | None) -> str:
+    def _begin(self, name: str, role: AccessRole, tenant_id: str, token: ApiToken | None, where: str = "") -> str:
         return self.workspace.tokens.begin_session(
             name=name,
             role=role,
@@ -220,7 +281,13 @@ class Doorman:
             lifetime=self.settings.session_lifetime,
             now=self.clock(),
             token=token,
+            where=where,
         )
+
+
+def _are_equal(one: str, other: str) -> bool:
+    """Whether two secrets are the same, without telling by the time it takes how far they are."""
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
 
 
 def _digest(key: str) -> str:

@@ -1,19 +1,32 @@
-"""Signing in and out: sets and deletes the session cookie."""
+"""Signing in and out: sets and deletes the session cookie.
 
+While someone signs in at an OpenID Connect provider, a cookie of their browser holds what only it knows of the attempt.
+The server keeps nothing, so it does not matter which of several servers the browser comes back to.
+"""
+
+import base64
+import binascii
+import json
+from dataclasses import asdict
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import RedirectResponse
 
-from clew.server.access.doorman import Caller
+from clew.auth.openid import OpenIdAttempt
+from clew.server.access.doorman import CALLBACK, Caller, ProviderAnswer
 from clew.server.access.visit import caller_of, doorman_of, settings_of
 from clew.server.protection.middleware import require_own_origin, require_own_page
 from clew.server.settings import ServerSettings
 
 router = APIRouter(include_in_schema=False)
 
-LOGIN, LINK, LOGOUT = "/login", "/login/link", "/logout"
+LOGIN, LINK, LOGOUT, PROVIDER = "/login", "/login/link", "/logout", "/login/oidc"
+_ATTEMPT_S = 600
+"""How long people may take at the provider."""
+_LONGEST_NEXT = 2000
+"""A cookie holds 4,096 bytes."""
 
 
 @router.get(LINK)
@@ -32,6 +45,60 @@ def sign_in(
     require_own_origin(request, settings)
     cookie = doorman_of(request).sign_in(token, _address(request))
     return _signed_in(cookie, local_path(next_page), settings)
+
+
+@router.get(PROVIDER)
+def sign_in_at_provider(request: Request, next_page: Annotated[str, Query(alias="next")] = "/") -> RedirectResponse:
+    """Send the browser to the OpenID Connect provider."""
+    settings = settings_of(request)
+    attempt, where = doorman_of(request).begin_at_provider()
+    following = next_page if len(next_page) <= _LONGEST_NEXT else "/"
+    answer = RedirectResponse(where, 303)
+    answer.set_cookie(
+        settings.attempt_cookie,
+        _written(attempt, local_path(following)),
+        max_age=_ATTEMPT_S,
+        path="/",
+        secure=settings.is_secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return answer
+
+
+@router.get(CALLBACK)
+def signed_in_at_provider(
+    request: Request,
+    state: str = "",
+    code: str = "",
+    error: str = "",
+    iss: str | None = None,
+) -> RedirectResponse:
+    """The provider has sent the browser back."""
+    settings = settings_of(request)
+    attempt, following = _read(request.cookies.get(settings.attempt_cookie, ""))
+    sent = ProviderAnswer(state=state, code=code, error=error, issuer=iss)
+    cookie = doorman_of(request).sign_in_at_provider(attempt, sent, _address(request))
+    answer = _signed_in(cookie, local_path(following), settings)
+    answer.delete_cookie(settings.attempt_cookie, path="/", secure=settings.is_secure, httponly=True, samesite="lax")
+    return answer
+
+
+def _written(attempt: OpenIdAttempt, following: str) -> str:
+    document = json.dumps({**asdict(attempt), "next": following})
+    return base64.urlsafe_b64encode(document.encode()).decode()
+
+
+def _read(cookie: str) -> tuple[OpenIdAttempt | None, str]:
+    """The attempt in a cookie, and where the person wanted to go; None if there is none that can be read."""
+    try:
+        document = json.loads(base64.urlsafe_b64decode(cookie.encode()))
+        state, nonce, verifier, following = (document[name] for name in ("state", "nonce", "verifier", "next"))
+    except (ValueError, KeyError, TypeError, binascii.Error):
+        return None, "/"
+    if not all(isinstance(each, str) and each for each in (state, nonce, verifier, following)):
+        return None, "/"
+    return OpenIdAttempt(state=state, nonce=nonce, verifier=verifier), following
 
 
 @router.post(LOGOUT)

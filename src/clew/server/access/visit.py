@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from anyio import CancelScope
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from clew.api.workspace import Workspace
 from clew.auth.access_log import Subject
+from clew.auth.gathered_reads import GatheredReads
 from clew.auth.roles import Permission
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
@@ -26,6 +28,8 @@ class Visit:
 
     caller: Caller
     workspace: Workspace
+    reads: GatheredReads | None = None
+    """What is asked and answered during the visit; None where no question about rows is expected."""
 
     def require_own_workspace(self) -> None:
         """Raise UserError Forbidden if the workspace belongs to another tenant."""
@@ -38,9 +42,15 @@ class Visit:
         except UserError:
             return ()
 
-    def has_read(self, subject: Subject, subject_id: str, detail: str = "") -> None:
-        """Record that the caller reads values of rows. Call it before answering, not after."""
-        self.workspace.operations.record_access(subject, subject_id, detail)
+    def has_read(self, subject: Subject, subject_id: str, detail: str) -> None:
+        """Say what the caller asks for. It is recorded with the columns and the number of rows of the answer.
+
+        The record is written before the answer is sent, also if the answer is an error or a 304.
+        """
+        if self.reads is None:
+            self.workspace.operations.record_access(subject, subject_id, detail)
+        else:
+            self.reads.ask(subject, subject_id, detail)
 
     def has_changed(self, subject: Subject, subject_id: str, detail: str) -> None:
         """Record that the caller has changed something. Call it before answering, too."""
@@ -110,18 +120,26 @@ class MayAsk(Permitted):
     """The visit of a caller with a permission, and a place for the question that they ask."""
 
     async def __call__(self, request: Request) -> AsyncIterator[Visit]:
-        """The visit. The place is given up before the response is sent, which a slow reader could delay."""
-        visit = await _visit(request, self.permission)
+        """The visit. The place is given up before the response is sent, which a slow reader could delay.
+
+        What was read is recorded before, too. A caller who leaves in the meantime cannot prevent that.
+        """
+        plain, reads = await _visit(request, self.permission), GatheredReads()
+        visit = Visit(plain.caller, plain.workspace.gathering_reads(reads), reads)
         questions: QuestionPool = request.app.state.questions
         async with questions.place(request, visit.caller.key):
-            yield visit
+            try:
+                yield visit
+            finally:
+                with CancelScope(shield=True):
+                    await run_in_threadpool(plain.workspace.record_reads, reads)
 
 
 async def _visit(request: Request, permission: Permission) -> Visit:
     caller = await run_in_threadpool(caller_of, request)
     await require_own_page(request, caller, settings_of(request))
     caller.require(permission)
-    return Visit(caller, workspace_of(request).acting_as(caller.principal, records_reads=False))
+    return Visit(caller, workspace_of(request).acting_as(caller.principal))
 
 
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI's Depends returns

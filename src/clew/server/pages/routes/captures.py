@@ -38,7 +38,7 @@ def captures(visit: CaptureVisit, desk: AtDesk, run: str = "") -> Response:
 def one_capture(capture: str, visit: CaptureVisit, desk: AtDesk, other: str = "") -> Response:
     """A capture, or its differences from another one."""
     found = visit.workspace.capture(capture)
-    visit.has_read(Subject.CAPTURE, found.id, f"compared with {other}" if other else "")
+    visit.has_read(Subject.CAPTURE, found.id, f"compared with {other}" if other else "shown")
     if other:
         return _compared(visit, desk, visit.workspace.capture(other), found)
 
@@ -68,7 +68,7 @@ def _statistics(found: Capture) -> tuple[Statistics | None, str | None]:
 def _sample(found: Capture) -> tuple[Sequence[str], Sequence[Sequence[Value]]]:
     """The first rows; none if the capture has only statistics."""
     try:
-        table = found.rows.to_arrow(SAMPLE)
+        table = found.first(SAMPLE)
     except UserError:
         return (), ()
     names = [name for name in table.column_names if name != ROW_ID]

@@ -7,8 +7,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from clew.diagnostics import ClewError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
-from clew.server.access.signing_in import LINK, LOGIN, local_path
-from clew.server.access.visit import caller_or_none
+from clew.server.access.doorman import CALLBACK
+from clew.server.access.signing_in import LINK, LOGIN, PROVIDER, local_path
+from clew.server.access.visit import caller_or_none, workspace_of
 from clew.server.errors import headers_of, status_of
 from clew.server.pages.rendering import Templates
 
@@ -32,16 +33,15 @@ def login(request: Request) -> Response:
     following = local_path(request.query_params.get("next", "/"))
     if caller_or_none(request) is not None:
         return RedirectResponse(following, 303)
-    return HTMLResponse(_templates(request).render("login.html", next=following, problem=None))
+    return HTMLResponse(_login_page(request, following))
 
 
 def error_page(request: Request, error: ClewError) -> Response:
     """The error, in the words that commands use. Users who are not signed in are sent to the sign-in page."""
     status, headers = status_of(error), headers_of(error)
     path = request.url.path
-    if path == LOGIN:
-        page = _templates(request).render("login.html", next="/", problem=error.diagnostic.message)
-        return HTMLResponse(page, status, headers)
+    if path in {LOGIN, PROVIDER, CALLBACK}:
+        return HTMLResponse(_login_page(request, "/", error), status, headers)
     if error.code == NOT_SIGNED_IN.name and path != LINK:
         wanted = f"{path}?{request.url.query}" if request.url.query and request.method == "GET" else path
         return RedirectResponse(f"{LOGIN}?{urlencode({'next': wanted})}", 303)
@@ -49,6 +49,19 @@ def error_page(request: Request, error: ClewError) -> Response:
         "error.html", title=_TITLES.get(status, "Invalid request"), diagnostics=error.diagnostics, status=status
     )
     return HTMLResponse(page, status, headers)
+
+
+def _login_page(request: Request, following: str, error: ClewError | None = None) -> str:
+    """The ways to sign in, and what went wrong with one. A problem of the form is told without a hint: it is there."""
+    oidc = workspace_of(request).oidc
+    return _templates(request).render(
+        "login.html",
+        next=following,
+        problem=error.diagnostic.message if error is not None else None,
+        hint=error.diagnostic.hint if error is not None and request.url.path != LOGIN else None,
+        provider=oidc.label if oidc is not None else None,
+        provider_address=f"{PROVIDER}?{urlencode({'next': following})}",
+    )
 
 
 def _templates(request: Request) -> Templates:

@@ -37,12 +37,15 @@ def rows(
     columns: Annotated[list[str] | None, Query()] = None,
     after: str = "",
     offset: Annotated[int, Query(ge=0)] = 0,
+    changed: str = "",
 ) -> Response:
-    """The working dataset after a step."""
+    """The working dataset after a step, or with `changed` what the step created, changed and deleted."""
     trace = visit.workspace.find_run(run).open_trace()
-    query = RowsQuery(at, where, sort, direction == "descending", tuple(columns or ()), after, offset)
-    asked = trace.recorded(where)
-    visit.has_read(Subject.TRACE, trace.run_id, f"rows after step {at if at is not None else 'last'} where {asked}")
+    shown = tuple(columns or ())
+    query = RowsQuery(at, where, sort, direction == "descending", shown, after, offset, changed=bool(changed))
+    which = "rows changed by" if query.changed else "rows after"
+    asked = f" where {trace.recorded(where)}" if where.strip() else ""
+    visit.has_read(Subject.TRACE, trace.run_id, f"{which} step {at if at is not None else 'last'}{asked}")
     return desk.page(
         visit,
         "rows.html",
