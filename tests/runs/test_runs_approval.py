@@ -126,3 +126,36 @@ def test_users_of_the_operating_system_have_the_role_that_the_environment_gives_
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "Forbidden"
     environment(folder, users={})
     assert Workspace(folder).principal.role is AccessRole.ADMIN
+
+
+@pytest.mark.parametrize(
+    ("role", "code"),
+    [("viewer", "Forbidden"), ("operator", "Forbidden"), ("engineer", "Forbidden"), ("admin", None)],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rm", "no-such-run"],
+        ["gc", "--keep", "1"],
+        ["token"],
+        ["token", "create", "ci", "--role", "viewer"],
+        ["token", "revoke", "no-such-token"],
+        ["sessions"],
+    ],
+    ids=" ".join,
+)
+def test_deleting_and_tokens_are_for_admins(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], role: str, code: str | None
+) -> None:
+    run = requested(Workspace(folder))
+    environment(folder, approval="none", users={ME: role})
+    command([*(run.id if each == "no-such-run" else each for each in arguments), "--json", "-w", str(folder)])
+    told = json.loads(capsys.readouterr().out).get("error", {}).get("code")
+    assert told in ({code} if code is not None else {None, "NoSuchToken", "RunNotDeletable"})
+    assert Workspace(folder).get_run(run.id).id == run.id
+
+
+def test_what_would_be_deleted_is_shown_to_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environment(folder, users={ME: "viewer"})
+    assert command(["gc", "--dry-run", "--json", "-w", str(folder)]) == 0
+    assert command(["gc", "--history", "--json", "-w", str(folder)]) == 0

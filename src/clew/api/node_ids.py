@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
+from clew.auth.roles import Permission
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import NO_SUCH_NODE
 from clew.tracelink import NodeHolder, NodeLease
@@ -62,6 +63,7 @@ class Nodes:
         holder = NodeHolder(process_id=process_id, start_time_ms=start_time_ms, host=host)
         with self._access.opened() as at:
             at.require_own_tenant()
+            at.principal.require(Permission.LEASE_NODES)
             leases = at.state.tracelink.node_leases
             return _seen(leases.acquire(holder, reserve_until_ms=_ahead(at), node_id=node_id))
 
@@ -83,6 +85,7 @@ class Nodes:
         """End the lease of a node id, whoever holds it. Its holder cannot mint beyond its window any more."""
         with self._access.opened() as at:
             at.require_own_tenant()
+            at.principal.require(Permission.REVOKE_NODES)
             _lease(at, node_id, None)
             at.state.tracelink.node_leases.revoke(node_id)
             return _seen(_lease(at, node_id, None))

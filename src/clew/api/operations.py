@@ -114,6 +114,7 @@ class Operations:
     def replay(self, *, bus: str | None = None) -> int:
         """Send dead letters again, all or those of one bus. Returns their number. A worker delivers them."""
         with self._access.opened() as at:
+            at.principal.require(Permission.REPLAY_EVENTS)
             return at.state.stores.outbox.replay(bus=bus, tenant_id=at.principal.tenant_id)
 
     def record_access(self, subject: Subject, subject_id: str, detail: str = "") -> None:
@@ -148,6 +149,8 @@ def collect_garbage(
     dry_run: bool = False,
 ) -> Garbage:
     """Delete what no rule keeps, or only find it. Without rules for runs, those of the environment apply."""
+    if not dry_run:
+        at.principal.require(Permission.DELETE_RUNS)
     given = Retention(days=keep_days, runs=keep_runs)
     retention = usual_retention(at.environment.settings.retention) if given.keeps_all else given
     collector = garbage_collector(at.files, at.environment, at.state, keep_lineage_days)
@@ -161,4 +164,5 @@ def past_removals(environment: RunEnvironment) -> list[RemovalRecord]:
 
 def remove_one_run(at: OpenedEnvironment, run_id: str, *, force: bool, reason: str) -> Removal:
     """Delete a run that has ended, unless a dataset has its rows or captures wait for them."""
+    at.principal.require(Permission.DELETE_RUNS)
     return remove_run(at.files, at.environment, at.state, run_id, force=force, reason=reason)
