@@ -21,6 +21,7 @@ import pytest
 
 import clew
 from clew.api.checkpoints import keep_checkpoints
+from clew.auth.access_log import Subject
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.cli.main import run as command
 from clew.events.chain import SealKey
@@ -298,6 +299,44 @@ def test_checkpoints_go_to_the_event_buses_and_are_kept_at_intervals(
     [sent] = [json.loads(each) for each in (site.root / "audit.jsonl").read_text().splitlines()]
     assert (sent["type"], sent["data"]) == ("clew.ledger.checkpoint", json.loads(line))
     assert not (site.root / "some.jsonl").exists()
+
+
+def test_a_checkpoint_is_not_lost_while_a_bus_is_down(site: Site) -> None:
+    settings = json.loads((site.root / "clew.yaml").read_text())
+    buses = [
+        {"id": "down", "type": "file", "path": "away/audit.jsonl"},
+        {"id": "up", "type": "file", "path": "up.jsonl"},
+    ]
+    settings["environments"]["dev"]["bus"] = buses
+    (site.root / "clew.yaml").write_text(json.dumps(settings))
+    kept = site.root / ".clew" / "checkpoints" / "dev.jsonl"
+    before = len(kept.read_text().splitlines())
+    away = site.root / "away"
+    away.write_text("a file where the folder of the bus should be")
+
+    def one_more() -> None:
+        stops = iter([False, True])
+        stop = threading.Event()
+        stop.wait = lambda _timeout=None: next(stops)  # type: ignore[method-assign]
+        with clew.open(site.root) as workspace, workspace._access.opened() as at:
+            workspace.operations.record_access(Subject.TRACE, "x", "something new")
+            keep_checkpoints(at.environment, at.state.ledger, stop)
+        for thread in threading.enumerate():
+            if thread.name == "checkpoint":
+                thread.join()
+
+    one_more()
+    one_more()
+    new = [json.loads(line) for line in kept.read_text().splitlines()[before:]]
+    assert len(new) == 2
+    assert [json.loads(line)["data"] for line in (site.root / "up.jsonl").read_text().splitlines()] == new
+    away.unlink()
+    one_more()
+    new = [json.loads(line) for line in kept.read_text().splitlines()[before:]]
+    for name in ("away/audit.jsonl", "up.jsonl"):
+        sent = [json.loads(line) for line in (site.root / name).read_text().splitlines()]
+        assert [each["data"] for each in sent] == new, name
+        assert {each["type"] for each in sent} == {"clew.ledger.checkpoint"}
 
 
 def test_a_run_or_all_must_be_named(verify: Callable[..., Answer], site: Site) -> None:

@@ -1,6 +1,6 @@
 """Checkpoints: where the ledger of an environment stood when a run ended, and at intervals while a worker runs.
 
-They are kept in a file outside the state store, and sent to event buses.
+They are kept in a file outside the state store, from which they are sent to event buses.
 
 A ledger that was shortened, or replaced by an older copy, holds in itself. It does not hold against its checkpoints.
 """
@@ -10,12 +10,11 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from clew.bus.buses import announce
-from clew.bus.event_bus import checkpoint_document
+from clew.api.checkpoint_delivery import expect, send_waiting
 from clew.diagnostics import ClewError
 from clew.events.chain import SealKey
 from clew.events.codec import canonical_json, iso
@@ -40,6 +39,8 @@ class Checkpoint:
     hash: str
     at: str
     seal: str = ""
+    occasion: str = ""
+    """The run that ended, or the environment; told to event buses. It is not sealed."""
 
     def sealed(self, key: SealKey) -> str:
         """The seal that it must have."""
@@ -76,30 +77,26 @@ def _keep(
         last = ledger.last()
         if last is None or last.seq <= after:
             return None
-        checkpoint = _checkpoint(last, seal_key(environment), at)
+        checkpoint = _checkpoint(last, seal_key(environment), at, occasion)
+        expect(environment, checkpoint_file(environment))
         _write(checkpoint_file(environment), checkpoint)
     except (OSError, ClewError) as error:
         _log.warning("no checkpoint of the ledger was kept: %s", error)
         return None
     if environment.settings.bus:
         # Not a daemon: a process that ends waits until the receivers have it, or have not answered in time.
-        threading.Thread(target=_announce, args=(environment, checkpoint, occasion), name="checkpoint").start()
+        sending = (environment, checkpoint_file(environment))
+        threading.Thread(target=send_waiting, args=sending, name="checkpoint").start()
     return last.seq
-
-
-def _announce(environment: RunEnvironment, checkpoint: Checkpoint, occasion: str) -> None:
-    document = checkpoint_document(environment.scope, checkpoint.at, occasion, _document(checkpoint))
-    for error in announce(environment, environment.secrets(), document):
-        _log.warning("a checkpoint of the ledger was not sent: %s", error)
 
 
 def _document(checkpoint: Checkpoint) -> dict[str, object]:
     return {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}
 
 
-def _checkpoint(entry: LedgerEntry, key: SealKey, at: datetime) -> Checkpoint:
-    plain = Checkpoint(entry.tenant_id, entry.environment_id, entry.seq, entry.hash, iso(at))
-    return Checkpoint(plain.tenant, plain.environment, plain.seq, plain.hash, plain.at, plain.sealed(key))
+def _checkpoint(entry: LedgerEntry, key: SealKey, at: datetime, occasion: str) -> Checkpoint:
+    plain = Checkpoint(entry.tenant_id, entry.environment_id, entry.seq, entry.hash, iso(at), occasion=occasion)
+    return replace(plain, seal=plain.sealed(key))
 
 
 def _write(path: Path, checkpoint: Checkpoint) -> None:

@@ -4,7 +4,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from clew.api.checkpoints import keep_checkpoints
+from clew.api.checkpoint_delivery import keep_sending
+from clew.api.checkpoints import checkpoint_file, keep_checkpoints
 from clew.api.opened_environment import OpenedEnvironment
 from clew.captures.queue import CaptureRecord
 from clew.events.envelope import StoredEvent
@@ -47,6 +48,8 @@ def run_worker(at: OpenedEnvironment, stop: threading.Event, listener: WorkerLis
         target=keep_checkpoints, args=(at.environment, at.state.ledger, stop), name="checkpoints", daemon=True
     )
     keeping.start()
+    sending = (at.environment, checkpoint_file(at.environment), stop)
+    threading.Thread(target=keep_sending, args=sending, name="sending checkpoints", daemon=True).start()
     with after_runs(at.environment, at.state, starter.session, on_done=listener.capture, stop=stop):
         starter.worker(on_event=listener.event).run(stop)
     keeping.join(timeout=1.0)

@@ -1,17 +1,16 @@
 """The event buses of an environment, opened as clew.yaml declares them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from clew.bus.event_bus import ChosenEvents, EventBus, SeenEvents
+from clew.bus.event_bus import Announcing, ChosenEvents, EventBus, SeenEvents
 from clew.bus.file import FileBus
 from clew.bus.openlineage import FileTarget, HttpTarget, OpenLineageBus
 from clew.bus.webhook import WebhookBus
 from clew.definitions.settings import BusSettings, BusType
-from clew.diagnostics import ClewError
 from clew.events.envelope import StoredEvent
 from clew.plan import Plan
 from clew.runs.environment import RunEnvironment
@@ -30,20 +29,17 @@ def buses_of(
     return {**opened, **{bus.id: ChosenEvents(opened[bus.id], bus.events) for bus in buses if bus.events}}
 
 
-def announce(environment: RunEnvironment, secrets: SecretsResolver, document: bytes) -> list[ClewError]:
-    """Send a document that is not about a run to the buses that take everything. Returns what went wrong.
+def announcing_buses(
+    environment: RunEnvironment, secrets: SecretsResolver
+) -> Iterator[tuple[str, Callable[[], Announcing]]]:
+    """The buses that also take documents that are not about a run, by id; each is opened when it is called.
 
-    OpenLineage has no form for it, and a bus that names the types of its events wants nothing else.
+    OpenLineage has no form for them, and a bus that names the types of its events wants nothing else.
     """
-    opening, problems = _Opening(environment, secrets), list[ClewError]()
+    opening = _Opening(environment, secrets)
     for bus in environment.settings.bus:
-        try:
-            opened = opening.bus(bus) if not bus.events else None
-            if isinstance(opened, FileBus | WebhookBus):
-                opened.announce(document)
-        except ClewError as error:
-            problems.append(error)
-    return problems
+        if not bus.events and bus.type is not BusType.OPENLINEAGE:
+            yield bus.id, partial(opening.announcing, bus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +61,12 @@ class _Opening:
                     bus.id, target, namespace=bus.namespace or named, plan_of=partial(plan_of, self.environment)
                 )
         assert_never(bus.type)
+
+    def announcing(self, bus: BusSettings) -> Announcing:
+        """A bus that takes any document."""
+        opened = self.bus(bus)
+        assert isinstance(opened, FileBus | WebhookBus)  # noqa: S101 - others were not offered
+        return opened
 
     def _file(self, bus: BusSettings) -> Path:
         return self.environment.root / (bus.path or f".clew/bus/{bus.id}.jsonl")

@@ -19,6 +19,14 @@ class EventBus(Protocol):
         ...
 
 
+class Announcing(Protocol):
+    """A receiver that also takes documents that are not about a run."""
+
+    def announce(self, document: bytes, /) -> None:
+        """Send a document, and return only once it is accepted; else raise `ClewError`."""
+        ...
+
+
 class ChosenEvents:
     """Passes on events of the chosen types, and confirms the others without sending them."""
 
