@@ -316,11 +316,14 @@ def test_a_checkpoint_is_not_lost_while_a_bus_is_down(site: Site) -> None:
 
     def one_more() -> None:
         stops = iter([False, True])
-        stop = threading.Event()
-        stop.wait = lambda _timeout=None: next(stops)  # type: ignore[method-assign]
+
+        class Stop(threading.Event):
+            def wait(self, timeout: float | None = None) -> bool:
+                return next(stops)
+
         with clew.open(site.root) as workspace, workspace._access.opened() as at:
             workspace.operations.record_access(Subject.TRACE, "x", "something new")
-            keep_checkpoints(at.environment, at.state.ledger, stop)
+            keep_checkpoints(at.environment, at.state.ledger, Stop())
         for thread in threading.enumerate():
             if thread.name == "checkpoint":
                 thread.join()

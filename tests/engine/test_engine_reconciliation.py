@@ -221,10 +221,17 @@ def test_each_number_leads_to_its_rows(shop: Shop, run_id: str, document: Any) -
         for total in each["totals"]:
             for line in total["lines"]:
                 behind = line["rows_behind"]
-                if behind["step"] is not None or (total["key"] and line["seq"] == 0):
-                    continue
-                found = run.trace(where=behind["where"] or "TRUE", at=behind["at"], limit=1000)
-                assert len(found.rows) == line["rows"], line
+                if behind["step"] is None:
+                    found = run.trace(where=behind["where"] or "TRUE", at=behind["at"], limit=1000)
+                    assert len(found.rows) == line["rows"], line
+                elif line["what"] != "updated":
+                    touched = run.open_trace().touched(behind["step"], 1000, where=behind["where"])
+                    assert len(touched.rows) == line["rows"], line
+                elif not total["key"]:
+                    touched = run.open_trace().touched(behind["step"], 1000)
+                    assert {row.row_id for row in touched.rows} == {
+                        record.row_id for record in run.trace(step=line["seq"], limit=1000).records
+                    }
 
 
 def test_people_read_the_waterfall_on_a_terminal(shop: Shop, run_id: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,8 +260,14 @@ def test_a_run_that_loses_a_row_is_not_completed(shop: Shop, capsys: pytest.Capt
     assert view.snapshot.error is not None
     assert view.snapshot.error.code == "TotalsDiffer"
     assert "+1 rows" in view.snapshot.error.message
+    assert view.snapshot.failed_step == "10"
+    assert not (shop.root / "out" / "lost").exists(), "an output that does not tie is not published"
     assert command(["reconcile", view.record.run_id, "--json", "-w", str(shop.root)]) == 1
-    assert json.loads(capsys.readouterr().out)["ties"] is False
+    told = json.loads(capsys.readouterr().out)
+    assert told["ties"] is False
+    [total] = told["outputs"][0]["totals"]
+    assert "not published" in total["problem"]
+    assert [line["what"] for line in total["lines"]] == ["loaded"]
 
 
 @pytest.mark.parametrize(

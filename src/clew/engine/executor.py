@@ -3,7 +3,7 @@
 Step "load" pins everything that the plan reads. The others are the steps of the plan, named by their seq.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -30,8 +30,8 @@ from clew.engine.trace_ids import TraceLinking, carrying, read_traced
 from clew.engine.windows import ExpandedStep, expand
 from clew.engine.working import StepsBehind, Storage, rebuild
 from clew.events.artifacts import dataset_artifact, output_artifact, parts_among
-from clew.events.snapshot import RunSnapshot, StepStatus
-from clew.events.values import LOAD_STEP, ArtifactRef, PlannedStep
+from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
+from clew.events.values import LOAD_STEP, ArtifactRef, PlannedStep, failure_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import Step
 from clew.plan.plan import Plan
@@ -43,7 +43,7 @@ from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
 from clew.storage.root import StorageRoot
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.trace.reader import RunTrace
-from clew.trace.reconciliation import reconcile
+from clew.trace.reconciliation import Reconciliation, Waterfall, reconcile
 from clew.trace.run_parts import periods_of
 from clew.trace.run_trace import steps_not_done
 
@@ -85,6 +85,8 @@ class SparkExecutor:
         self._parts: dict[str, Part] = {}
         self._unique = UniqueKeys()
         self._steps = {step.seq: step for step in run.plan.steps}
+        self._settled: dict[int, tuple[Waterfall, ...]] = {}
+        """What was found about outputs before they were published, by step."""
 
     @property
     def steps(self) -> Sequence[PlannedStep]:
@@ -146,19 +148,43 @@ class SparkExecutor:
         return list(expand(self._engine_run(snapshot), self.progress(snapshot)))
 
     def conclude(self, snapshot: RunSnapshot) -> list[RaisedAlert]:
-        """Compare what came in with what went out, in rows and control totals. Reads the trace, without Spark."""
+        """Compare what came in with what went out, in rows and control totals. Reads the trace, without Spark.
+
+        Outputs that this worker has compared before it published them are not compared again.
+        """
+        not_done = steps_not_done(self._run.plan, snapshot)
+        settled = [each for seq, found in self._settled.items() if seq not in not_done for each in found]
+        wanted = {step.seq for step in self._run.plan.outputs} - self._settled.keys()
+        found = self._reconciled(snapshot, self._committed(snapshot), wanted) if wanted else ()
+        return concluded(Reconciliation(self._run.run_id, (*settled, *found)), self._run.plan)
+
+    def _refusal(self, context: StepContext, parts: Sequence[Part], results: Sequence[StepResult]) -> UserError | None:
+        """Why the output at the end of a group must not be published: what came in is not what would go out."""
+        snapshot = with_results(context.all_steps(), self._run.plan, {each.seq: each for each in results})
+        seq, new = results[-1].seq, [described.part for each in results for described in each.parts]
+        found = self._reconciled(snapshot, [*parts, *new], {seq})
+        try:
+            concluded(Reconciliation(self._run.run_id, found), self._run.plan)
+        except UserError as error:
+            return error
+        self._settled[seq] = found
+        return None
+
+    def _reconciled(
+        self, snapshot: RunSnapshot, parts: Sequence[Part], outputs: Collection[int]
+    ) -> tuple[Waterfall, ...]:
         run = self._run
         trace = RunTrace(
             root=run.storage_root,
             run_id=run.run_id,
             plan=run.plan,
-            parts=tuple(self._committed(snapshot)),
+            parts=tuple(parts),
             period=run.period,
             today=(snapshot.started_at or utc_now()).date(),
             not_done=steps_not_done(run.plan, snapshot),
         )
         try:
-            return concluded(reconcile(trace, snapshot), run.plan)
+            return reconcile(trace, snapshot, outputs=outputs).waterfalls
         except OUT_OF_REACH as error:
             raise unavailable(error) from error
         finally:
@@ -207,14 +233,22 @@ class SparkExecutor:
     def _do(self, group: Sequence[Step], context: StepContext, *, again: bool) -> list[StepOutput]:
         before = len(context.snapshot.artifacts)
         snapshot = self._read_anew(group, context.snapshot) if again else context.snapshot
-        engine_run = replace(self._engine_run(snapshot), lease=context.lease, fence=context.fence)
-        results = execute(engine_run, group, self.progress(snapshot))
+        progress = self.progress(snapshot)
+        engine_run = replace(
+            self._engine_run(snapshot),
+            lease=context.lease,
+            fence=context.fence,
+            settle=lambda results: self._refusal(context, progress.parts, results),
+        )
+        results = execute(engine_run, group, progress)
         parts = [described.part for result in results for described in result.parts]
         self._run.linking.publish(self._run.run_id, parts)
         pinned_anew = snapshot.artifacts[before:]
         return [self._output(result, pinned_anew if result is results[0] else ()) for result in results]
 
     def _output(self, result: StepResult, pinned_anew: Sequence[ArtifactRef]) -> StepOutput:
+        if result.refusal is not None:
+            return StepOutput.failed(failure_of(result.refusal))
         artifacts = [*pinned_anew, *(described.artifact for described in result.parts)]
         if result.published is not None:
             published = result.published
@@ -230,17 +264,7 @@ class SparkExecutor:
             version = published.registered
             if version is not None:
                 artifacts.append(dataset_artifact(version.dataset, version.version, version.digest, version.size))
-        counts = result.counts
-        left_out = {} if counts.left_out is None else {"rows_left_out": counts.left_out}
-        done = StepOutput.success(
-            *artifacts,
-            rows_updated=counts.updated,
-            rows_created=counts.created,
-            rows_deleted=counts.deleted,
-            rows_written=counts.written,
-            **left_out,
-        )
-        return replace(done, amounts=result.amounts)
+        return replace(StepOutput.success(*artifacts, **counts_of(result)), amounts=result.amounts)
 
     def _explained(self, error: Exception, step: Step | None, snapshot: RunSnapshot) -> ClewError:
         if step is not None and is_value_error(error):
@@ -301,6 +325,38 @@ class SparkExecutor:
             return pinned_rows(self._run.spark, self._run.storage_root, inputs[use.key], use)
 
         return pinned
+
+
+def counts_of(result: StepResult) -> dict[str, int]:
+    """What a step counted, as events name it."""
+    counts = result.counts
+    left_out = {} if counts.left_out is None else {"rows_left_out": counts.left_out}
+    return {
+        "rows_updated": counts.updated,
+        "rows_created": counts.created,
+        "rows_deleted": counts.deleted,
+        "rows_written": counts.written,
+        **left_out,
+    }
+
+
+def with_results(snapshot: RunSnapshot, plan: Plan, results: Mapping[int, StepResult]) -> RunSnapshot:
+    """The state that a run will have once the results of steps are committed."""
+    others = tuple(step for step in snapshot.steps if step.step_id == LOAD_STEP or step.seq not in results)
+    done = tuple(
+        StepSnapshot(
+            str(step.seq),
+            step.seq,
+            step.name,
+            step.type,
+            StepStatus.SUCCESS,
+            counts=counts_of(results[step.seq]),
+            amounts=results[step.seq].amounts,
+        )
+        for step in plan.steps
+        if step.seq in results
+    )
+    return replace(snapshot, steps=(*others, *done))
 
 
 def pinned_rows(spark: SparkSession, root: StorageRoot, part: Part, use: DatasetUse) -> DataFrame:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from clew.diagnostics import UserError
 from clew.engine.blame import SPARK_ERRORS, is_value_error
 from clew.engine.conditions import equality_keys
 from clew.engine.conserving import rows_of, rows_of_output
@@ -24,7 +25,7 @@ from clew.engine.operations.output import has_all_that
 from clew.engine.output.files import Further
 from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Register, Registrar
-from clew.engine.output_totals import Amounts, OutputWatch
+from clew.engine.output_totals import Amounts, OutputTotals, OutputWatch
 from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
 from clew.engine.spark_work import for_another_thread
 from clew.engine.sql import quoted
@@ -68,6 +69,8 @@ class StepResult:
     published: Published | None = None
     amounts: Amounts = field(default_factory=dict)
     """What Spark added up for control totals while it wrote an output."""
+    refusal: UserError | None = None
+    """Why an output was not published, although it could be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ class EngineRun:
     """The right to drive the run; None where nobody else can, such as in scenarios."""
     fence: Callable[[], None] = lambda: None
     """Raises where another worker has taken the run: asked before anything is made visible outside the run."""
+    settle: "Callable[[Sequence[StepResult]], UserError | None]" = lambda _results: None
+    """Why an output must not be published, given what the steps of its group did, the output last; None if it may."""
 
 
 def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -134,7 +139,11 @@ def execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tup
 def _published(
     run: EngineRun, written: "_Written", progress: StepsBehind, changes: Sequence[StepResult]
 ) -> tuple[StepResult, ...]:
-    """Make what was written visible, if it is complete and the run is still this worker's."""
+    """Make what was written visible, if it is complete, its totals tie and the run is still this worker's.
+
+    If totals do not tie, the steps before the output have done their work, and only the output has not.
+    """
+    refusal: UserError | None = None
     try:
         if written.output is not None:
             step, rows = written.output
@@ -143,11 +152,16 @@ def _published(
             if expected is not None and rows is not None:
                 place = f'the output of step {step.seq} "{step.name}"'
                 require_rows(rows, expected, place=place, told_by="the working dataset has")
+            if rows is not None:
+                refusal = run.settle([*changes, *written.created, written.told(rows)])
         run.fence()
     except BaseException:
         written.discard()
         raise
-    return written.publish()
+    if refusal is None:
+        return written.publish()
+    written.discard()
+    return (*written.created, StepResult(written.seq, StepCounts(), refusal=refusal))
 
 
 def _before(run: EngineRun, step: Step, progress: StepsBehind) -> Working:
@@ -309,6 +323,19 @@ class _Written:
     """The steps that have created rows."""
     output: tuple[OutputStep, int | None] | None = None
     """The output, and how many rows it has."""
+    totals: Callable[[], OutputTotals] = OutputTotals
+    """What was counted and added up while the output was written."""
+
+    @property
+    def seq(self) -> int:
+        """The step of the output."""
+        assert self.output is not None  # noqa: S101 - asked for outputs only
+        return self.output[0].seq
+
+    def told(self, rows: int) -> StepResult:
+        """The output with its numbers."""
+        totals = self.totals()
+        return StepResult(self.seq, StepCounts(written=rows, left_out=totals.left_out), amounts=totals.amounts)
 
 
 def _writer(
@@ -342,11 +369,10 @@ def _write_output(
         version = register(published.lake) if register is not None else None
         if version is not None:
             published = replace(published, registered=version)
-        totals = watch.totals()
-        counts = StepCounts(written=published.rows, left_out=totals.left_out)
-        return (StepResult(step.seq, counts, published=published, amounts=totals.amounts),)
+        return (replace(written.told(published.rows), published=published),)
 
-    return _Written(publish, pending.discard, output=(step, pending.rows))
+    written = _Written(publish, pending.discard, output=(step, pending.rows), totals=watch.totals)
+    return written
 
 
 def _registration(run: EngineRun, rows: DataFrame, step: OutputStep) -> Register:

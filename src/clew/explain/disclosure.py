@@ -37,6 +37,8 @@ def _columns(node: object) -> Iterator[str]:
         case InOutput():
             yield from node.state
             yield from node.not_written
+        case _:
+            pass
 
 
 def _rows(node: object) -> Iterator[str]:
@@ -49,3 +51,5 @@ def _rows(node: object) -> Iterator[str]:
             yield f"{node.dataset} {node.label} {node.source}"
         case Elsewhere():
             yield f"{node.label} {node.source}"
+        case _:
+            pass

@@ -106,11 +106,15 @@ class ActiveRun:
     executor: StepExecutor
     secrets: StepSecrets
     cancel: CancelToken = field(default_factory=CancelToken)
+    history: Callable[[], RunSnapshot] | None = None
+    """Reads the state of the run with all its steps."""
 
     def context(self) -> StepContext:
         """What the next steps may use."""
         live = self.live
-        return StepContext(live.run, live.snapshot, self.cancel, self.secrets, live.lease, live.check_lease)
+        return StepContext(
+            live.run, live.snapshot, self.cancel, self.secrets, live.lease, live.check_lease, self.history
+        )
 
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from random import random
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.bodies import EventBody, RunCompleted, RunFailed, RunStarted
 from clew.events.envelope import RUN_STEP, NewEvent
-from clew.events.snapshot import RunStatus
+from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import Failure, failure_of, failure_of_unknown
 from clew.runs.active_run import ActiveRun, Heartbeat, LiveRun
 from clew.runs.budget import BudgetedWriter
@@ -151,7 +151,7 @@ class RunDriver:
             return Begun(StartStatus.SKIPPED)
         request = live.run.request
         secrets = StepSecrets(self._secrets, SecretScope(request.tenant_id, request.environment_id))
-        return Begun(StartStatus.STARTED, ActiveRun(live, executor, secrets))
+        return Begun(StartStatus.STARTED, ActiveRun(live, executor, secrets, history=lambda: self._history(live)))
 
     def _open(self, live: LiveRun) -> StepExecutor | Begun:
         """The executor, or why it could not be opened. A transient failure is retried later."""
@@ -197,10 +197,12 @@ class RunDriver:
         """Let the executor prove that nothing was lost. It needs all steps, also those of closed segments."""
         live = active.live
         if isinstance(active.executor, Concluding):
-            snapshot = live.patiently(lambda: self._projector.look(live.run.run_id).snapshot)
-            alerts = active.executor.conclude(snapshot)
+            alerts = active.executor.conclude(self._history(live))
             if alerts:
                 live.record(*(alert.event(self._clock) for alert in alerts))
+
+    def _history(self, live: LiveRun) -> RunSnapshot:
+        return live.patiently(lambda: self._projector.look(live.run.run_id).snapshot)
 
     def _rotate_if_due(self, active: ActiveRun) -> None:
         live = active.live

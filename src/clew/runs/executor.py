@@ -124,6 +124,12 @@ class StepContext:
     lease: Lease
     check_lease: Callable[[Lease], None]
     """Raises `LateWrite` where the lease was given to another worker."""
+    history: Callable[[], RunSnapshot] | None = None
+    """The state of the run with all its steps, also those of closed segments; None where the snapshot has them."""
+
+    def all_steps(self) -> RunSnapshot:
+        """The state of the run with everything that its steps counted."""
+        return self.snapshot if self.history is None else self.history()
 
     def fence(self) -> None:
         """Stop here if another worker has taken the run. Asked before anything is made visible outside the run."""

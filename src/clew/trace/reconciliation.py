@@ -7,11 +7,12 @@ counted and added up by Spark in the job that wrote the output. The rest is read
 no reading at all, since every step records how many it created and deleted.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
+from clew.diagnostics.codes.runs import TOTALS_DIFFER
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import LOAD_STEP
 from clew.lang.text_form import text_of, text_of_value
@@ -41,6 +42,8 @@ class WaterfallLine:
     rows: int
     amount: Decimal | None = None
     """None where only rows are counted."""
+    unknown: frozenset[str] = frozenset()
+    """The columns of its group that rows do not have yet after this step."""
 
     @property
     def goes_out(self) -> bool:
@@ -110,13 +113,15 @@ class Waterfall:
 
     def behind(self, line: WaterfallLine) -> RowsBehind:
         """Which rows a number stands for."""
-        group = [_equals(name, value) for name, value in self.key.items()]
+        group = [_equals(name, value) for name, value in self.key.items() if name not in line.unknown]
+        alive = [] if self.output.include_deleted else ["_deleted = FALSE"]
         if line.what in {"written", "left_out"}:
-            alive = [] if self.output.include_deleted else ["_deleted = FALSE"]
             return RowsBehind(line.seq, " AND ".join([*self._selected(line), *alive, *group]) or None)
         if line.what == "deleted":
             return RowsBehind(line.seq, " AND ".join(["_deleted = TRUE", *group]), line.seq)
-        return RowsBehind(line.seq, " AND ".join(group) or None, line.seq or None)
+        if line.what == "loaded":
+            return RowsBehind(line.seq, " AND ".join([*alive, *group]) or None)
+        return RowsBehind(line.seq, " AND ".join(group) or None, line.seq)
 
     def _selected(self, line: WaterfallLine) -> list[str]:
         selector = self.output.selector
@@ -179,10 +184,18 @@ class Reconciliation:
 
 
 def reconcile(
-    trace: RunTrace, snapshot: RunSnapshot, is_wanted: Callable[[PlannedControl], bool] = lambda _control: True
+    trace: RunTrace,
+    snapshot: RunSnapshot,
+    is_wanted: Callable[[PlannedControl], bool] = lambda _control: True,
+    *,
+    outputs: Collection[int] | None = None,
 ) -> Reconciliation:
-    """Follow rows and the control totals that are wanted from the source to every output that the run has written."""
-    return Reconciliation(trace.run_id, tuple(_Reconciler(trace, snapshot).waterfalls(is_wanted)))
+    """Follow rows and the control totals that are wanted from the source to every output that the run has written.
+
+    With `outputs`, to those of these steps.
+    """
+    chosen = [step for step in trace.plan.outputs if outputs is None or step.seq in outputs]
+    return Reconciliation(trace.run_id, tuple(_Reconciler(trace, snapshot).waterfalls(chosen, is_wanted)))
 
 
 class _Reconciler:
@@ -193,10 +206,19 @@ class _Reconciler:
         self._amounts = {step.seq: step.amounts for step in snapshot.steps}
         self._load = next((step for step in snapshot.steps if step.step_id == LOAD_STEP), None)
         self._known = dict[tuple[str | None, int, bool], Totals]()
+        self._refused = {
+            step.seq: f"the output was not published: {step.error.message}"
+            for step in snapshot.steps
+            if step.error is not None and step.error.code == TOTALS_DIFFER.name
+        }
 
-    def waterfalls(self, is_wanted: Callable[[PlannedControl], bool]) -> Iterator[Waterfall]:
-        for output in self._plan.outputs:
+    def waterfalls(
+        self, outputs: Iterable[OutputStep], is_wanted: Callable[[PlannedControl], bool]
+    ) -> Iterator[Waterfall]:
+        for output in outputs:
             if output.seq in self._trace.not_done:
+                if output.seq in self._refused:
+                    yield Waterfall(output, None, tuple(self._rows_in(output)), problem=self._refused[output.seq])
                 continue
             yield Waterfall(output, None, tuple(self._lines_of_rows(output)))
             for control in controls_at(self._plan, output):
@@ -206,13 +228,7 @@ class _Reconciler:
     # Rows, from what the steps counted
 
     def _lines_of_rows(self, output: OutputStep) -> Iterator[WaterfallLine]:
-        yield WaterfallLine("loaded", 0, self._plan.input.name, self._rows_loaded(output))
-        for step in self._steps_before(output):
-            counts = self._counts.get(step.seq, {})
-            if isinstance(step, CreatingStepBase):
-                yield WaterfallLine(_entry(step), step.seq, step.name, counts.get("rows_created", 0))
-            elif _deletes(step) and not output.include_deleted:
-                yield WaterfallLine("deleted", step.seq, step.name, counts.get("rows_deleted", 0))
+        yield from self._rows_in(output)
         counts = self._counts.get(output.seq, {})
         written = counts.get("rows_written", 0)
         if output.selector is not None:
@@ -221,6 +237,16 @@ class _Reconciler:
                 left_out = summed(self._left_out(None, output)).rows
             yield WaterfallLine("left_out", output.seq, output.name, left_out)
         yield WaterfallLine("written", output.seq, output.name, written)
+
+    def _rows_in(self, output: OutputStep) -> Iterator[WaterfallLine]:
+        """What came in and was deleted before an output."""
+        yield WaterfallLine("loaded", 0, self._plan.input.name, self._rows_loaded(output))
+        for step in self._steps_before(output):
+            counts = self._counts.get(step.seq, {})
+            if isinstance(step, CreatingStepBase):
+                yield WaterfallLine(_entry(step), step.seq, step.name, counts.get("rows_created", 0))
+            elif _deletes(step) and not output.include_deleted:
+                yield WaterfallLine("deleted", step.seq, step.name, counts.get("rows_deleted", 0))
 
     def _rows_loaded(self, output: OutputStep) -> int:
         """The rows that the run began with. Where files hold others too, only reading tells."""
@@ -247,8 +273,13 @@ class _Reconciler:
             if not control.by:
                 return
             lines = [_line(what, seq, name, totals.get(key, NOTHING)) for what, seq, name, totals in (*flow, *ends)]
-            kept = [line for line in lines if line.rows or line.amount]
+            kept = [
+                replace(line, unknown=self._unknown(control, line.seq)) for line in lines if line.rows or line.amount
+            ]
             yield Waterfall(output, control, tuple(kept), dict(zip(control.by, key, strict=True)))
+
+    def _unknown(self, control: PlannedControl, seq: int) -> frozenset[str]:
+        return frozenset(control.by) - {name for name, _ in self._trace.run.columns(seq)}
 
     def _flow(self, control: PlannedControl, output: OutputStep) -> "Iterator[_Flow]":
         """What each step did to the totals."""

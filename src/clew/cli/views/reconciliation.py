@@ -33,10 +33,11 @@ def reconciliation_page(found: Reconciliation, command: Callable[[str], str]) ->
         return
     behind = command(f"trace {short(found.run_id)} --step SEQ")
     yield Text(f"`{behind}` shows the rows that a step created, changed or deleted", style="dim")
-    left_out = next((each for each in found.waterfalls if each.output.selector is not None), None)
+    lines = ((each, line) for each in found.waterfalls for line in each.lines)
+    left_out = next(((each, line) for each, line in lines if line.what == "left_out"), None)
     if left_out is not None:
-        line = next(line for line in left_out.lines if line.what == "left_out")
-        where = quote(left_out.behind(line).where or "")
+        waterfall, line = left_out
+        where = quote(waterfall.behind(line).where or "")
         yield Text(f"`{command(f'trace {short(found.run_id)} --where {where}')}` shows rows left out", style="dim")
 
 

@@ -220,7 +220,8 @@ TOTALS_DIFFER = Code(
     "TotalsDiffer",
     "{problem}",
     "What a run loaded, appended and created is not what it wrote, deleted and left out: in rows, or in a control "
-    "total that is declared with `on_difference: fail`. Outputs are in their places already; the run is not COMPLETED.",
+    "total that is declared with `on_difference: fail`. The output in question is not published, and the run is not "
+    "COMPLETED.",
     "`clew reconcile RUN` shows the waterfall from source to output; each number leads to its rows",
 )
 

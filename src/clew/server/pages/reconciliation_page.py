@@ -92,7 +92,9 @@ def _line(run_id: str, waterfall: Waterfall, line: WaterfallLine) -> ShownLine:
         seq=str(line.seq) if line.seq else "load",
         rows=f"{sign}{line.rows:,}" if line.rows else "0",
         amount="" if line.amount is None else f"{sign if line.amount > 0 else ''}{line.amount:,f}",
-        address=addresses.rows(run_id, at=behind.at, where=behind.where),
+        address=addresses.rows(
+            run_id, at=behind.at, where=behind.where, changed="1" if behind.step is not None else None
+        ),
     )
 
 

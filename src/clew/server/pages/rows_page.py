@@ -33,6 +33,8 @@ class RowsQuery:
     """The last row of the previous page, if rows are not sorted."""
     offset: int = 0
     """The number of rows before the page, if rows are sorted."""
+    changed: bool = False
+    """Whether only the rows are shown that the step created, changed or deleted, in no other order than theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,15 @@ class RowsPage:
     first: str | None
     """The address of the first page, unless this is the first page."""
     following: str | None
+    everything: str | None
+    """The address of all rows, where only those are shown that the step changed."""
 
 
 def find_rows(trace: SeenTrace, query: RowsQuery) -> FoundRows:
     """The rows of a page. Raises UserError if the condition, the column or the step is wrong."""
     where = query.where.strip() or None
+    if query.changed:
+        return trace.touched(trace.run.checked_step(query.at), PAGE, query.after or None, where)
     if query.sort:
         order = Order(query.sort, descending=query.descending)
         return trace.ordered(where, order, query.at, limit=PAGE, offset=query.offset)
@@ -127,6 +133,7 @@ def rows_page(trace: SeenTrace, query: RowsQuery) -> RowsPage:
         problem=problem,
         first=_address(trace, query) if query.after or query.offset else None,
         following=_following(trace, query, found),
+        everything=_address(trace, query, changed="") if query.changed else None,
     )
 
 
@@ -188,6 +195,7 @@ def _address(trace: SeenTrace, query: RowsQuery, **other: object) -> str:
         "sort": query.sort,
         "direction": "descending" if query.descending else "",
         "columns": list(query.columns),
+        "changed": "1" if query.changed else "",
     }
     return addresses.rows(trace.run_id, **(given | other))
 
@@ -195,7 +203,7 @@ def _address(trace: SeenTrace, query: RowsQuery, **other: object) -> str:
 def _following(trace: SeenTrace, query: RowsQuery, found: FoundRows) -> str | None:
     if not found.has_more:
         return None
-    if query.sort:
+    if query.sort and not query.changed:
         return _address(trace, query, offset=query.offset + len(found.rows))
     return _address(trace, query, after=found.rows[-1].row_id)
 
