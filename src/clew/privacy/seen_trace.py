@@ -77,7 +77,7 @@ class SeenTrace:
         found = self._trace.history(row_id)
         entries = tuple(self._entry(entry) for entry in found.entries)
         seen = replace(found, columns=self.columns.columns(found.columns), entries=entries)
-        self.has_read(f"row {row_id}", _names(seen.columns), (row_id,) if entries else ())
+        self.has_read(f"row {row_id}", _names(seen.columns) if entries else (), (row_id,) if entries else ())
         return seen
 
     def state(self, row_id: str, at: int | None = None) -> RowState:
