@@ -11,7 +11,18 @@ from clew.diagnostics import Code, Nature, PlainText
 from clew.diagnostics.codes import FAMILIES
 from clew.lang import FUNCTIONS, Scalar, Scope, Table, Type, check, parse, types
 from clew.lang.conversion import assignable
-from clew.lang.functions import AggregateFunction, AnyFunction, Example, Family, NullRule, Parameter, RunFunction, usage
+from clew.lang.functions import (
+    SHORTHANDS,
+    AggregateFunction,
+    AnyFunction,
+    Example,
+    Family,
+    NullRule,
+    Parameter,
+    RunFunction,
+    Shorthand,
+    usage,
+)
 from clew.lang.text_form import text_of_value
 from clew.lang.types import BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, common_type, decimal
 
@@ -51,6 +62,7 @@ def functions_page() -> str:
     parts = [
         *_operators(),
         *(part for family in Family if family is not Family.OPERATOR for part in _family(family)),
+        *_patterns(),
         *_literals(),
         *_precedence(),
         *_digits(),
@@ -89,12 +101,12 @@ def _operators() -> Iterable[str]:
 
 def _family(family: Family) -> Iterable[str]:
     yield f"## {family.value}"
-    for function in FUNCTIONS.values():
+    for function in (*FUNCTIONS.values(), *SHORTHANDS.values()):
         if function.family is family:
             yield from _function(function)
 
 
-def _function(function: AnyFunction) -> Iterable[str]:
+def _function(function: AnyFunction | Shorthand) -> Iterable[str]:
     yield f"### {function.name}"
     yield f"`{_form(function)}`"
     yield function.sentence
@@ -103,15 +115,25 @@ def _function(function: AnyFunction) -> Iterable[str]:
             *(f"- `{parameter.name}`: {_takes(parameter)}" for parameter in function.parameters),
             f"- gives: {function.returns}",
             f"- NULL: {_null_rule(function)}",
+            *([f"- stands for: `{_stands_for(function)}`"] if isinstance(function, Shorthand) else []),
         ]
     )
     if function.examples:
         yield "\n".join(["```", *_examples(function.examples), "```"])
 
 
-def _form(function: AnyFunction) -> str:
+def _stands_for(shorthand: Shorthand) -> str:
+    text = shorthand.stands_for
+    for number, parameter in enumerate(shorthand.parameters, start=1):
+        text = text.replace(f"${number}", parameter.name)
+    return text
+
+
+def _form(function: AnyFunction | Shorthand) -> str:
     if function.family is Family.OPERATOR:
         return OPERATOR_FORMS.get(function.name, f"a {function.name} b")
+    if function.name == "CASE":
+        return "CASE WHEN condition THEN value ... ELSE otherwise END"
     return usage(function)
 
 
@@ -121,7 +143,7 @@ def _takes(parameter: Parameter) -> str:
     )
 
 
-def _null_rule(function: AnyFunction) -> str:
+def _null_rule(function: AnyFunction | Shorthand) -> str:
     if function.nulls is NullRule.HANDLES and isinstance(function, RunFunction | AggregateFunction):
         return "it has no arguments"
     return {NullRule.HANDLES: "see above"}.get(function.nulls, function.nulls.value)
@@ -129,9 +151,63 @@ def _null_rule(function: AnyFunction) -> str:
 
 def _examples(examples: Iterable[Example]) -> Iterable[str]:
     for example in examples:
-        values = ", ".join(text_of_value(value) for row in example.rows for value in row.values())
+        rows = [", ".join(text_of_value(value) for value in row.values()) for row in example.rows]
+        values = ", ".join(rows if len(example.rows[:1] and example.rows[0]) == 1 else (f"({row})" for row in rows))
         over = f"   over the rows {', '.join(example.rows[0])} = {values}" if example.rows else ""
         yield f"{example.expression} → {example.result}{over}"
+
+
+def _patterns() -> Iterable[str]:
+    yield "## Patterns"
+    yield (
+        "Patterns are written in the expression, in quotes, and are checked when the project is compiled. A backslash "
+        "is an ordinary character of a text, so it is written once."
+    )
+    yield _table(
+        ("Regular expressions", "What it matches"),
+        (
+            ("`a`, `\\.`", "the character itself; a backslash goes before punctuation that has a meaning"),
+            ("`.`", "any character but a line feed"),
+            ("`[a-z0-9]`, `[^,]`", "one of these characters, one that is not"),
+            (
+                "`\\d`, `\\w`, `\\s`, `\\D`, `\\W`, `\\S`",
+                "a digit, a letter, digit or `_`, a space, all of ASCII; not one",
+            ),
+            ("`\\t`, `\\n`, `\\r`, `\\f`", "a tab, a line feed, a carriage return, a form feed"),
+            (
+                "`*`, `+`, `?`, `{2}`, `{2,}`, `{2,5}`",
+                "how often what is before it occurs, up to 100; with `?` after it, as few as do",
+            ),
+            ("`a\\|b`, `(...)`, `(?:...)`", "one or the other; a group that can be taken out; a group that cannot"),
+            ("`^`, `$`", "the start and the end of the text"),
+        ),
+    )
+    yield (
+        "Nothing else is taken, since engines differ in it: no lookaround, no references to groups, no `\\b`, no "
+        "flags. Matching takes bounded time: a pattern may leave open at most once how far a repetition goes (twice if "
+        "it begins with `^`), and never inside another repetition; a text has at most 4,000 characters. `[^,]*,` "
+        "leaves nothing open, since the comma ends it; `.*,` does. In a replacement, `$1` is what the first group "
+        "matches, `$0` is all, "
+        "and `$$` is a dollar."
+    )
+    yield _table(
+        ("Patterns of dates", "What it stands for"),
+        (
+            ("`yyyy`, `yy`", "the year with four digits; with two, of 2000 to 2099"),
+            ("`MM`, `M`, `MMM`", "the month with two digits; with one or two; Jan to Dec"),
+            ("`dd`, `d`", "the day with two digits; with one or two"),
+            ("`HH`, `mm`, `ss`", "hour, minute and second, where timestamps are written"),
+            ("anything but letters", "itself"),
+        ),
+    )
+    yield (
+        "Patterns of numbers are `0.00`, `#,##0.00` and the like: zeros before the point are the fewest digits there, "
+        "those after it are all digits there, rounded half-up; `#,##` divides thousands by commas."
+    )
+    yield (
+        "POWER, EXP, LN and LOG are calculated in prescribed steps, so that Spark, Python and the verifier of evidence "
+        "packs give the same bits; the last digits differ from those of other programs."
+    )
 
 
 def _literals() -> Iterable[str]:

@@ -10,7 +10,7 @@ import pytest
 from clew.diagnostics import PlainText
 from clew.diagnostics.codes import CATALOGUE
 from clew.lang import FUNCTIONS, parse
-from clew.lang.functions import Family
+from clew.lang.functions import SHORTHANDS, Family
 from clew.lang.lexer import MAX_CHARACTERS
 from clew.lang.parser import MAX_NESTING
 from clew.lang.syntax import MAX_DEPTH
@@ -43,7 +43,7 @@ def test_a_generated_page_is_what_the_generator_gives(name: str) -> None:
 
 def test_every_function_and_every_code_has_a_heading() -> None:
     functions, errors = _text("functions.md"), _text("errors.md")
-    for function in FUNCTIONS.values():
+    for function in (*FUNCTIONS.values(), *SHORTHANDS.values()):
         assert function.family is Family.OPERATOR or f"\n### {function.name}\n" in functions
     for code in CATALOGUE:
         assert f"\n### {code}\n" in errors

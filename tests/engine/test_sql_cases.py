@@ -179,6 +179,21 @@ _NUMBERS = ("i", "j", "money", "small", "huge", "tiny", "half", "x")
 _SCOPE = Scope((Table("t", {name: parse_type(type_) for name, (type_, _) in _EXTREMES.items()}),))
 _ROW_COUNT = 150
 
+_MODES = ('"half_even"', '"up"', '"down"', '"floor"', '"ceiling"')
+_UNITS = ("day", "week", "month", "quarter", "year")
+_LIKES = ('"%a%"', '"_"', '"%😀"', '"%ß_"', '"line%tab"', '"%"', '""', '"% \\%"', '"a%a%a%"', '"%\\_%"', '"q%\\\\%}"')
+_REGEXES = (
+    '"[0-9]+"',
+    '"[^a-z]"',
+    '"\\\\w+\\\\s?"',
+    '"(-?)([0-9]+)(?:-|$)"',
+    '"[\\\\[\\\\]^$-]|[αΣ-ω]|😀"',
+    '"^.*a"',
+    '"^(?:[0-9]{4}-)?[0-9]{1,2}$"',
+    '"\\\\.|\\\\D\\\\S"',
+    '".$"',
+)
+_REPLACEMENTS = ('""', '"<$0>1"', '"$$\\\\"')
 _SOURCES = [
     *(f"{a} {op} {b}" for op in ("+", "-", "*", "/") for a in _NUMBERS for b in ("j", "small", "huge", "tiny", "y")),
     *(f"MOD({a}, {b})" for a in _NUMBERS for b in ("j", "small", "huge", "tiny", "half", "y", "7", "-7", "0.3", "0")),
@@ -272,6 +287,66 @@ _SOURCES = [
     "FLOOR(FLOOR(FLOOR(x / 2) / 3) / y)",
     "SUBSTRING(SUBSTRING(SUBSTRING(CONCAT(s, s), n, m), m, n), n, m)",
     "DATEADD(DATEADD(DATEADD(DATEADD(day, n), -n), m), -m)",
+    *(f"ROUND({a}, {d}, {m})" for a in _NUMBERS[:-1] for d in (-2, 0, 1) for m in _MODES),
+    *(f"{f}({a})" for f in ("SIGN", "SQRT", "EXP", "LN", "TRUNC", "LOG") for a in (*_NUMBERS, "y")),
+    *(
+        f"POWER({a}, {b})"
+        for a in ("x", "y", "i", "small")
+        for b in ("j", "y", "0.5", "-1.5", "10", "x", "1000", "0.1")
+    ),
+    *(f"{a} BETWEEN {b} AND {c}" for a in ("i", "money", "huge", "x") for b, c in (("j", "huge"), ("0", "5.5"))),
+    "s BETWEEN p AND s",
+    "day NOT BETWEEN DATE(days) AND at",
+    *(f"{f}({a}, {b})" for f in ("GREATEST", "LEAST", "NULLIF", "IFNULL") for a in _NUMBERS for b in ("j", "y", "1")),
+    "GREATEST(s, p, digits)",
+    "LEAST(day)",
+    "GREATEST(NULL, NULL)",
+    "NULLIF(s, p)",
+    "NULLIF(flag, TRUE)",
+    "CASE WHEN flag THEN money WHEN i > 0 THEN huge ELSE tiny END",
+    "CASE WHEN NULL THEN 1 END",
+    'CASE WHEN digits = "" THEN 0 WHEN CONTAINS(digits, ".") THEN -1 ELSE TO_INTEGER(digits) END',
+    'CASE s WHEN p THEN "same" WHEN "a" THEN p ELSE s END',
+    "SWITCH(x, 0, 1, y, 2)",
+    "SWITCH(huge, tiny, i, money, j, n)",
+    f"SWITCH({' + '.join(['i'] * 150)}, 0, s, j, p, digits)",
+    "SWITCH(NULL, NULL, 1, 2)",
+    *(f"s LIKE {p}" for p in _LIKES),
+    's LIKE "%!_%" ESCAPE "!"',
+    "s LIKE NULL",
+    *(f"{f}({t}, {p})" for f in ("REGEX_MATCH", "REGEX_EXTRACT") for t in ("s", "digits", "days") for p in _REGEXES),
+    *(f"REGEX_REPLACE({t}, {p}, {r})" for t in ("s", "digits") for p in _REGEXES[:5] for r in _REPLACEMENTS),
+    'REGEX_EXTRACT(days, "([0-9]+)-([0-9]+)", 2)',
+    'REGEX_EXTRACT(digits, "(a)|[0-9]", 1)',
+    'REGEX_MATCH(REPEAT(s, 4000), "a")',
+    "FIND(s, p)",
+    *(f"FIND(s, p, {n})" for n in ("n", "m", "0", "2")),
+    *(f"SPLIT({t}, {p}, {n})" for t in ("s", "days") for p in ("p", '"-"') for n in ("n", "m", "-1", "2", "0")),
+    *(f"{f}(s, {n})" for f in ("LPAD", "RPAD", "REPEAT") for n in ("n", "m", "5", "0", "-1")),
+    *(f"{f}(s, {n}, p)" for f in ("LPAD", "RPAD") for n in ("m", "7")),
+    *(f"{f}(s)" for f in ("PROPER", "HASH")),
+    'PROPER("mary-ann o\'neill\u00a0ÉCOLE 3rd ǆ")',
+    'UUID5("6ba7b811-9dad-11d1-80b4-00c04fd430c8", s)',
+    "UUID5(NULL, s)",
+    *(f"{f}({d}, {n})" for f in ("EOMONTH", "EDATE") for d in ("day", "at") for n in ("n", "m", "-1", "12")),
+    "EOMONTH(day)",
+    *(f'DATE_TRUNC("{u}", {d})' for u in _UNITS for d in ("day", "at")),
+    *(f'DATEDIFF({a}, {b}, "{u}")' for u in _UNITS for a, b in (("day", "at"), ("at", "DATE(2024, 1, 31)"))),
+    "WEEKDAY(day)",
+    "WEEKDAY(at)",
+    *(f"WORKDAY({d}, {n})" for d in ("day", "at") for n in ("m", "0", "-7", "250")),
+    'WORKDAY(day, m, DATE("2024-03-01"), DATE("2026-02-02"))',
+    "WORKDAY(DATE(2026, 1, 31), n, day)",
+    *(f'TO_DATE(days, "{p}")' for p in ("yyyy-MM-dd", "yyyy-M-d")),
+    *(f'TRY_TO_DATE(days, "{p}")' for p in ("yyyy-MM-dd", "yyyy-M-d", "dd.MM.yy")),
+    'TO_DATE(TO_STRING(day, "d MMM yyyy"), "d MMM yyyy")',
+    'TRY_TO_DATE("31-feb-2026", "dd-MMM-yyyy")',
+    *(f'TO_STRING({d}, "{p}")' for d in ("day", "at") for p in ("dd.MM.yyyy", "d/M/yy", "yyyyMMdd HH:mm:ss", "MMM ''")),
+    *(f'TO_STRING({a}, "{p}")' for a in _NUMBERS[:-1] for p in ("0", "#,##0.00", "00000.0", "0.000000000000000000")),
+    *(f"TRY_TO_INTEGER({a})" for a in (*_NUMBERS, "digits", "flag", "y")),
+    *(f"TRY_TO_DECIMAL({a}, {t})" for a in (*_NUMBERS, "digits", "y") for t in ("38, 0", "5, 2", "38, 38")),
+    "TRY_TO_DATE(days)",
+    "TRY_TO_DATE(at)",
     "(" * 60 + "i" + " + 0)" * 60,
     " AND ".join(["i = j"] * 200),
 ]
@@ -302,6 +377,17 @@ _AGGREGATIONS = [
     "MOD(SUM(k), 7) + MAX_AGG(k)",
     "1 / (1 / (1 / (1 / (SUM(w) / COUNT(w)))))",
     "COALESCE(SUM(IF(flag, m0, 0)), 0)",
+    *(f"{f}({a})" for f in ("MEDIAN", "VARIANCE", "STDDEV") for a in ("m0", "c9", "w", "k", "x")),
+    *(f"PERCENTILE({a}, {p})" for a in ("m0", "w", "e", "k", "x") for p in ("0", "0.25", "0.9999", "1")),
+    *(f"{f}({a}, {b})" for f in ("FIRST", "LAST") for a in ("label", "m0", "flag") for b in ("day", "k", "label, at")),
+    *(f"STRING_AGG(label, {p}{o})" for p in ('", "', '""') for o in ("", ", day", ", flag, x")),
+    "STRING_AGG(label, NULL)",
+    "FIRST(NULL, k)",
+    "COUNT_IF(flag)",
+    "SUM_IF(m0, flag)",
+    "WEIGHTED_AVG(m0, c9)",
+    "ROUND(MEDIAN(m0) - FIRST(m0, day), 2)",
+    'IF(COUNT_IF(flag) > 2, STRING_AGG(g, "-"), g)',
 ]
 
 

@@ -95,6 +95,13 @@ SAME_TEXT = """
     SUBSTRING(s, n, n) | YEAR(d) | MONTH(d) | DAY(d) | DATE("2024-02-29") | d > DATE("2023-12-31")
 """.replace("\n", "|")
 
+
+def _months(end: str, start: str) -> str:
+    """Whole months; DuckDB's own function also counts one that ends with the last day of a shorter month."""
+    first, last = (f"(year({each}) * 12 + month({each}))" for each in (start, end))
+    return f"({last} - {first} - CAST(day({end}) < day({start}) AS BIGINT))"
+
+
 REWORDED = {
     "a * b": "CAST(a AS DECIMAL(20, 2)) * b",
     "LEN(s)": "length(s)",
@@ -123,6 +130,42 @@ REWORDED = {
     "TO_DECIMAL(TO_STRING(b), 18, 4)": "CAST(CAST(b AS VARCHAR) AS DECIMAL(18, 4))",
     "TO_DATE(TO_STRING(d))": "d",
     "i / 0": "CAST(NULL AS BIGINT)",
+    "CASE WHEN p THEN i WHEN q THEN j ELSE n END": "CASE WHEN p THEN i WHEN q THEN j ELSE n END",
+    'CASE s WHEN t THEN "t" WHEN "a" THEN "a" END': "CASE s WHEN t THEN 't' WHEN 'a' THEN 'a' END",
+    "i BETWEEN j AND n": "i BETWEEN j AND n",
+    "d NOT BETWEEN e AND d": "d NOT BETWEEN e AND d",
+    "NULLIF(i, n)": "nullif(i, n)",
+    "IFNULL(s, t)": "ifnull(s, t)",
+    "GREATEST(i, j, n)": "greatest(i, j, n)",
+    "LEAST(s, t)": "least(s, t)",
+    's LIKE "%a_%"': "s LIKE '%a_%'",
+    's NOT LIKE "%-" ESCAPE "!"': "s NOT LIKE '%-'",
+    'REGEX_MATCH(s, "[a-c]+.?$")': "regexp_matches(s, '[a-c]+.?$')",
+    'REGEX_EXTRACT(s, "[A-Z]+([a-z]*)")': (
+        "CASE WHEN regexp_matches(s, '[A-Z]+([a-z]*)') THEN regexp_extract(s, '[A-Z]+([a-z]*)', 1) END"
+    ),
+    'REGEX_REPLACE(s, "[^a-zA-Z]", "*")': "regexp_replace(s, '[^a-zA-Z]', '*', 'g')",
+    "FIND(s, t)": "instr(s, t)",
+    "REPEAT(s, n)": "repeat(s, n)",
+    'LPAD(s, n, "*")': "lpad(s, CAST(n AS INTEGER), '*')",
+    'RPAD(s, n, "ab")': "rpad(s, CAST(n AS INTEGER), 'ab')",
+    "HASH(s)": "sha256(s)",
+    "SIGN(a)": "CAST(sign(a) AS BIGINT)",
+    "TRUNC(a)": "CAST(trunc(a) AS DECIMAL(12, 0))",
+    "EOMONTH(d)": "last_day(d)",
+    "EDATE(d, n)": "CAST(d + to_months(CAST(n AS INTEGER)) AS DATE)",
+    'DATE_TRUNC("month", d)': "CAST(date_trunc('month', d) AS DATE)",
+    'DATE_TRUNC("week", d)': "CAST(date_trunc('week', d) AS DATE)",
+    'DATE_TRUNC("quarter", d)': "CAST(date_trunc('quarter', d) AS DATE)",
+    'DATEDIFF(d, e, "month")': f"CASE WHEN d >= e THEN {_months('d', 'e')} ELSE -({_months('e', 'd')}) END",
+    'DATEDIFF(d, e, "year")': f"CASE WHEN d >= e THEN {_months('d', 'e')} // 12 ELSE -({_months('e', 'd')} // 12) END",
+    'DATEDIFF(d, e, "week")': "date_sub('week', e, d)",
+    "WEEKDAY(d)": "isodow(d)",
+    'TO_STRING(d, "dd.MM.yyyy")': "strftime(d, '%d.%m.%Y')",
+    'TO_STRING(d, "dd-MMM-yyyy")': "strftime(d, '%d-%b-%Y')",
+    'TO_STRING(i, "#,##0")': "format('{:,}', i)",
+    'TO_DATE(TO_STRING(d, "dd.MM.yyyy"), "dd.MM.yyyy")': "d",
+    "TRY_TO_INTEGER(s)": "CASE WHEN regexp_full_match(trim(s), '[+-]?[0-9]+') THEN CAST(s AS BIGINT) END",
     "IF(j = 0, NULL, TO_INTEGER(FLOOR(i / j)))": "CASE WHEN j <> 0 THEN (i - ((i % j) + j) % j) // j END",
 }
 
@@ -165,6 +208,17 @@ AGGREGATIONS = {
     "SUM(IF(p, a, 0))": "sum(CASE WHEN p THEN a ELSE 0 END)",
     "COALESCE(SUM(NULL + i), 0)": "0",
     "CONCAT(g, MAX_AGG(t))": "g || max(t)",
+    "COUNT_IF(p)": "count_if(p)",
+    "SUM_IF(a, p)": "sum(a) FILTER (WHERE p)",
+    "MEDIAN(i)": "CAST(quantile_cont(CAST(i AS DECIMAL(20, 4)), 0.5) AS DECIMAL(27, 4))",
+    "PERCENTILE(a, 0.25)": "CAST(quantile_cont(CAST(a AS DECIMAL(25, 6)), 0.25) AS DECIMAL(25, 6))",
+    "FIRST(a, d, i, j, b)": "first(a ORDER BY d, i, j, b, a) FILTER (WHERE a + b + i + j + day(d) IS NOT NULL)",
+    'STRING_AGG(s, "-")': "string_agg(s, '-' ORDER BY s)",
+    "ROUND(STDDEV(a), 4)": "round(stddev_samp(a), 4)",
+    "ROUND(VARIANCE(n), 9)": "round(var_samp(n), 9)",
+    "ROUND(WEIGHTED_AVG(a, n), 6)": (
+        "CAST(round(CAST(sum(a * n) AS DECIMAL(38, 12)) / sum(n) FILTER (WHERE a IS NOT NULL), 6) AS DECIMAL(38, 6))"
+    ),
 }
 
 

@@ -18,12 +18,13 @@ GRAMMAR = Path(__file__).parents[2] / "docs" / "reference" / "grammar.lark"
 LARK = Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", lexer="basic")
 
 NAMES = st.sampled_from(["a", "größe", "名前", "_period", "`odd name`", "`a``b`", "`and`", "x1", "inn", "isx"])
-KEYWORDS = st.sampled_from(["and", "OR", "Not", "IN", "is", "null", "TRUE", "False"])
+KEYWORDS = st.sampled_from(["and", "OR", "Not", "IN", "is", "null", "TRUE", "False", "case", "WHEN"])
+WORDS = st.sampled_from(["then", "ELSE", "End", "between", "LIKE", "escape"])
 NUMBERS = st.sampled_from(["0", "42", "3.14", "007", "0.50", "12345678901234567890"])
 STRINGS = st.sampled_from(['"x"', '""', '"say ""hi"""', '"a\nb"', '"\'"', '"and"', '"ſ"'])
 SELECTORS = st.sampled_from(["{{LARGE}}", "{{ two.parts-x }}"])
 SYMBOLS = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "(", ")", ",", "."])
-TOKENS = st.one_of(NAMES, KEYWORDS, NUMBERS, STRINGS, SELECTORS, SYMBOLS)
+TOKENS = st.one_of(NAMES, KEYWORDS, WORDS, NUMBERS, STRINGS, SELECTORS, SYMBOLS)
 JUNK = st.sampled_from(
     ["'", '"', "`", "{{", "}}", "==", "!=", "1x", "1.", ".5", "ıs", "ſum(", "٣", "²", ";", "\u200b", "e\u0301"]
 )
@@ -41,7 +42,8 @@ def _separated(operands: st.SearchStrategy[list[str]], least: int) -> st.SearchS
 
 
 def _larger(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
-    called = st.sampled_from(["SUM", "if", "Größe", "and", "OR", "in"])
+    called = st.sampled_from(["SUM", "if", "Größe", "and", "OR", "in", "like", "END"])
+    whens = st.lists(st.builds(lambda a, b: ["WHEN", *a, "then", *b], inner, inner), min_size=1, max_size=2)
     return st.one_of(
         _infix(["+", "-", "*", "/", "=", "<=", "<>", "AND", "or"], inner),
         st.builds(lambda sign, x: [sign, *x], st.sampled_from(["-", "+", "NOT", "not"]), inner),
@@ -54,11 +56,37 @@ def _larger(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]
             _separated(inner, 1),
         ),
         st.builds(lambda name, values: [name, "(", *values, ")"], called, _separated(inner, 0)),
+        st.builds(
+            lambda value, branches, otherwise: [
+                "CASE",
+                *value,
+                *(token for branch in branches for token in branch),
+                *otherwise,
+                "end",
+            ],
+            st.one_of(st.just([]), inner),
+            whens,
+            st.one_of(st.just([]), inner.map(lambda x: ["ELSE", *x])),
+        ),
+        st.builds(
+            lambda x, op, low, high: [*x, *op.split(), *low, "AND", *high],
+            inner,
+            st.sampled_from(["BETWEEN", "not between"]),
+            inner,
+            inner,
+        ),
+        st.builds(
+            lambda x, op, pattern, tail: [*x, *op.split(), *pattern, *tail],
+            inner,
+            st.sampled_from(["LIKE", "Not Like"]),
+            inner,
+            st.sampled_from([[], ["ESCAPE", '"!"']]),
+        ),
     )
 
 
 OPERANDS = st.one_of(
-    st.one_of(NAMES, NUMBERS, STRINGS, SELECTORS, st.sampled_from(["TRUE", "null"])).map(lambda token: [token]),
+    st.one_of(NAMES, WORDS, NUMBERS, STRINGS, SELECTORS, st.sampled_from(["TRUE", "null"])).map(lambda token: [token]),
     st.builds(lambda table, column: [table, ".", column], NAMES, st.one_of(NAMES, KEYWORDS)),
 )
 EXPRESSIONS = st.recursive(OPERANDS, _larger, max_leaves=12)
@@ -138,6 +166,16 @@ def _form_of_tree(tree: object) -> object:
             assert isinstance(parts[1], list)
             found = ("IN", parts[0], *parts[1])
             return found if tree.data == "is_in" else ("NOT", found)
+        case "is_between" | "is_like":
+            return (tree.data.removeprefix("is_").upper(), *parts)
+        case "is_not_between" | "is_not_like":
+            return ("NOT", (tree.data.removeprefix("is_not_").upper(), *parts))
+        case "case" | "switch":
+            inner = [each for part in parts for each in (part if isinstance(part, list) else [part])]
+            has_otherwise = len(inner) % 2 == (1 if tree.data == "case" else 0)
+            return (tree.data.upper(), *inner, *([] if has_otherwise else [("literal", None)]))
+        case "when":
+            return parts
         case "values":
             return parts
         case "is_null":
@@ -156,6 +194,8 @@ def _form_of_tree(tree: object) -> object:
             return ("literal", {"true": True, "false": False, "null": None}[tree.data])
         case "selector":
             return ("selector", tokens[0][2:-2].strip())
+        case "column_name" if not tokens:
+            return parts[0]
         case "name" | "column_name":
             return tokens[0][1:-1].replace("``", "`") if tokens[0].startswith("`") else tokens[0]
         case "column":
@@ -175,6 +215,10 @@ def _form_of_tree(tree: object) -> object:
 @example("-a * -b + +c")
 @example("a or b and not c = d or e")
 @example("a IS NOT NULL = b")
+@example("a between b and c and d")
+@example("end between then and else")
+@example("CASE end WHEN then THEN else ELSE end END")
+@example("CASE WHEN a LIKE b ESCAPE c THEN 1 END + 1")
 def test_parser_and_grammar_read_an_expression_the_same_way(text: str) -> None:
     assert _ours(text) == _larks(text)
 

@@ -14,12 +14,19 @@ NOT flag AND text IN ("EUR", "USD", NULL) OR day IS NOT NULL
 -i / j
 MOD(wide, 7) = share
 CONCAT(UPPER(LEFT(text, 3)), "-", TO_STRING(i))
+CASE WHEN amount > 100 THEN 1 WHEN flag THEN 2.5 END
+CASE text WHEN "a" THEN i ELSE amount END
+i BETWEEN 1 AND 5.5
+text NOT LIKE "a!%" ESCAPE "!"
+IFNULL(TRUNC(rate, 2), LOG(i))
 DATEDIFF(at, DATE("2026-01-31")) <= 30
 """
 
 AGGREGATED = """
 SUM(amount * rate) / COUNT_ALL()
 IF(COUNT(i) > 1, text, NULL)
+WEIGHTED_AVG(amount, rate)
+PERCENTILE(i, 0.95) - MEDIAN(amount)
 """
 
 MISTAKEN = """
@@ -42,11 +49,26 @@ amount IS 5
 1e5
 größe + 1 = 名前
 text = open
-CASE WHEN i = 1 THEN 2 ELSE 3 END
-text LIKE "a%"
-amount BETWEEN 1 AND 2
+CASE WHEN i = 1 THEN 2 ELSE 3
+CASE i = 1 THEN 2 END
+case + 1
+text LIKE i
+text LIKE "a!b" ESCAPE "!"
+text ILIKE "a%"
+amount BETWEEN 1 OR 2
+REGEX_MATCH(text, "(a+)+")
+REGEX_MATCH(text, ".*a.*b")
+REGEX_MATCH(text, "(?=a)")
+REGEX_MATCH(text, "\\bword")
+REGEX_REPLACE(text, "a*", "$2")
+TO_DATE(text, "DD/MM/YYYY")
+TO_STRING(share, "0.00")
+ROUND(amount, 2, "bankers")
+ROUND(share, 2, "half_even")
+DATE_TRUNC("decade", day)
+SWITCH(i, 1)
 COUNT(*)
-IFNULL(i, 0)
+NVL(i, 0)
 VLOOKUP(i, fx)
 SUMIFS(amount, flag)
 """

@@ -123,6 +123,13 @@ def aggregation_texts(*, depth: int = 1, doubles: bool = True) -> Texts:
         _apply("{}({})", st.sampled_from(["SUM", "AVG", "MIN_AGG", "MAX_AGG", "COUNT", "COUNT_DISTINCT"]), number),
         st.just("COUNT_ALL()"),
         _apply("{}({})", st.sampled_from(["MIN_AGG", "MAX_AGG", "COUNT_DISTINCT"]), _texts(depth, doubles)),
+        _apply("{}({}, {})", st.sampled_from(["FIRST", "LAST"]), number, _texts(depth, doubles)),
+        _apply("{}({}, day)", st.sampled_from(["FIRST", "LAST"]), _texts(depth, doubles)),
+        _apply('STRING_AGG({}, "; ", {})', _texts(depth, doubles), number),
+        _apply("PERCENTILE({}, {})", _numbers(depth, False), st.sampled_from(["0", "0.5", "0.333", "1"])),
+        _apply("{}({})", st.sampled_from(["COUNT_IF"]), _conditions(depth, doubles)),
+        _apply("SUM_IF({}, {})", number, _conditions(depth, doubles)),
+        st.sampled_from(["MEDIAN(amount)", "VARIANCE(amount)", "STDDEV(i)", "WEIGHTED_AVG(amount, rate)"]),
     )
     counted = st.sampled_from(["COUNT_ALL()", "COUNT(amount)", "COUNT(text)"])
     return st.one_of(
@@ -175,7 +182,24 @@ def _larger_numbers(depth: int, doubles: bool) -> Texts:
         _apply("DATEDIFF({}, {})", day, day),
         _apply("TO_DECIMAL({}, {})", number, _one_of("38, 6", "18, 2", "38, 0")),
         _apply("TO_INTEGER({})", number),
+        _apply("ROUND({}, {}, {})", _numbers(depth, False), _one_of("2", "0", "-1"), _ROUNDINGS),
+        _apply("{}({}, {})", _one_of("GREATEST", "LEAST", "NULLIF", "IFNULL"), number, number),
+        _apply("CASE WHEN {} THEN {} WHEN {} THEN {} ELSE {} END", condition, number, condition, number, number),
+        _apply("SWITCH({}, {}, {}, {}, {})", text, text, number, text, number),
+        _apply("SIGN({})", number),
+        _apply("{}({})", _one_of("SQRT", "EXP", "LN"), number) if doubles else _apply("TRUNC({}, 1)", number),
+        _apply("POWER({}, {})", number, number) if doubles else _apply("SIGN({})", number),
+        _apply("FIND({}, {}, {})", text, text, _one_of("1", "2", "i")),
+        _apply("WEEKDAY({})", day),
+        _apply("DATEDIFF({}, {}, {})", day, day, _UNITS),
+        _apply("TRY_TO_INTEGER({})", st.one_of(text, number)),
+        _apply("TRY_TO_DECIMAL({}, {})", st.one_of(text, number), _one_of("38, 6", "5, 2")),
     )
+
+
+_ROUNDINGS = _one_of('"half_up"', '"half_even"', '"up"', '"down"', '"floor"', '"ceiling"')
+_UNITS = _one_of('"day"', '"week"', '"month"', '"quarter"', '"year"')
+_PATTERNS = _one_of('"[a-zA-Z]+"', '"^.*[0-9]"', '"(-?)([0-9]+)"', '"[^a-z ]"', '"a|b|E"', '"\\s\\w$"')
 
 
 @cache
@@ -197,7 +221,21 @@ def _larger_texts(depth: int, doubles: bool) -> Texts:
         _apply("IF({}, {}, {})", condition, text, text),
         _apply("{}({}, {})", _one_of("MIN", "MAX", "COALESCE"), text, text),
         _apply("TO_STRING({})", st.one_of(number, condition, _dates(depth, doubles), st.just("at"))),
+        _apply("TO_STRING({}, {})", number, _one_of('"0"', '"#,##0.00"', '"00000.0"')),
+        _apply("TO_STRING({}, {})", st.one_of(_dates(depth, doubles), st.just("at")), _DAY_PATTERNS),
+        _apply("SPLIT({}, {}, {})", text, text, _one_of("1", "2", "-1", "i")),
+        _apply("{}({}, {}, {})", _one_of("LPAD", "RPAD"), text, counts, text),
+        _apply("{}({})", _one_of("PROPER", "HASH"), text),
+        _apply("REPEAT({}, {})", text, _one_of("0", "3", "-1")),
+        _apply('UUID5("6ba7b811-9dad-11d1-80b4-00c04fd430c8", {})', text),
+        _apply("REGEX_EXTRACT({}, {})", text, _PATTERNS),
+        _apply("REGEX_REPLACE({}, {}, {})", text, _PATTERNS, _one_of('""', '"<$0>1"', '"$$"')),
+        _apply("{}({}, {})", _one_of("GREATEST", "LEAST", "NULLIF"), text, text),
+        _apply("CASE {} WHEN {} THEN {} ELSE {} END", text, text, text, text),
     )
+
+
+_DAY_PATTERNS = _one_of('"dd.MM.yyyy"', '"d/M/yy"', '"yyyyMMdd HH:mm:ss"', '"dd-MMM-yyyy"')
 
 
 @cache
@@ -216,6 +254,13 @@ def _larger_dates(depth: int, doubles: bool) -> Texts:
         _apply("{}({}, {})", _one_of("MIN", "MAX", "COALESCE"), day, day),
         _apply("TO_DATE({})", st.one_of(day, st.just("at"))),
         _apply("TO_DATE(TO_STRING({}))", day),
+        _apply('TO_DATE(TO_STRING({}, "d-MMM-yyyy"), "d-MMM-yyyy")', day),
+        _apply("TRY_TO_DATE({})", _texts(depth, doubles)),
+        _apply('TRY_TO_DATE({}, "yyyy-MM-dd")', _texts(depth, doubles)),
+        _apply("EOMONTH({}, {})", day, st.one_of(st.integers(-30, 30).map(str), st.just("i"))),
+        _apply("EDATE({}, {})", day, st.one_of(st.integers(-30, 30).map(str), st.just("i"))),
+        _apply("DATE_TRUNC({}, {})", _UNITS, day),
+        _apply("WORKDAY({}, {}, {})", day, st.integers(-40, 40).map(str), day),
     )
 
 
@@ -241,4 +286,7 @@ def _larger_conditions(depth: int, doubles: bool) -> Texts:
         ),
         _apply("{}({}, {})", _one_of("CONTAINS", "STARTSWITH", "ENDSWITH"), text, text),
         _apply("IF({}, {}, {})", condition, condition, condition),
+        *(_apply("({} BETWEEN {} AND {})", operand, operand, operand) for operand in (number, text, day)),
+        _apply("({} {} {})", text, _one_of("LIKE", "NOT LIKE"), _one_of('"%a%"', '"_%1_"', '"E!%" ESCAPE "!"', '"%"')),
+        _apply("REGEX_MATCH({}, {})", text, _PATTERNS),
     )

@@ -1,11 +1,15 @@
-"""Aggregations of a group, row by row: what is kept does not grow with the rows, except where values are distinct."""
+"""Aggregations of a group, row by row.
+
+What is kept does not grow with the rows, except where values are distinct, sorted, or a mean of doubles.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from clew.lang import arithmetic
-from clew.lang.evaluation import Row, evaluator, signature_of
+from clew.lang.evaluation import Row, contributing, evaluator, signature_of
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Expression, Value, walk
 from clew.lang.types import Kind
@@ -27,10 +31,10 @@ class _Fold:
     """One aggregate call over the rows so far."""
 
     call: Apply
-    argument: Callable[[Row], Value] | None
+    argument: Callable[[Row], Any] | None
     count: int = 0
     total: Decimal = Decimal(0)
-    buffer: list[Value] = field(default_factory=list)
+    buffer: list[Any] = field(default_factory=list)
     distinct: set[Value] = field(default_factory=set)
 
     def add(self, row: Row) -> None:
@@ -46,12 +50,12 @@ class _Fold:
                 self.distinct.add(value)
             case "AVG" if isinstance(value, Decimal):
                 self.total = arithmetic.add(self.total, value)
-            case "AVG":
-                self.buffer.append(value)
-            case _:
+            case "SUM" | "MIN_AGG" | "MAX_AGG":
                 self.buffer.append(value)
                 if len(self.buffer) > _BUFFERED:
                     self.buffer = [self._combined(self.buffer)]
+            case _:
+                self.buffer.append(value)
 
     def value(self) -> Value:
         """The value of the call."""
@@ -67,7 +71,7 @@ class _Fold:
             case _:
                 return self._combined(self.buffer)
 
-    def _combined(self, values: Sequence[Value]) -> Value:
+    def _combined(self, values: Sequence[Any]) -> Value:
         function = FUNCTIONS[self.call.function]
         assert isinstance(function, AggregateFunction)  # noqa: S101 - chosen by `aggregate_calls`
         return function.combine(values, signature_of(self.call))
@@ -80,7 +84,7 @@ class GroupFold:
         self._trees = trees
         self._first: Row | None = None
         self._folds = [
-            _Fold(call, evaluator(call.arguments[0]) if call.arguments else None)
+            _Fold(call, contributing(call) if call.arguments else None)
             for call in dict.fromkeys(call for tree in trees for call in aggregate_calls(tree))
         ]
 

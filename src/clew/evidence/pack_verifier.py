@@ -830,7 +830,53 @@ def coalesce(arguments: List[Any], scope: SeenValues) -> Any:
     return None
 
 
+def case(arguments: List[Any], scope: SeenValues) -> Any:
+    """CASE."""
+    for condition, value in zip(arguments[:-1:2], arguments[1::2]):
+        if calculate(condition, scope):
+            return calculate(value, scope)
+    return calculate(arguments[-1], scope)
+
+
+def switch(arguments: List[Any], scope: SeenValues) -> Any:
+    """SWITCH."""
+    value = order(calculate(arguments[0], scope))
+    for candidate, found in zip(arguments[1::2], arguments[2::2]):
+        if value is not None and order(calculate(candidate, scope)) == value:
+            return calculate(found, scope)
+    return calculate(arguments[-1], scope) if len(arguments) % 2 == 0 else None
+
+
+def is_between(arguments: List[Any], scope: SeenValues) -> Optional[bool]:
+    """BETWEEN: one of two comparisons may be open."""
+    value, low, high = (order(calculate(argument, scope)) for argument in arguments)
+    bounds = [None if None in (value, low) else low <= value, None if None in (value, high) else value <= high]
+    return False if False in bounds else None if None in bounds else True
+
+
+def null_if(arguments: List[Any], scope: SeenValues) -> Any:
+    """NULLIF."""
+    value, other = (calculate(argument, scope) for argument in arguments)
+    return None if value is None or order(value) == order(other) else value
+
+
+def extreme(pick: Callable[..., Any]) -> Callable[[List[Any], SeenValues], Any]:
+    """GREATEST and LEAST, which leave out what is NULL."""
+
+    def found(arguments: List[Any], scope: SeenValues) -> Any:
+        values = [calculate(argument, scope) for argument in arguments]
+        return pick((value for value in values if value is not None), key=order, default=None)
+
+    return found
+
+
 _LAZY: Dict[str, Callable[[List[Any], SeenValues], Any]] = {
+    "CASE": case,
+    "SWITCH": switch,
+    "BETWEEN": is_between,
+    "NULLIF": null_if,
+    "GREATEST": extreme(max),
+    "LEAST": extreme(min),
     "IF": lambda arguments, scope: calculate(arguments[1 if calculate(arguments[0], scope) else 2], scope),
     "AND": lambda arguments, scope: first_true(arguments, scope, decisive=False),
     "OR": lambda arguments, scope: first_true(arguments, scope, decisive=True),
@@ -840,9 +886,301 @@ _LAZY: Dict[str, Callable[[List[Any], SeenValues], Any]] = {
 """Functions that look at an argument only when they need it."""
 
 
+def to_integer(values: List[Any], _type: str, _types: List[str]) -> int:
+    """TO_INTEGER."""
+    return as_integer(values[0])
+
+
 def to_decimal(values: List[Any], type_: str, _types: List[str]) -> Fraction:
     """TO_DECIMAL."""
     return fitted(as_decimal(values[0]), type_)
+
+
+# Text: positions, padding, patterns
+
+
+def find(text: str, part: str, start: int = 1) -> int:
+    """FIND."""
+    first = max(start, 1)
+    return 0 if first > len(text) + 1 else text.find(part, first - 1) + 1
+
+
+def split(text: str, separator: str, number: int) -> Optional[str]:
+    """SPLIT."""
+    parts = text.split(separator) if separator else [text]
+    if number == 0 or abs(number) > len(parts):
+        return None
+    return parts[number - 1 if number > 0 else number]
+
+
+def padded(text: str, length: int, fill: str = " ", *, left: bool = False) -> str:
+    """LPAD and RPAD."""
+    length = max(length, 0)
+    if len(text) >= length or not fill:
+        return text[:length]
+    filling = (fill * length)[: length - len(text)]
+    return filling + text if left else text + filling
+
+
+def proper(text: str) -> str:
+    """PROPER: a capital at the start, and after each ASCII character (or no-break space) that is not a letter."""
+    lowered = text.lower().translate(_LOWER)
+    pieces = re.split("([\x01-@\\[-`{-\x7f\u00a0])", lowered)
+    return "".join(piece[:1].upper().translate(_UPPER) + piece[1:] for piece in pieces)
+
+
+def uuid5(namespace: str, name: str) -> str:
+    """UUID5 (RFC 9562)."""
+    digest = bytearray(hashlib.sha1(bytes.fromhex(namespace.replace("-", "")) + name.encode("utf-8")).digest()[:16])  # noqa: S324
+    digest[6], digest[8] = digest[6] & 0x0F | 0x50, digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def like(text: str, pattern: str, escape: str = "\\") -> bool:
+    """LIKE: at each % the fewest characters that do, and one more whenever the rest does not fit."""
+    wanted, characters = [], iter(pattern)
+    for character in characters:
+        wanted.append((next(characters), True) if character == escape else (character, False))
+    here, place, back, again = 0, 0, -1, 0
+    while here < len(text):
+        character, is_literal = wanted[place] if place < len(wanted) else ("", True)
+        if not is_literal and character == "%":
+            back, again, place = place, here, place + 1
+        elif character == text[here] or (character == "_" and not is_literal):
+            here, place = here + 1, place + 1
+        elif back < 0:
+            return False
+        else:
+            again += 1
+            here, place = again, back + 1
+    return all(each == ("%", False) for each in wanted[place:])
+
+
+def regex_of(pattern: str) -> "re.Pattern[str]":
+    """A regular expression of the language, for Python: ASCII classes, no lines, $ is the end."""
+    found, is_class, position = "", False, 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == "\\":
+            position += 1
+            escaped = pattern[position]
+            inner = {"d": "0-9", "w": "A-Za-z0-9_", "s": " \\t-\\r"}.get(escaped.lower())
+            if inner is None:
+                found += "\\" + escaped
+            else:
+                found += inner if is_class else f"[{'^' if escaped.isupper() else ''}{inner}]"
+        elif is_class:
+            is_class = character != "]"
+            found += character
+        else:
+            is_class = character == "["
+            found += {".": "[^\n]", "^": "\\A", "$": "\\Z"}.get(character, character)
+            if is_class and pattern[position + 1 : position + 2] == "^":
+                position += 1
+                found += "^"
+        position += 1
+    return re.compile(found)
+
+
+def regex_extract(text: str, pattern: str, group: Optional[int] = None) -> Optional[str]:
+    """REGEX_EXTRACT."""
+    regex = regex_of(pattern)
+    found = regex.search(text)
+    if found is None:
+        return None
+    return found[min(1, regex.groups) if group is None else group] or ""
+
+
+def regex_replace(text: str, pattern: str, replacement: str) -> str:
+    """REGEX_REPLACE."""
+
+    def replaced(found: "re.Match[str]") -> str:
+        return re.sub(r"\$(.)", lambda each: "$" if each[1] == "$" else found[int(each[1])] or "", replacement)
+
+    return regex_of(pattern).sub(replaced, text)
+
+
+# Dates: months, weeks, working days, patterns
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAY_PARTS = r"yyyy|yy|MMM|MM|M|dd|d|HH|mm|ss"
+
+
+def last_of_month(day: datetime.date) -> datetime.date:
+    """The last day of a month."""
+    for count in (31, 30, 29, 28):
+        try:
+            return day.replace(day=count)
+        except ValueError:
+            continue
+    raise ArithmeticError("a month has days")
+
+
+def months_later(day: datetime.date, months: int) -> datetime.date:
+    """EDATE."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    return datetime.date(year, month + 1, min(day.day, last_of_month(datetime.date(year, month + 1, 1)).day))
+
+
+def difference(end: datetime.date, start: datetime.date, unit: str = "day") -> int:
+    """DATEDIFF."""
+    if end < start:
+        return -difference(start, end, unit)
+    if unit in ("day", "week"):
+        return (end - start).days // {"day": 1, "week": 7}[unit]
+    months = (end.year * 12 + end.month) - (start.year * 12 + start.month) - (1 if end.day < start.day else 0)
+    return months // {"month": 1, "quarter": 3, "year": 12}[unit]
+
+
+def truncated(unit: str, day: datetime.date) -> datetime.date:
+    """DATE_TRUNC."""
+    if unit == "week":
+        return day - datetime.timedelta(days=day.weekday())
+    first_month = {"year": 1, "quarter": day.month - (day.month - 1) % 3}.get(unit, day.month)
+    return day if unit == "day" else datetime.date(day.year, first_month, 1)
+
+
+def workday(day: datetime.date, days: int, *holidays: datetime.date) -> datetime.date:
+    """WORKDAY."""
+    for _ in range(abs(days)):
+        day += datetime.timedelta(days=1 if days > 0 else -1)
+        while day.weekday() > 4 or day in holidays:
+            day += datetime.timedelta(days=1 if days > 0 else -1)
+    return day
+
+
+def read_day(text: str, pattern: str) -> datetime.date:
+    """TO_DATE with a pattern."""
+    months = "|".join(_MONTHS)
+    read = {"yyyy": "(?P<y>[0-9]{4})", "yy": "(?P<y>[0-9]{2})", "MMM": f"(?P<m>(?ai:{months}))"}
+    read.update({"MM": "(?P<m>[0-9]{2})", "M": "(?P<m>[0-9]{1,2})", "dd": "(?P<d>[0-9]{2})", "d": "(?P<d>[0-9]{1,2})"})
+    parts = re.split(f"({_DAY_PARTS})", pattern)
+    found = re.fullmatch("".join(read.get(part) or re.escape(part) for part in parts), text)
+    if found is None:
+        raise ArithmeticError(f"{text!r} is not a date of the form {pattern}")
+    year = int(found["y"]) + (2000 if len(found["y"]) == 2 else 0)
+    month = _MONTHS.index(found["m"].title()) + 1 if found["m"].isalpha() else int(found["m"])
+    return datetime.date(year, month, int(found["d"]))
+
+
+def written_day(value: Any, pattern: str) -> str:
+    """TO_STRING of a date with a pattern."""
+    at = as_timestamp(value)
+    parts = {"yyyy": f"{at.year:04}", "yy": f"{at.year % 100:02}", "MMM": _MONTHS[at.month - 1], "MM": f"{at.month:02}"}
+    parts.update({"M": f"{at.month}", "dd": f"{at.day:02}", "d": f"{at.day}", "HH": f"{at.hour:02}"})
+    parts.update({"mm": f"{at.minute:02}", "ss": f"{at.second:02}"})
+    return re.sub(_DAY_PARTS, lambda found: parts[found[0]], pattern)
+
+
+def written_number(value: Any, pattern: str) -> str:
+    """TO_STRING of a number with a pattern."""
+    whole, _, behind = pattern.partition(".")
+    number = half_up(Fraction(value), len(behind))
+    digits, _, rest = text_of_decimal(abs(number), len(behind)).partition(".")
+    digits = digits.rjust(whole.count("0"), "0")
+    if "," in whole:
+        digits = re.sub(r"(?<=[0-9])(?=([0-9]{3})+\Z)", ",", digits)
+    return ("-" if number < 0 else "") + digits + ("." + rest if rest else "")
+
+
+def to_string(values: List[Any], _type: str, types: List[str]) -> str:
+    """TO_STRING."""
+    if len(values) == 1:
+        return text_of(values[0], types[0])
+    return written_day(*values) if types[0] in ("date", "timestamp") else written_number(*values)
+
+
+def to_date(values: List[Any], _type: str, _types: List[str]) -> datetime.date:
+    """TO_DATE."""
+    if len(values) > 1:
+        return read_day(*values)
+    if isinstance(values[0], str) and not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", values[0]):
+        raise ArithmeticError(f"{values[0]!r} is not a date")
+    return as_date(values[0])
+
+
+def trying(convert: Callable[[List[Any], str, List[str]], Any]) -> Callable[[List[Any], str, List[str]], Any]:
+    """The TRY_ form of a conversion."""
+
+    def attempt(values: List[Any], type_: str, types: List[str]) -> Any:
+        try:
+            return convert(values, type_, types)
+        except (ArithmeticError, ValueError):
+            return None
+
+    return attempt
+
+
+# Powers: the steps are those that the language prescribes, since libraries differ in the last digit
+
+_LN2 = (0.6931471803691238, 1.9082149292705877e-10)
+
+
+def series(terms: List[float], x: float) -> float:
+    """A polynomial, its highest term first."""
+    value = 0.0
+    for term in terms:
+        value = value * x + term
+    return value
+
+
+def exponential(x: float) -> float:
+    """EXP."""
+    if math.isnan(x) or x > 709.782712893384 or x < -745.2:
+        return x if math.isnan(x) else math.inf if x > 0 else 0.0
+    k = math.floor(x * 1.4426950408889634 + 0.5)
+    value = series([1 / math.factorial(n) for n in range(14, -1, -1)], (x - k * _LN2[0]) - k * _LN2[1])
+    return value * 2.0 ** (k // 2) * 2.0 ** (k - k // 2)
+
+
+def logarithm(x: float) -> Optional[float]:
+    """LN."""
+    if math.isnan(x) or x == math.inf or x <= 0:
+        return None if x <= 0 else x
+    m, k = math.frexp(x)
+    if 2 * m > 1.4142135623730951:
+        k += 1
+    else:
+        m *= 2
+    s, k = (m - 1) / (m + 1), k - 1
+    return k * _LN2[0] + (2 * s * series([1 / n for n in range(23, 0, -2)], s * s) + k * _LN2[1])
+
+
+def power(x: float, y: float) -> Optional[float]:
+    """POWER."""
+    if math.isnan(x) or math.isnan(y):
+        return math.nan
+    whole = int(y)
+    rest = y - whole
+    if (x == 0 and y < 0) or (x < 0 and rest):
+        return None
+    value, square = 1.0, x
+    for digit in reversed(bin(abs(whole))[2:]):
+        value = value * square if digit == "1" else value
+        square = square * square
+    if whole < 0:
+        value = 1 / value if value else math.inf
+    if abs(rest) == 0.5:
+        return value * math.sqrt(x) if rest > 0 else value / math.sqrt(x)
+    if rest:
+        logged = -math.inf if x == 0 else logarithm(x) or 0.0
+        return value * exponential(rest * logged)
+    return value
+
+
+def rounded_by(value: Any, digits: int, mode: str, type_: str) -> Any:
+    """ROUND with a mode."""
+    if mode == "half_up" or isinstance(value, float):
+        return rounded(value, digits, type_)
+    if isinstance(value, int) and digits >= 0:
+        return value
+    shifted = Fraction(value) * Fraction(10) ** digits
+    below, above = math.floor(shifted), math.ceil(shifted)
+    kept: Dict[str, int] = {"floor": below, "ceiling": above, "half_even": round(shifted)}
+    kept["down"], kept["up"] = (above, below) if value < 0 else (below, above)
+    found = Fraction(kept[mode]) / Fraction(10) ** digits
+    return integer(int(found)) if type_ == "integer" else fitted(found, type_)
 
 
 def a_date(values: List[Any], _type: str, _types: List[str]) -> datetime.date:
@@ -864,7 +1202,12 @@ _FUNCTIONS: Dict[str, Callable[[List[Any], str, List[str]], Any]] = {
     ">=": lambda v, *_: order(v[0]) >= order(v[1]),
     "NOT": lambda v, *_: not v[0],
     "ABS": lambda v, type_, _: result(abs(v[0]), type_),
-    "ROUND": lambda v, type_, _: rounded(v[0], v[1] if v[1:] else 0, type_),
+    "ROUND": lambda v, type_, _: rounded_by(v[0], v[1] if v[1:] else 0, v[2] if v[2:] else "half_up", type_),
+    "SIGN": lambda v, *_: 0 if v[0] == 0 else -1 if v[0] < 0 else 1,
+    "POWER": lambda v, *_: power(*v),
+    "SQRT": lambda v, *_: None if v[0] < 0 else math.sqrt(v[0]),
+    "EXP": lambda v, *_: exponential(*v),
+    "LN": lambda v, *_: logarithm(*v),
     "FLOOR": lambda v, *_: whole(v[0], math.floor),
     "CEIL": lambda v, *_: whole(v[0], math.ceil),
     "MOD": lambda v, type_, _: None if v[1] == 0 else result(remainder(v[0], v[1]), type_),
@@ -882,21 +1225,41 @@ _FUNCTIONS: Dict[str, Callable[[List[Any], str, List[str]], Any]] = {
     "ENDSWITH": lambda v, *_: v[0].endswith(v[1]),
     "REPLACE": lambda v, *_: v[0].replace(v[1], v[2]) if v[1] else v[0],
     "SUBSTRING": lambda v, *_: v[0][max(v[1] - 1, 0) : max(v[1] - 1 + v[2], 0)],
+    "FIND": lambda v, *_: find(*v),
+    "SPLIT": lambda v, *_: split(*v),
+    "LPAD": lambda v, *_: padded(*v, left=True),
+    "RPAD": lambda v, *_: padded(*v),
+    "PROPER": lambda v, *_: proper(*v),
+    "REPEAT": lambda v, *_: v[0] * max(v[1], 0),
+    "HASH": lambda v, *_: hashlib.sha256(v[0].encode("utf-8")).hexdigest(),
+    "UUID5": lambda v, *_: uuid5(*v),
+    "LIKE": lambda v, *_: like(*v),
+    "REGEX_MATCH": lambda v, *_: regex_of(v[1]).search(v[0]) is not None,
+    "REGEX_EXTRACT": lambda v, *_: regex_extract(*v),
+    "REGEX_REPLACE": lambda v, *_: regex_replace(*v),
     "DATE": a_date,
     "YEAR": lambda v, *_: v[0].year,
     "MONTH": lambda v, *_: v[0].month,
     "DAY": lambda v, *_: v[0].day,
-    "DATEDIFF": lambda v, *_: (as_date(v[0]) - as_date(v[1])).days,
+    "DATEDIFF": lambda v, *_: difference(as_date(v[0]), as_date(v[1]), *v[2:]),
+    "EOMONTH": lambda v, *_: last_of_month(months_later(as_date(v[0]).replace(day=1), *(v[1:] or [0]))),
+    "EDATE": lambda v, *_: months_later(as_date(v[0]), v[1]),
+    "DATE_TRUNC": lambda v, *_: truncated(v[0], as_date(v[1])),
+    "WEEKDAY": lambda v, *_: v[0].isoweekday(),
+    "WORKDAY": lambda v, *_: workday(as_date(v[0]), *v[1:]),
     "DATEADD": lambda v, *_: as_date(v[0]) + datetime.timedelta(days=v[1]),
-    "TO_STRING": lambda v, _, types: text_of(v[0], types[0]),
-    "TO_INTEGER": lambda v, *_: as_integer(v[0]),
+    "TO_STRING": to_string,
+    "TO_INTEGER": to_integer,
     "TO_DECIMAL": to_decimal,
-    "TO_DATE": lambda v, *_: as_date(v[0]),
+    "TO_DATE": to_date,
+    "TRY_TO_INTEGER": trying(to_integer),
+    "TRY_TO_DECIMAL": trying(to_decimal),
+    "TRY_TO_DATE": trying(to_date),
 }
 """Functions of values, none of which is NULL; the type of the result; the types of the arguments."""
 
 
-def total(values: List[Any], type_: str) -> Any:
+def total(values: List[Any], type_: str, _types: Any = None) -> Any:
     """SUM."""
     if not values:
         return None
@@ -905,7 +1268,7 @@ def total(values: List[Any], type_: str) -> Any:
     return math.fsum(values) if all(math.isfinite(value) for value in values) else sum(values)
 
 
-def mean(values: List[Any], type_: str) -> Any:
+def mean(values: List[Any], type_: str, _types: Any = None) -> Any:
     """AVG."""
     if not values:
         return None
@@ -914,12 +1277,87 @@ def mean(values: List[Any], type_: str) -> Any:
     return fitted(half_up(Fraction(sum(values)) / len(values), 39), type_)
 
 
-_AGGREGATES: Dict[str, Callable[[List[Any], str], Any]] = {
+def variance(values: List[float], *_: Any) -> Optional[float]:
+    """VARIANCE: the values are added in ascending order, one after the other."""
+    if len(values) < 2:
+        return None
+    mean_value = 0.0
+    for value in sorted(values, key=order):
+        mean_value += value
+    mean_value /= len(values)
+    squares = 0.0
+    for value in sorted(values, key=order):
+        squares += (value - mean_value) * (value - mean_value)
+    return squares / (len(values) - 1)
+
+
+def sum_type(a: str, b: str) -> str:
+    """The type of a sum of decimals."""
+    (p1, s1), (p2, s2) = digits_of(a), digits_of(b)
+    return bounded(max(s1, s2) + max(p1 - s1, p2 - s2) + 1, max(s1, s2))
+
+
+def product_type(a: str, b: str) -> str:
+    """The type of a product of decimals."""
+    (p1, s1), (p2, s2) = digits_of(a), digits_of(b)
+    return bounded(p1 + p2 + 1, s1 + s2)
+
+
+def bounded(precision: int, scale: int) -> str:
+    """A decimal type with at most 38 digits, of which those after the point are given up first."""
+    if precision > 38:
+        precision, scale = 38, max(38 - (precision - scale), min(scale, 6))
+    return f"decimal({precision},{scale})"
+
+
+def percentile(rows: List[Any], type_: str, types: List[str]) -> Any:
+    """PERCENTILE: between two values in proportion."""
+    if not rows:
+        return None
+    values, share = sorted((row[0] for row in rows), key=order), Fraction(rows[0][1])
+    place = share * (len(values) - 1)
+    index = math.floor(place)
+    low, high, fraction = values[index], values[min(index + 1, len(values) - 1)], place - index
+    if type_ == "double":
+        return low + (high - low) * float(fraction)
+    width = sum_type(types[0], types[0])
+    step = fitted(product(fitted(high - low, width), fraction), product_type(width, "decimal(4,4)"))
+    return fitted(low + step, type_)
+
+
+def sorting(values: Any) -> List[Any]:
+    """What rows are sorted by: NULL comes first."""
+    return [(value is not None, order(value)) for value in values]
+
+
+def by_order(pick: Callable[..., Any]) -> Callable[..., Any]:
+    """FIRST and LAST."""
+
+    def found(rows: List[Any], *_: Any) -> Any:
+        known = [row for row in rows if all(value is not None for value in row)]
+        return pick(known, key=lambda row: sorting([*row[1:], row[0]]))[0] if known else None
+
+    return found
+
+
+def joined(rows: List[Any], *_: Any) -> Optional[str]:
+    """STRING_AGG."""
+    if not rows or rows[0][1] is None:
+        return None
+    return str(rows[0][1]).join(row[0] for row in sorted(rows, key=lambda row: sorting([*row[2:], row[0]])))
+
+
+_AGGREGATES: Dict[str, Callable[..., Any]] = {
+    "VARIANCE": variance,
+    "PERCENTILE": percentile,
+    "FIRST": by_order(min),
+    "LAST": by_order(max),
+    "STRING_AGG": joined,
     "SUM": total,
     "AVG": mean,
-    "COUNT": lambda values, _: len(values),
-    "COUNT_ALL": lambda values, _: len(values),
-    "COUNT_DISTINCT": lambda values, _: len({order(value) for value in values}),
+    "COUNT": lambda values, *_: len(values),
+    "COUNT_ALL": lambda values, *_: len(values),
+    "COUNT_DISTINCT": lambda values, *_: len({order(value) for value in values}),
     "MIN_AGG": lambda values, _: min(values, key=order, default=None),
     "MAX_AGG": lambda values, _: max(values, key=order, default=None),
 }
@@ -934,12 +1372,19 @@ def aggregate_calls(tree: Any) -> List[List[Any]]:
     return [call for each in tree[2:] for call in aggregate_calls(each)]
 
 
+def brought(call: List[Any], row: SeenValues) -> Any:
+    """What a row brings into a call: a value, or all values where the call has several arguments."""
+    first = calculate(call[3], row)
+    return first if first is None or not call[4:] else (first, *(calculate(each, row) for each in call[4:]))
+
+
 def calculate_group(tree: List[Any], rows: List[SeenValues]) -> Any:
     """The value of an aggregation over the rows of a group."""
     outer = SeenValues(rows[0].values, rows[0].table, rows[0].today)
     for call in aggregate_calls(tree):
-        values: List[Any] = [calculate(call[3], row) for row in rows] if call[3:] else [0 for _ in rows]
-        outer.aggregates[id(call)] = _AGGREGATES[call[2]]([value for value in values if value is not None], call[1])
+        values: List[Any] = [brought(call, row) for row in rows] if call[3:] else [0 for _ in rows]
+        known, types = [value for value in values if value is not None], [each[1] for each in call[3:]]
+        outer.aggregates[id(call)] = _AGGREGATES[call[2]](known, call[1], types)
     return calculate(tree, outer)
 
 

@@ -1,6 +1,15 @@
 """Exact arithmetic on values, as both evaluators define it."""
 
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from decimal import (
+    ROUND_CEILING,
+    ROUND_DOWN,
+    ROUND_FLOOR,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    ROUND_UP,
+    Context,
+    Decimal,
+)
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
@@ -80,6 +89,23 @@ def floor_remainder(a: Decimal, b: Decimal) -> Decimal:
 def round_half_up(value: Decimal, digits: int) -> Decimal:
     """Rounded to digits after the decimal point (before it where negative), halves away from zero."""
     return value.quantize(_ONE.scaleb(-digits), context=_EXACT)
+
+
+HALF_UP = "half_up"
+ROUNDINGS = {
+    HALF_UP: ROUND_HALF_UP,
+    "half_even": ROUND_HALF_EVEN,
+    "up": ROUND_UP,
+    "down": ROUND_DOWN,
+    "floor": ROUND_FLOOR,
+    "ceiling": ROUND_CEILING,
+}
+"""The modes of ROUND: up and down are away from zero and towards it."""
+
+
+def rounded(value: Decimal, digits: int, mode: str) -> Decimal:
+    """Rounded to digits after the decimal point (before it where negative), by one of the modes."""
+    return value.quantize(_ONE.scaleb(-digits), rounding=ROUNDINGS[mode], context=_EXACT)
 
 
 def decimal_of_double(value: float) -> Decimal:

@@ -3,9 +3,12 @@
 All problems of an expression are reported together; a part that is wrong causes no further errors.
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from clew.diagnostics import ClewError, Diagnostic, did_you_mean
+from clew.diagnostics import ClewError, Diagnostic, PlainText, did_you_mean
 from clew.diagnostics.codes.language import (
     AGGREGATE_NOT_ALLOWED,
     AGGREGATE_REQUIRED,
@@ -18,17 +21,20 @@ from clew.diagnostics.codes.language import (
 from clew.lang.evaluation import constant_value
 from clew.lang.functions import (
     FUNCTIONS,
+    SHORTHANDS,
     AggregateFunction,
     AnyFunction,
     Argument,
     Family,
     Function,
     LazyFunction,
+    Shorthand,
     SignatureProblem,
     arity,
     usage,
 )
 from clew.lang.other_dialects import FUNCTIONS_ELSEWHERE
+from clew.lang.parser import parse
 from clew.lang.scope import Scope
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference
 from clew.lang.typed import Apply, Constant, Convert, Expression
@@ -133,6 +139,9 @@ class _Checker:
         return found
 
     def _call(self, node: Call) -> Expression | None:
+        shorthand = SHORTHANDS.get(node.name)
+        if shorthand is not None:
+            return self._shorthand(node, shorthand)
         function = FUNCTIONS.get(node.name)
         if function is None or (function.family is Family.OPERATOR and node.head.source.isidentifier()):
             self._unknown_function(node)
@@ -149,14 +158,25 @@ class _Checker:
             return None
         return self._apply(node, function, known)
 
+    def _shorthand(self, node: Call, shorthand: Shorthand) -> Expression | None:
+        """What a shorthand stands for, with the arguments in their places."""
+        if not self._count_fits(node, shorthand):
+            for argument in node.arguments:
+                self.visit(argument)
+            return None
+        left_out = len(shorthand.parameters) - len(node.arguments)
+        defaults = shorthand.defaults[len(shorthand.defaults) - left_out :] if left_out else ()
+        given = (*node.arguments, *(_placed(parse(PlainText(text)), (), node) for text in defaults))
+        return self.visit(_placed(_pattern_of(shorthand.stands_for), given, node))
+
     def _unknown_function(self, node: Call) -> None:
-        callable_names = [f.name for f in FUNCTIONS.values() if f.family is not Family.OPERATOR]
+        callable_names = [f.name for f in FUNCTIONS.values() if f.family is not Family.OPERATOR] + [*SHORTHANDS]
         hint = FUNCTIONS_ELSEWHERE.get(node.name) or did_you_mean(node.name, callable_names)
         self.report(UNKNOWN_FUNCTION.at(node.head.span, name=node.name, hint=hint))
         for argument in node.arguments:
             self.visit(argument)
 
-    def _count_fits(self, node: Call, function: AnyFunction) -> bool:
+    def _count_fits(self, node: Call, function: AnyFunction | Shorthand) -> bool:
         least, most = arity(function)
         actual = len(node.arguments)
         if least <= actual and (most is None or actual <= most):
@@ -217,6 +237,27 @@ class _Checker:
             self.report(VALUE_OUT_OF_RANGE.at(node.region.span, problem=found.message, hint=found.hint))
             return False
         return True
+
+
+@cache
+def _pattern_of(stands_for: str) -> Node:
+    """What a shorthand stands for; the column `n` of the table `$` is its argument n."""
+    return parse(PlainText(re.sub(r"\$(\d)", r"`$`.`\1`", stands_for)))
+
+
+def _placed(pattern: Node, arguments: Sequence[Node], node: Call) -> Node:
+    """A pattern with arguments in it, all else at the place of a call."""
+    match pattern:
+        case Reference("$", column):
+            return arguments[int(column) - 1]
+        case Call(name, parts, head=head):
+            is_operator = FUNCTIONS[name].family is Family.OPERATOR if name in FUNCTIONS else False
+            placed = tuple(_placed(part, arguments, node) for part in parts)
+            return Call(name, placed, node.region, head if is_operator else node.head)
+        case Literal(value):
+            return Literal(value, node.region)
+        case _:
+            return pattern
 
 
 def literal(node: Literal) -> Constant:

@@ -6,6 +6,7 @@ An expression is compiled once into nested functions, which are then called for 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 from clew import budgets
 from clew.diagnostics import EngineBug
@@ -153,13 +154,22 @@ def _aggregate_evaluator(call: Apply) -> Callable[[Sequence[Row]], Value]:
     signature = signature_of(call)
     if not call.arguments:
         return lambda rows: function.combine([None] * len(rows), signature)
-    argument = evaluator(call.arguments[0])
+    contribution = contributing(call)
 
     def combine(rows: Sequence[Row]) -> Value:
-        values = [argument(row) for row in rows]
+        values = [contribution(row) for row in rows]
         return function.combine([value for value in values if value is not None], signature)
 
     return combine
+
+
+def contributing(call: Apply) -> Callable[[Row], Any]:
+    """A function from a row to what it brings into an aggregate call: the value of the argument, or all values where
+    there are several arguments; None where the first is NULL."""
+    first, *others = map(evaluator, call.arguments)
+    if not others:
+        return first
+    return lambda row: None if (value := first(row)) is None else (value, *(other(row) for other in others))
 
 
 def constant_value(expression: Expression) -> Value:

@@ -8,6 +8,8 @@ _NOTHING_LOST = {(Kind.INTEGER, Kind.DECIMAL), (Kind.DATE, Kind.TIMESTAMP)}
 
 _NEVER_FAILING = frozenset(
     {"=", "<>", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IN", "ISNULL", "IF", "COALESCE", "MIN", "MAX", "TODAY"}
+    | {"CASE", "SWITCH", "BETWEEN", "NULLIF", "GREATEST", "LEAST", "LIKE", "SIGN", "SQRT", "LN", "FIND", "SPLIT"}
+    | {"PROPER", "HASH", "UUID5", "WEEKDAY", "DATE_TRUNC", "TRY_TO_INTEGER", "TRY_TO_DECIMAL", "TRY_TO_DATE"}
     | {"LEN", "UPPER", "LOWER", "TRIM", "CONTAINS", "STARTSWITH", "ENDSWITH", "YEAR", "MONTH", "DAY"}
 )
 """Functions that have a value for every value."""

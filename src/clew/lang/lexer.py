@@ -30,7 +30,9 @@ class Token(NamedTuple):
     end: int
 
 
-KEYWORDS = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE"})
+KEYWORDS = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "CASE", "WHEN"})
+WORDS = frozenset({"THEN", "ELSE", "END", "BETWEEN", "LIKE", "ESCAPE"})
+"""Words that mean something after an operand only, so that columns can have these names."""
 
 MAX_CHARACTERS = 250_000
 """Of one expression. Long lists after IN reach some ten thousand; megabytes are a file in the wrong place."""
@@ -64,7 +66,7 @@ _COMMON_MISTAKES = (
     ("||", "there is no operator ||", "write OR, or CONCAT for strings"),
     ("&", "there is no operator &", "write CONCAT(a, b) to join strings"),
     (";", "arguments are separated by commas", "write , instead of ;"),
-    ("^", "there is no operator ^", "write the multiplication out"),
+    ("^", "there is no operator ^", "write POWER(base, exponent)"),
     ("%", "there is no operator %", "write MOD(a, b), or divide by 100"),
 )
 

@@ -1,15 +1,15 @@
 """Tokens to a syntax tree, by precedence climbing.
 
 The grammar is published in docs/reference/grammar.lark; a test compares this parser with it. Precedence, from loosest
-to tightest: OR, AND, NOT, comparison (= <> < <= > >= IN, IS NULL; these do not chain), + and -, * and /, sign. NOT is
-an operator even before a parenthesis: `NOT(a) IS NULL` is `NOT (a IS NULL)`.
+to tightest: OR, AND, NOT, comparison (= <> < <= > >= IN, BETWEEN, LIKE, IS NULL; these do not chain), + and -, * and
+/, sign. NOT is an operator even before a parenthesis: `NOT(a) IS NULL` is `NOT (a IS NULL)`.
 """
 
 from decimal import Decimal
 
 from clew.diagnostics import Text, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR, VALUE_OUT_OF_RANGE
-from clew.lang.lexer import Token, TokenKind, tokenize
+from clew.lang.lexer import WORDS, Token, TokenKind, tokenize
 from clew.lang.other_dialects import WORDS_ELSEWHERE
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, Region, SelectorReference, first_too_deep
 from clew.lang.types import INTEGER_MAX, MAX_PRECISION
@@ -24,6 +24,8 @@ _SYMBOL_LEVELS = {
     **dict.fromkeys(("*", "/"), _PRODUCT),
 }
 _KEYWORD_LEVELS = {"OR": _OR, "AND": _AND, "IN": _COMPARISON, "IS": _COMPARISON}
+_WORD_LEVELS = {"BETWEEN": _COMPARISON, "LIKE": _COMPARISON}
+_NEGATABLE = frozenset({"IN", "BETWEEN", "LIKE"})
 _CALLABLE_KEYWORDS = frozenset({"AND", "OR", "IN"})
 _LITERALS = {"TRUE": True, "FALSE": False, "NULL": None}
 
@@ -79,6 +81,9 @@ class _Parser:
         token = self._tokens[self._index]
         return token.kind is TokenKind.KEYWORD and token.value == keyword
 
+    def _at_word(self, word: str) -> bool:
+        return _word(self._tokens[self._index]) == word
+
     def _region(self, start: Token) -> Region:
         return Region(self._text, start.start, self._tokens[self._index - 1].end)
 
@@ -124,11 +129,14 @@ class _Parser:
         token = self._tokens[self._index]
         if token.kind is TokenKind.SYMBOL:
             return _SYMBOL_LEVELS.get(token.value)
+        if token.kind is TokenKind.NAME:
+            return _WORD_LEVELS.get(_word(token))
         if token.kind is not TokenKind.KEYWORD:
             return None
         if token.value == "NOT":
             following = self._tokens[self._index + 1]
-            return _COMPARISON if following.kind is TokenKind.KEYWORD and following.value == "IN" else None
+            is_in = following.kind is TokenKind.KEYWORD and following.value == "IN"
+            return _COMPARISON if is_in or _word(following) in _NEGATABLE else None
         return _KEYWORD_LEVELS.get(token.value)
 
     def _connective(self, left: Node, start: Token, level: int) -> Node:
@@ -149,12 +157,32 @@ class _Parser:
         if operator.value == "IS":
             return self._is_null(left, start, operator)
         negated = operator.value == "NOT"
-        membership = self._advance() if negated else operator
-        values = self._arguments("the values after IN")
-        if not values:
-            raise self._error(membership, "IN needs at least one value", "list the values in parentheses")
-        node = Call("IN", (left, *values), self._region(start), self._of(membership))
+        test = self._advance() if negated else operator
+        match _word(test):
+            case "BETWEEN":
+                operands: tuple[Node, ...] = self._bounds()
+            case "LIKE":
+                operands = self._pattern()
+            case _:
+                operands = self._arguments("the values after IN")
+                if not operands:
+                    raise self._error(test, "IN needs at least one value", "list the values in parentheses")
+        node = Call(test.value.upper(), (left, *operands), self._region(start), self._of(test))
         return Call("NOT", (node,), self._region(start), self._of(operator)) if negated else node
+
+    def _bounds(self) -> tuple[Node, ...]:
+        low = self._expression(_SUM)
+        if not self._at_keyword("AND"):
+            raise self._unexpected(self._here, "write value BETWEEN low AND high")
+        self._advance()
+        return low, self._expression(_SUM)
+
+    def _pattern(self) -> tuple[Node, ...]:
+        pattern = self._expression(_SUM)
+        if not self._at_word("ESCAPE"):
+            return (pattern,)
+        self._advance()
+        return pattern, self._expression(_SUM)
 
     def _refuse_more_after_comparison(self) -> None:
         following = self._level_here()
@@ -251,10 +279,38 @@ class _Parser:
         token = self._here
         if token.value in _CALLABLE_KEYWORDS and self._is_called():
             return self._call()
+        if token.value == "CASE":
+            return self._case()
         if token.value in _LITERALS:
             self._advance()
             return Literal(_LITERALS[token.value], self._of(token))
         raise self._unexpected(token, f"a column of this name is written `{self._of(token).source}`")
+
+    def _case(self) -> Call:
+        """`CASE WHEN` is a call of CASE; `CASE value WHEN` is one of SWITCH."""
+        head = self._advance()
+        parts = list[Node]() if self._at_keyword("WHEN") else [self._expression(_OR)]
+        name = "SWITCH" if parts else "CASE"
+        if not self._at_keyword("WHEN"):
+            raise self._unexpected(self._here, "write CASE WHEN condition THEN value ELSE value END")
+        while self._at_keyword("WHEN"):
+            self._advance()
+            parts.append(self._expression(_OR))
+            self._take_word("THEN")
+            parts.append(self._expression(_OR))
+        otherwise = self._here
+        if self._at_word("ELSE"):
+            self._advance()
+            parts.append(self._expression(_OR))
+        else:
+            parts.append(Literal(None, self._of(otherwise)))
+        self._take_word("END")
+        return Call(name, tuple(parts), self._region(head), self._of(head))
+
+    def _take_word(self, word: str) -> None:
+        if not self._at_word(word):
+            raise self._unexpected(self._here, f"{word} of a CASE is missing before it")
+        self._advance()
 
     def _arguments(self, what: str) -> tuple[Node, ...]:
         opening = self._here
@@ -312,6 +368,14 @@ class _Parser:
             start = self._tokens[-2].end if len(self._tokens) > 1 else 0
             end = start + 1
         return UserError(SYNTAX_ERROR.at(self._text.span(start, end), problem=problem, hint=hint))
+
+
+def _word(token: Token) -> str:
+    """The word that a token is, in upper case; nothing where it is none, or is in backquotes."""
+    if token.kind is not TokenKind.NAME or not token.value.isascii():
+        return ""
+    folded = token.value.upper()
+    return folded if folded in WORDS else ""
 
 
 def _shortened(source: str) -> str:

@@ -33,6 +33,9 @@ def text_of(expression: Expression) -> str:
             return f"{_operand(value)} IN ({', '.join(text_of(candidate) for candidate in candidates)})"
         case Apply("ISNULL", (value,)):
             return f"{_operand(value)} IS NULL"
+        case Apply("CASE", (*branches, otherwise)):
+            whens = (f"WHEN {text_of(a)} THEN {text_of(b)}" for a, b in zip(branches[::2], branches[1::2], strict=True))
+            return f"CASE {' '.join(whens)} ELSE {text_of(otherwise)} END"
         case Apply(function, arguments):
             return f"{function}({', '.join(text_of(argument) for argument in arguments)})"
 

@@ -9,7 +9,7 @@ from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED, SYNTAX_ERROR
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import parse
-from clew.lang.functions import FUNCTIONS, AggregateFunction
+from clew.lang.functions import is_aggregate
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference, walk
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
@@ -57,7 +57,7 @@ class Selectors:
 
     def _refuse_aggregates(self, node: Node | None) -> None:
         for each in walk(node) if node is not None else ():
-            if isinstance(each, Call) and isinstance(FUNCTIONS.get(each.name.upper()), AggregateFunction):
+            if isinstance(each, Call) and is_aggregate(each.name.upper()):
                 function = each.name.upper()
                 place = "in a selector"
                 self._problems.report(AGGREGATE_NOT_ALLOWED.at(each.head.span, function=function, place=place))

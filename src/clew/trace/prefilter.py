@@ -63,6 +63,8 @@ class _Translation:
                 return None if column is None else "(" + column[0] + " IS NULL)"
             case Apply("IN", (value, *candidates)):
                 return self._any_of(value, candidates)
+            case Apply("BETWEEN", (value, low, high)):
+                return self._within(value, low, high)
             case Apply(name, (left, right)) if name in _COMPARISONS:
                 return self._comparison(name, left, right)
             case Apply(name, (left, right)) if name in _TEXT_TESTS:
@@ -79,6 +81,11 @@ class _Translation:
         parts = [self._comparison("=", value, candidate) for candidate in candidates]
         known = [part for part in parts if part is not None]
         return "(" + joined(" OR ", known) + ")" if known and len(known) == len(parts) else None
+
+    def _within(self, value: Expression, low: Expression, high: Expression) -> Sql | None:
+        bounds = [self._comparison(">=", value, low), self._comparison("<=", value, high)]
+        known = [bound for bound in bounds if bound is not None]
+        return "(" + joined(" AND ", known) + ")" if len(known) == len(bounds) else None
 
     def _comparison(self, name: str, left: Expression, right: Expression) -> Sql | None:
         if not columns_of(left):

@@ -24,7 +24,12 @@ def _sum(call: SqlCall) -> str:
 
 
 def _finite(function: str, x: str) -> str:
-    return repeating(finite, f"{function}({x})", f"max(abs({x}))")
+    return finite_over(f"{function}({x})", x)
+
+
+def finite_over(result: str, x: str) -> str:
+    """A result, and an error where it is infinite although all values are finite."""
+    return repeating(finite, result, f"max(abs({x}))")
 
 
 def _sum_of_integers(x: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from clew.lang.typed import Apply, Constant, Expression
+from clew.lang.typed import Apply, Constant, Convert, Expression, Value
 from clew.lang.types import Type
 
 _LONGEST_WRITTEN_TWICE = 300
@@ -48,6 +48,22 @@ def whole_constant(expression: Expression) -> int | None:
             return None
 
 
+def literal_of(expression: Expression) -> Value:
+    """The value of a literal, also where it is converted; None where it is NULL or no literal."""
+    match expression:
+        case Constant(value):
+            return value
+        case Convert(Constant(value)):
+            return value
+        case _:
+            return whole_constant(expression)
+
+
+def is_short(*arguments: str) -> bool:
+    """Whether texts may stand at several places."""
+    return all(len(argument) <= _LONGEST_WRITTEN_TWICE for argument in arguments)
+
+
 def calling(function: str) -> SqlOf:
     """A function of Spark that does the same."""
     return lambda call: f"{function}({', '.join(call.arguments)})"
@@ -59,8 +75,11 @@ def repeating(body: Callable[..., str], *arguments: str) -> str:
     Long ones are calculated first, by a lambda over an array of one struct: it is the only binding that Spark SQL has
     inside an expression. The body sees nothing but its arguments, so that aggregates stay outside of the lambda.
     """
-    if all(len(argument) <= _LONGEST_WRITTEN_TWICE for argument in arguments):
-        return body(*arguments)
+    return body(*arguments) if is_short(*arguments) else binding(body, *arguments)
+
+
+def binding(body: Callable[..., str], *arguments: str) -> str:
+    """A text in which arguments are calculated once, however often they occur."""
     fields = ", ".join(f"{argument} AS a{index}" for index, argument in enumerate(arguments))
     names = [f"v.a{index}" for index in range(len(arguments))]
     return f"transform(array(struct({fields})), v -> {body(*names)})[0]"

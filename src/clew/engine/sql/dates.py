@@ -36,15 +36,14 @@ def _part(function: str) -> SqlOf:
     return lambda call: f"CAST({function}({day(call.arguments[0], call.types[0])}) AS BIGINT)"
 
 
-def _difference(call: SqlCall) -> str:
-    end, start = (day(sql, type_) for sql, type_ in zip(call.arguments, call.types, strict=True))
-    return f"CAST(datediff({end}, {start}) AS BIGINT)"
-
-
 def _addition(call: SqlCall) -> str:
     start, days = day(call.arguments[0], call.types[0]), whole_constant(call.apply.arguments[1])
     count = str(days) if days is not None and abs(days) < 10**7 else _count_of_days(call.arguments[1])
-    later = f"date_add({start}, {count})"
+    return within_years(f"date_add({start}, {count})")
+
+
+def within_years(later: str) -> str:
+    """A day, and an error where it is one that the language does not have."""
     return repeating(lambda day: f"IF({day} < {_FIRST} OR {day} > {_LAST}, {_NO_SUCH_DAY}, {day})", later)
 
 
@@ -59,6 +58,5 @@ DATES: Entries = {
     "YEAR": _part("year"),
     "MONTH": _part("month"),
     "DAY": _part("day"),
-    "DATEDIFF": _difference,
     "DATEADD": _addition,
 }

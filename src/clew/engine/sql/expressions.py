@@ -5,18 +5,38 @@ from datetime import date
 
 from clew.engine.sql.aggregates import AGGREGATES
 from clew.engine.sql.call import Entries, SqlCall
+from clew.engine.sql.choices import CHOICES
 from clew.engine.sql.conversions import CONVERSIONS, converted
+from clew.engine.sql.date_units import DATE_UNITS
 from clew.engine.sql.dates import DATES
 from clew.engine.sql.literals import literal
 from clew.engine.sql.numbers import NUMBERS
 from clew.engine.sql.operators import LOGIC, OPERATORS
+from clew.engine.sql.ordered_aggregates import ORDERED_AGGREGATES
+from clew.engine.sql.patterns import PATTERNS
+from clew.engine.sql.powers import POWERS
 from clew.engine.sql.text import TEXT
+from clew.engine.sql.text_parts import TEXT_PARTS
 from clew.lang.conversion import converter
 from clew.lang.evaluation import constant_value
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression
 from clew.lang.types import Kind
 
-ENTRIES: Entries = {**OPERATORS, **LOGIC, **NUMBERS, **TEXT, **DATES, **CONVERSIONS, **AGGREGATES}
+ENTRIES: Entries = {
+    **OPERATORS,
+    **LOGIC,
+    **CHOICES,
+    **NUMBERS,
+    **POWERS,
+    **TEXT,
+    **TEXT_PARTS,
+    **PATTERNS,
+    **DATES,
+    **DATE_UNITS,
+    **CONVERSIONS,
+    **AGGREGATES,
+    **ORDERED_AGGREGATES,
+}
 """Every function of the language."""
 
 ColumnName = Callable[[str, str], str]

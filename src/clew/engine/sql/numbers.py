@@ -1,10 +1,11 @@
 """Functions on numbers in Spark SQL."""
 
-from clew.engine.sql.call import Entries, SqlCall, SqlOf, repeating, whole_constant
-from clew.engine.sql.literals import cast, zero
+from clew.engine.sql.call import Entries, SqlCall, SqlOf, literal_of, repeating, whole_constant
+from clew.engine.sql.literals import cast, literal, zero
 from clew.engine.sql.operators import is_wide
+from clew.lang.arithmetic import HALF_UP
 from clew.lang.typed import Constant
-from clew.lang.types import STRING, Kind, Type, decimal
+from clew.lang.types import INTEGER_AS_DECIMAL, STRING, Kind, Type, decimal
 
 _ALL_WHOLE = "4503599627370496D"
 """Doubles from here on have no digits after the decimal point."""
@@ -14,7 +15,36 @@ def _round(call: SqlCall) -> str:
     digits = whole_constant(call.apply.arguments[1]) if len(call.arguments) > 1 else 0
     if call.type.kind is Kind.INTEGER and (digits or 0) >= 0:
         return call.arguments[0]
-    return f"round({call.arguments[0]}, {digits})"
+    mode = literal_of(call.apply.arguments[2]) if len(call.arguments) > 2 else HALF_UP
+    if mode is None:
+        return literal(None, call.type)
+    if mode == HALF_UP or call.type.kind is Kind.DOUBLE:
+        return f"round({call.arguments[0]}, {digits})"
+    return cast(_rounded(call, str(mode), digits or 0), call.type)
+
+
+def _rounded(call: SqlCall, mode: str, digits: int) -> str:
+    """By another mode. Spark's functions for them take decimals only."""
+    number, type_ = call.arguments[0], call.types[0]
+    if type_.kind is Kind.INTEGER:
+        number, type_ = cast(number, INTEGER_AS_DECIMAL), INTEGER_AS_DECIMAL
+    if mode == "half_even":
+        return f"bround({number}, {digits})"
+    functions = {"floor": ("floor", "floor"), "ceiling": ("ceil", "ceil"), "up": ("floor", "ceil")}
+    negative, positive = functions.get(mode, ("ceil", "floor"))
+    if negative == positive:
+        return f"{negative}({number}, {digits})"
+    body = f"IF({{0}} < {zero(type_)}, {negative}({{0}}, {digits}), {positive}({{0}}, {digits}))"
+    return repeating(body.format, number)
+
+
+def _sign(call: SqlCall) -> str:
+    """Spark's own is a double, and NaN for NaN."""
+    nothing = zero(call.types[0])
+    return repeating(
+        lambda x: f"CASE WHEN {x} = {nothing} THEN 0L WHEN {x} < {nothing} THEN -1L WHEN {x} > {nothing} THEN 1L END",
+        call.arguments[0],
+    )
 
 
 def _whole(function: str) -> SqlOf:
@@ -88,6 +118,7 @@ def _extreme(function: str) -> SqlOf:
 NUMBERS: Entries = {
     "ABS": _abs,
     "ROUND": _round,
+    "SIGN": _sign,
     "FLOOR": _whole("floor"),
     "CEIL": _whole("ceil"),
     "MOD": _mod,

@@ -1,12 +1,12 @@
 """Functions on strings in Spark SQL. Spark counts code points too, but with 32 bits and from the end where negative."""
 
-from clew.engine.sql.call import Entries, SqlCall, SqlOf, calling, repeating, whole_constant
+from clew.engine.sql.call import Entries, SqlCall, calling, repeating, whole_constant
 from clew.engine.sql.literals import text_literal
 from clew.lang.functions.text import MOST_CHARACTERS, PAIRS_OF_UNICODE_17, TEXT_TOO_LONG
 from clew.lang.typed import Constant
 
 _LONGEST = 2**31 - 1
-_TOO_LONG = f"raise_error('{TEXT_TOO_LONG}')"
+TOO_LONG = f"raise_error('{TEXT_TOO_LONG}')"
 
 
 def _concat(call: SqlCall) -> str:
@@ -19,7 +19,7 @@ def _concat(call: SqlCall) -> str:
 def _short_concat(*texts: str) -> str:
     size, length = (" + ".join(f"CAST({of}({text}) AS BIGINT)" for text in texts) for of in _SIZE_AND_LENGTH)
     too_long = f"{size} > {MOST_CHARACTERS}L AND {length} > {MOST_CHARACTERS}L"
-    return f"IF({too_long}, {_TOO_LONG}, concat({', '.join(texts)}))"
+    return f"IF({too_long}, {TOO_LONG}, concat({', '.join(texts)}))"
 
 
 _SIZE_AND_LENGTH = ("octet_length", "char_length")
@@ -43,7 +43,7 @@ def _short_replace(text: str, part: str, replacement: str) -> str:
     length = f"char_length({text}) + {occurs} * {growth}"
     grows = f"char_length({part}) > 0 AND {growth} > 0L"
     too_long = f"{longest} > {MOST_CHARACTERS}L AND {grows} AND {length} > {MOST_CHARACTERS}L"
-    return f"IF({too_long}, {_TOO_LONG}, replace({text}, {part}, {replacement}))"
+    return f"IF({too_long}, {TOO_LONG}, replace({text}, {part}, {replacement}))"
 
 
 def _left(call: SqlCall) -> str:
@@ -92,20 +92,24 @@ _UPPER_LETTERS, _LOWER_LETTERS = (
 )
 
 
-def _in_case(function: str, old: str, new: str) -> SqlOf:
+_CASES = {"upper": (_LOWER_LETTERS, _UPPER_LETTERS), "lower": (_UPPER_LETTERS, _LOWER_LETTERS)}
+
+
+def in_case(function: str, text: str) -> str:
     """Upper or lower case, with the letters that only newer versions of Spark know. Few texts can have one of them."""
+    old, new = _CASES[function]
 
     def sql(text: str) -> str:
         is_ascii = f"octet_length({text}) = char_length({text})"
         return f"IF({is_ascii}, {function}({text}), translate({function}({text}), {old}, {new}))"
 
-    return lambda call: repeating(sql, call.arguments[0])
+    return repeating(sql, text)
 
 
 TEXT: Entries = {
     "CONCAT": _concat,
-    "UPPER": _in_case("upper", _LOWER_LETTERS, _UPPER_LETTERS),
-    "LOWER": _in_case("lower", _UPPER_LETTERS, _LOWER_LETTERS),
+    "UPPER": lambda call: in_case("upper", call.arguments[0]),
+    "LOWER": lambda call: in_case("lower", call.arguments[0]),
     "TRIM": calling("trim"),
     "LEFT": _left,
     "RIGHT": _right,

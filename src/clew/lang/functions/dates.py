@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 from clew.lang.arithmetic import out_of_range
 from clew.lang.conversion import to_date
+from clew.lang.day_counts import UNITS, whole_units
 from clew.lang.functions.declaration import (
     Argument,
     Example,
@@ -17,6 +18,7 @@ from clew.lang.functions.declaration import (
     SignatureProblem,
 )
 from clew.lang.functions.inference import fixed, require
+from clew.lang.functions.patterns import literal_text
 from clew.lang.typed import Value
 from clew.lang.types import DATE, INTEGER, STRING, Kind, Type
 
@@ -32,20 +34,25 @@ def _infer_date(arguments: Sequence[Argument]) -> Signature:
 
 
 def _infer_part(arguments: Sequence[Argument]) -> Signature:
-    return Signature((_day_type(arguments[0], 0),), INTEGER)
+    return Signature((day_type(arguments[0], 0),), INTEGER)
 
 
 def _infer_difference(arguments: Sequence[Argument]) -> Signature:
-    return Signature(tuple(_day_type(argument, index) for index, argument in enumerate(arguments)), INTEGER)
+    unit = literal_text(arguments, 2, "the unit")
+    if unit is not None and unit not in UNITS:
+        raise SignatureProblem(f"the unit is one of {', '.join(UNITS)}", 2, 'write for example "month"')
+    days = tuple(day_type(argument, index) for index, argument in enumerate(arguments[:2]))
+    return Signature((*days, *(STRING for _ in arguments[2:])), INTEGER)
 
 
 def _infer_addition(arguments: Sequence[Argument]) -> Signature:
-    day = _day_type(arguments[0], 0)
+    day = day_type(arguments[0], 0)
     require(arguments[1], 1, arguments[1].type.kind in {Kind.INTEGER, Kind.NULL}, "a whole number of days")
     return Signature((day, INTEGER), DATE)
 
 
-def _day_type(argument: Argument, index: int) -> Type:
+def day_type(argument: Argument, index: int) -> Type:
+    """The type of an argument that is a date or a timestamp."""
     require(argument, index, argument.type.kind in {Kind.DATE, Kind.TIMESTAMP, Kind.NULL}, "a date")
     return DATE if argument.type.kind is Kind.NULL else argument.type
 
@@ -117,13 +124,21 @@ DATES: tuple[Function | RunFunction, ...] = (
     Function(
         "DATEDIFF",
         Family.DATE,
-        (Parameter("end", "date or timestamp"), Parameter("start", "date or timestamp")),
+        (
+            Parameter("end", "date or timestamp"),
+            Parameter("start", "date or timestamp"),
+            Parameter("unit", f"literally {', '.join(UNITS)}; day by default", optional=True),
+        ),
         "integer",
         NullRule.PROPAGATES,
-        "The number of days from start to end; negative if end comes first.",
-        (Example('DATEDIFF(DATE("2026-03-01"), DATE("2026-02-01"))', "28"),),
+        "The number of days, or of whole weeks, months, quarters or years, from start to end; negative if end comes "
+        "first. A month is whole once the day of the month is reached.",
+        (
+            Example('DATEDIFF(DATE("2026-03-01"), DATE("2026-02-01"))', "28"),
+            Example('DATEDIFF(DATE("2026-03-30"), DATE("2026-01-31"), "month")', "1"),
+        ),
         _infer_difference,
-        lambda _signature: lambda end, start: (to_date(end) - to_date(start)).days,
+        lambda _signature: lambda end, start, unit="day": whole_units(to_date(end), to_date(start), unit),
     ),
     Function(
         "DATEADD",

@@ -136,21 +136,41 @@ class AggregateFunction:
     sentence: str
     examples: tuple[Example, ...]
     infer: Callable[[Sequence[Argument]], Signature]
-    combine: Callable[[Sequence[Value], Signature], Value]
-    """Its value over the argument's values that are not NULL (over one None per row where it takes no argument)."""
+    combine: Callable[[Sequence[Any], Signature], Value]
+    """Its value over the argument's values that are not NULL (over one None per row where it takes no argument).
+
+    A function of several arguments gets a tuple of their values for each row whose first one is not NULL.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Shorthand:
+    """A call that stands for an expression of other functions, in whose place the checker puts it."""
+
+    name: str
+    family: Family
+    parameters: tuple[Parameter, ...]
+    returns: str
+    nulls: NullRule
+    sentence: str
+    examples: tuple[Example, ...]
+    stands_for: str
+    """The expression, in which $1, $2, ... are the arguments."""
+    defaults: tuple[str, ...] = ()
+    """What stands for the last arguments where they are left out."""
 
 
 AnyFunction = Function | LazyFunction | RunFunction | AggregateFunction
 
 
-def arity(function: AnyFunction) -> tuple[int, int | None]:
+def arity(function: AnyFunction | Shorthand) -> tuple[int, int | None]:
     """The fewest and the most arguments; None if there is no limit."""
     least = sum(not parameter.optional for parameter in function.parameters)
     unbounded = any(parameter.repeats for parameter in function.parameters)
     return least, None if unbounded else len(function.parameters)
 
 
-def usage(function: AnyFunction) -> str:
+def usage(function: AnyFunction | Shorthand) -> str:
     """How a function is called, with parameters that may be left out in brackets."""
 
     def shown(parameter: Parameter) -> str:

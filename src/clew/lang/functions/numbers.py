@@ -17,7 +17,7 @@ from clew.lang.functions.declaration import (
 )
 from clew.lang.functions.inference import arithmetic, numeric, require, same_type
 from clew.lang.typed import Value
-from clew.lang.types import BOOLEAN, INTEGER, MAX_PRECISION, Kind, bounded, decimal, remainder_of_decimals
+from clew.lang.types import BOOLEAN, INTEGER, MAX_PRECISION, STRING, Kind, bounded, decimal, remainder_of_decimals
 
 _MOST_DIGITS = 38
 _NUMBER = (Parameter("number", "a number"),)
@@ -39,7 +39,9 @@ def _infer_whole(arguments: Sequence[Argument]) -> Signature:
 def _infer_round(arguments: Sequence[Argument]) -> Signature:
     type_ = numeric(arguments[0], 0)
     digits = _constant_digits(arguments[1]) if len(arguments) > 1 else 0
-    parameters = (type_, INTEGER)[: len(arguments)]
+    parameters = (type_, INTEGER, STRING)[: len(arguments)]
+    if len(arguments) > 2:
+        _require_mode(arguments)
     if type_.kind is not Kind.DECIMAL:
         return Signature(parameters, type_)
     integer_digits = type_.precision - type_.scale + 1
@@ -47,6 +49,16 @@ def _infer_round(arguments: Sequence[Argument]) -> Signature:
         return Signature(parameters, decimal(min(MAX_PRECISION, max(integer_digits, 1 - digits)), 0))
     scale = min(type_.scale, digits)
     return Signature(parameters, decimal(min(MAX_PRECISION, integer_digits + scale), scale))
+
+
+def _require_mode(arguments: Sequence[Argument]) -> None:
+    mode = arguments[2].constant
+    if not isinstance(mode, str) or mode not in exact.ROUNDINGS:
+        problem = f"the mode is one of {', '.join(exact.ROUNDINGS)}"
+        raise SignatureProblem(problem, 2, 'write for example ROUND(x, 2, "half_even")')
+    if arguments[0].type.kind is Kind.DOUBLE and mode != exact.HALF_UP:
+        problem = f"a double is only rounded {exact.HALF_UP}: its digits are not exact"
+        raise SignatureProblem(problem, 0, "convert it with TO_DECIMAL first")
 
 
 def _constant_digits(argument: Argument) -> int:
@@ -73,15 +85,24 @@ def _round(signature: Signature) -> Callable[..., Value]:
     result = signature.result
     match result.kind:
         case Kind.DECIMAL:
-            return lambda value, digits=0: exact.fit(exact.round_half_up(value, digits), result)
+            return lambda value, digits=0, mode=exact.HALF_UP: exact.fit(exact.rounded(value, digits, mode), result)
         case Kind.INTEGER:
-            return lambda value, digits=0: _round_integer(value, digits)
+            return lambda value, digits=0, mode=exact.HALF_UP: _round_integer(value, digits, mode)
         case _:
-            return lambda value, digits=0: doubles.rounded(value, digits)
+            return lambda value, digits=0, _mode="": doubles.rounded(value, digits)
 
 
-def _round_integer(value: int, digits: int) -> int:
-    return value if digits >= 0 else exact.fit_integer(int(exact.round_half_up(Decimal(value), digits)))
+def _round_integer(value: int, digits: int, mode: str) -> int:
+    return value if digits >= 0 else exact.fit_integer(int(exact.rounded(Decimal(value), digits, mode)))
+
+
+def _infer_sign(arguments: Sequence[Argument]) -> Signature:
+    return Signature((numeric(arguments[0], 0),), INTEGER)
+
+
+def _sign(value: float | Decimal) -> int:
+    """NaN comes after all numbers, so it counts as positive."""
+    return 0 if value == 0 else -1 if value < 0 else 1
 
 
 def _whole(rounding: str) -> Callable[[Signature], Callable[..., Value]]:
@@ -132,13 +153,36 @@ NUMBERS = (
     Function(
         "ROUND",
         Family.NUMBER,
-        (*_NUMBER, Parameter("digits", "a literal whole number; 0 by default", optional=True)),
+        (
+            *_NUMBER,
+            Parameter("digits", "a literal whole number; 0 by default", optional=True),
+            Parameter("mode", f"one of {', '.join(exact.ROUNDINGS)}", optional=True),
+        ),
         "a number",
         NullRule.PROPAGATES,
-        "The number rounded to digits after the decimal point, or before it if negative. Halves round away from zero.",
-        (Example("ROUND(2.345, 2)", "2.35"), Example("ROUND(-2.5)", "-3"), Example("ROUND(1250, -2)", "1300")),
+        "The number rounded to digits after the decimal point, or before it if negative. Halves round away from zero, "
+        "or by the mode: half_even rounds them to the even neighbour, up and down round away from zero and towards it, "
+        "ceiling and floor upwards and downwards. Doubles are rounded half_up only.",
+        (
+            Example("ROUND(2.345, 2)", "2.35"),
+            Example("ROUND(-2.5)", "-3"),
+            Example("ROUND(1250, -2)", "1300"),
+            Example('ROUND(2.345, 2, "half_even")', "2.34"),
+            Example('ROUND(-2.341, 2, "up")', "-2.35"),
+        ),
         _infer_round,
         _round,
+    ),
+    Function(
+        "SIGN",
+        Family.NUMBER,
+        _NUMBER,
+        "integer",
+        NullRule.PROPAGATES,
+        "1 for a positive number, -1 for a negative one, 0 for zero.",
+        (Example("SIGN(-2.50)", "-1"),),
+        _infer_sign,
+        lambda _signature: _sign,
     ),
     Function(
         "FLOOR",

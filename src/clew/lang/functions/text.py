@@ -34,7 +34,7 @@ def _function(
     infer: Infer | None = None,
 ) -> Function:
     types = tuple(STRING if parameter.takes == "string" else INTEGER for parameter in parameters)
-    counted = _counted(apply) if returns == STRING else apply
+    made = counted(apply) if returns == STRING else apply
     return Function(
         name,
         Family.TEXT,
@@ -44,21 +44,21 @@ def _function(
         sentence,
         tuple(Example(expression, result) for expression, result in examples),
         infer or fixed(*types, returns=returns),
-        lambda _signature: counted,
+        lambda _signature: made,
     )
 
 
-def _counted(apply: Callable[..., Value]) -> Callable[..., Value]:
+def counted(apply: Callable[..., Value]) -> Callable[..., Value]:
     """A function that makes texts, whose long results count against the budget of the question at hand."""
 
     @wraps(apply)
-    def counted(*arguments: Value) -> Value:
+    def counting(*arguments: Value) -> Value:
         made = apply(*arguments)
         if isinstance(made, str) and len(made) >= _LARGE and (budget := budgets.current()) is not None:
             budget.hold_for_row(len(made) * _BYTES_PER_CHARACTER)
         return made
 
-    return counted
+    return counting
 
 
 def _left(text: str, count: int) -> str:
@@ -119,12 +119,12 @@ _TO_LOWER = str.maketrans(_NEWER_PAIRS)
 _TO_UPPER = str.maketrans({lower: upper for upper, lower in _NEWER_PAIRS.items()})
 
 
-def _upper(text: str) -> str:
+def upper(text: str) -> str:
     """The text in upper case, which can be longer."""
     return text.upper() if text.isascii() else text.upper().translate(_TO_UPPER)
 
 
-def _lower(text: str) -> str:
+def lower(text: str) -> str:
     """The text in lower case, which can be longer."""
     return text.lower() if text.isascii() else text.lower().translate(_TO_LOWER)
 
@@ -140,8 +140,8 @@ TEXT = (
         ('CONCAT("a", NULL)', "NULL"),
         infer=repeated(STRING, returns=STRING),
     ),
-    _function("UPPER", (_TEXT,), STRING, "The string in upper case.", _upper, ('UPPER("größe")', '"GRÖSSE"')),
-    _function("LOWER", (_TEXT,), STRING, "The string in lower case.", _lower, ('LOWER("ÄB")', '"äb"')),
+    _function("UPPER", (_TEXT,), STRING, "The string in upper case.", upper, ('UPPER("größe")', '"GRÖSSE"')),
+    _function("LOWER", (_TEXT,), STRING, "The string in lower case.", lower, ('LOWER("ÄB")', '"äb"')),
     _function(
         "TRIM",
         (_TEXT,),
