@@ -224,7 +224,7 @@ def test_a_wrong_type_is_a_mismatch_at_the_argument(text: str, says: str, column
         ),
         ("TODAY(1)", "WrongArgumentCount", "TODAY takes no arguments, got 1", "it is called as TODAY()", (1, 5)),
         ("AND()", "WrongArgumentCount", "AND takes at least 1 argument, got 0", None, (1, 3)),
-        ("ROUND(1, 2, 3)", "WrongArgumentCount", "ROUND takes 1 to 2 arguments, got 3", None, (1, 5)),
+        ("ROUND(1, 2, 3, 4)", "WrongArgumentCount", "ROUND takes 1 to 3 arguments, got 4", None, (1, 5)),
         ("{{LARGE}}", "SyntaxError", "a selector reference is not allowed here", None, (1, 9)),
         ('DATE("2026-02-30")', "ValueOutOfRange", 'there is no day "2026-02-30"', None, (1, 18)),
         ("DATE(2026, 13, 1)", "ValueOutOfRange", "there is no day 1 of month 13 in the year 2026", None, (1, 17)),

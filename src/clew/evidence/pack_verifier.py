@@ -1358,8 +1358,8 @@ _AGGREGATES: Dict[str, Callable[..., Any]] = {
     "COUNT": lambda values, *_: len(values),
     "COUNT_ALL": lambda values, *_: len(values),
     "COUNT_DISTINCT": lambda values, *_: len({order(value) for value in values}),
-    "MIN_AGG": lambda values, _: min(values, key=order, default=None),
-    "MAX_AGG": lambda values, _: max(values, key=order, default=None),
+    "MIN_AGG": lambda values, *_: min(values, key=order, default=None),
+    "MAX_AGG": lambda values, *_: max(values, key=order, default=None),
 }
 
 

@@ -27,6 +27,7 @@ _KEYWORD_LEVELS = {"OR": _OR, "AND": _AND, "IN": _COMPARISON, "IS": _COMPARISON}
 _WORD_LEVELS = {"BETWEEN": _COMPARISON, "LIKE": _COMPARISON}
 _NEGATABLE = frozenset({"IN", "BETWEEN", "LIKE"})
 _CALLABLE_KEYWORDS = frozenset({"AND", "OR", "IN"})
+_CASE_FORM = "write CASE WHEN condition THEN value ELSE value END; a column of this name is written `case`"
 _LITERALS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -292,7 +293,7 @@ class _Parser:
         parts = list[Node]() if self._at_keyword("WHEN") else [self._expression(_OR)]
         name = "SWITCH" if parts else "CASE"
         if not self._at_keyword("WHEN"):
-            raise self._unexpected(self._here, "write CASE WHEN condition THEN value ELSE value END")
+            raise self._unexpected(self._here, _CASE_FORM)
         while self._at_keyword("WHEN"):
             self._advance()
             parts.append(self._expression(_OR))

@@ -40,7 +40,7 @@ def _part(text: str, separator: str, number: str) -> str:
 
 def _padded(function: str) -> SqlOf:
     def body(text: str, length: str, fill: str) -> str:
-        too_long = f"{length} > {MOST_CHARACTERS}L"
+        too_long = f"{text} IS NOT NULL AND {fill} IS NOT NULL AND {length} > {MOST_CHARACTERS}L"
         count = f"CAST(IF({length} < 0L, 0L, {length}) AS INT)"
         return f"IF({too_long}, {TOO_LONG}, {function}({text}, {count}, {fill}))"
 

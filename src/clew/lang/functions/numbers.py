@@ -179,7 +179,7 @@ NUMBERS = (
         _NUMBER,
         "integer",
         NullRule.PROPAGATES,
-        "1 for a positive number, -1 for a negative one, 0 for zero.",
+        "The sign of the number: 1 if it is positive, -1 if it is negative, 0 if it is zero.",
         (Example("SIGN(-2.50)", "-1"),),
         _infer_sign,
         lambda _signature: _sign,

@@ -64,7 +64,7 @@ POWERS = (
         ("SQRT(2.25)", "1.5"),
         ("SQRT(-1)", "NULL"),
     ),
-    _function("EXP", (_NUMBER,), "e to the power of the number.", _exp, ("EXP(0)", "1.0")),
+    _function("EXP", (_NUMBER,), "Euler's number to the power of the number.", _exp, ("EXP(0)", "1.0")),
     _function(
         "LN",
         (_NUMBER,),
