@@ -89,7 +89,7 @@ def _to_string(call: SqlCall) -> str:
     if len(call.arguments) == 1:
         return _conversion(call)
     pattern = literal_of(call.apply.arguments[1])
-    if pattern is None:
+    if pattern is None or call.types[0].kind is Kind.NULL:
         return literal(None, STRING)
     if call.types[0].kind in {Kind.DATE, Kind.TIMESTAMP}:
         return repeating(lambda day: _written_day(day, str(pattern)), call.arguments[0])

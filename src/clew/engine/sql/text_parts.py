@@ -40,9 +40,10 @@ def _part(text: str, separator: str, number: str) -> str:
 
 def _padded(function: str) -> SqlOf:
     def body(text: str, length: str, fill: str) -> str:
-        too_long = f"{text} IS NOT NULL AND {fill} IS NOT NULL AND {length} > {MOST_CHARACTERS}L"
-        count = f"CAST(IF({length} < 0L, 0L, {length}) AS INT)"
-        return f"IF({too_long}, {TOO_LONG}, {function}({text}, {count}, {fill}))"
+        unknown = " OR ".join(f"{each} IS NULL" for each in (text, length, fill))
+        too_long = f"{length} > {MOST_CHARACTERS}L"
+        padded = f"{function}({text}, CAST(greatest({length}, 0L) AS INT), {fill})"
+        return f"CASE WHEN {unknown} THEN NULL WHEN {too_long} THEN {TOO_LONG} ELSE {padded} END"
 
     def sql_of(call: SqlCall) -> str:
         return repeating(body, *call.arguments, *(["' '"] if len(call.arguments) < 3 else []))
