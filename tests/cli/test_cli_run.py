@@ -191,6 +191,8 @@ def test_a_run_that_failed_before_its_first_step_is_done_again_by_another(
     assert "error JavaMissing: there is no Java" in answer.out
     first = run_id_in(answer.out)
     assert f"clew signal {first} RETRY_RUN" in answer.out
+    assert "A retry uses the project as it was when the run started." in answer.out
+    assert "clew activate gl-close\n  clew run gl-close --period 2026-01" in answer.out
     engine.failing.clear()
     again = clew("signal", first, "RETRY_RUN", "--json", cwd=sample)
     assert (again.code, again.json["status"]) == (0, "COMPLETED")

@@ -59,13 +59,26 @@ def _failed(view: RunView, session: Session) -> list[str]:
     lines = failure_lines(view, session)
     if failed is None:
         lines.append(f"The run {bad('FAILED')} before its first step; nothing was published. Fix the cause, then:")
-        return [*lines, f"  {session.command(f'signal {name} RETRY_RUN')}"]
+        return [*lines, f"  {session.command(f'signal {name} RETRY_RUN')}", *_with_changes(view, session)]
     lines.append(f"The run {bad('FAILED')} at {at(failed.step_id)}; {published(view)}. Fix the cause, then:")
     lines.append(f"  {session.command(f'signal {name} RETRY_STEP --step {failed.seq}')}")
     if failed.step_id != LOAD_STEP:
         lines.append("or, if the input itself was wrong, read everything again in a new run:")
         lines.append(f"  {session.command(f'signal {name} RETRY_RUN')}")
-    return lines
+    return [*lines, *_with_changes(view, session)]
+
+
+def _with_changes(view: RunView, session: Session) -> list[str]:
+    """A retry keeps the plan of its run, so a corrected project needs a new run, and perhaps a new version."""
+    request = view.record.request
+    again = f"  {session.command(f'run {request.project_id} --period {request.period}')}"
+    is_draft = request.project_version == "draft"
+    activate = [] if is_draft else [f"  {session.command(f'activate {request.project_id}')}"]
+    return [
+        "A retry uses the project as it was when the run started. If you have corrected the project:",
+        *activate,
+        again,
+    ]
 
 
 def failure_lines(view: RunView, session: Session) -> list[str]:
