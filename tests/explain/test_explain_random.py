@@ -14,7 +14,7 @@ from clew.diagnostics import UserError
 from clew.explain.explaining import explain, row_named
 from clew.explain.group_totals import look_at_once
 from clew.explain.parents import Contribution, keys_of_group, look_at, parents_of
-from clew.explain.tree import Appended, Deleted, Explanation, Loaded, Recomputed, Unset, Updated
+from clew.explain.tree import Appended, Deleted, Explanation, Loaded, Recomputed, Summarised, Unset, Updated
 from clew.explain.views import as_html, as_json, as_text
 from clew.explain.why_not import InOutput, LeftOut, why_not
 from clew.lang.evaluation import Row, evaluator
@@ -235,12 +235,30 @@ def test_a_value_that_an_update_left_empty_is_explained_by_it(tmp_path: Path) ->
     trace = Writer(tmp_path / "storage", interpreted(plan, data, TODAY), Style()).write()
     untouched = Unset('step 20 "Divide" added the column, and no step has set it in this row')
     assert explain(trace, row_named(trace, "k = 1"), "each").cause == untouched
-    assert explain(trace, row_named(trace, "k = 2"), "each").cause == untouched
+    left_out = f'{untouched.reason}; the selector of step 20 "Divide", k <> 2, was FALSE for it'
+    assert explain(trace, row_named(trace, "k = 2"), "each").cause == Unset(left_out)
     divided = explain(trace, row_named(trace, "k = 3"), "each")
     assert divided.value is None
     assert isinstance(divided.cause, Updated)
     assert divided.cause.recomputed.outcome == "equal"
     assert [(each.name, each.value) for each in divided.cause.inputs] == [("amount", Decimal("3.00")), ("k", 3)]
+    trace.close()
+
+
+def test_rows_behind_a_quotient_of_sums_come_with_the_values_of_both(tmp_path: Path) -> None:
+    total = {"column": "amount", "expression": "SUM(amount) / SUM(k)"}
+    arguments = {"group_by": ["currency"], "aggregations": [total]}
+    operations = [{"seq": 10, "name": "Mean", "type": "aggregate", "arguments": arguments}]
+    plan = compiled(tmp_path / "workspace", {**PROJECT, "operations": operations})
+    assert plan is not None
+    data = {"main": [row(1, "1.00", "EUR"), row(2, "2.00", "EUR")], "dim": [], "extra": []}
+    trace = Writer(tmp_path / "storage", interpreted(plan, data, TODAY), Style()).write()
+    [summary] = [found.row_id for found in trace.search("k IS NULL").rows]
+    cause = explain(trace, summary, "amount").cause
+    assert isinstance(cause, Summarised)
+    inputs = [{each.name: each.value for each in one.inputs} for one in cause.parents.contributors]
+    assert sorted(each["k"] for each in inputs) == [1, 2]  # type: ignore[type-var]
+    assert {each["amount"] for each in inputs} == {Decimal("1.00"), Decimal("2.00")}
     trace.close()
 
 

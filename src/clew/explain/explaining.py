@@ -42,7 +42,7 @@ from clew.explain.tree import (
     Updated,
 )
 from clew.lang.evaluation import Row, evaluator
-from clew.lang.typed import ColumnValue, Expression, Value, walk
+from clew.lang.typed import ColumnValue, Constant, Expression, Value, walk
 from clew.plan.operations import (
     AggregateStep,
     AppendStep,
@@ -181,7 +181,7 @@ class _Explainer:
         entry = next((entry for entry in reversed(entries) if column in entry.diff), None)
         value = entries[-1].full_state.get(column)
         nothing = self._set_to_null(row_id, column, entries, at, depth) if value is None else None
-        cause = nothing or self._cause(row_id, column, entries, entry, depth)
+        cause = nothing or self._cause(row_id, column, entries, entry, at, depth)
         return self._explanation(row_id, column, value, at, entries, cause)
 
     def _explanation(
@@ -215,10 +215,16 @@ class _Explainer:
         return entries
 
     def _cause(
-        self, row_id: str, column: str, entries: tuple[TraceEntry, ...], entry: TraceEntry | None, depth: int
+        self,
+        row_id: str,
+        column: str,
+        entries: tuple[TraceEntry, ...],
+        entry: TraceEntry | None,
+        at: int,
+        depth: int,
     ) -> Cause:
         if entry is None:
-            return self._never_set(column, entries)
+            return self._never_set(row_id, column, entries, at)
         if entry.operation_seq == 0:
             return self._loaded(row_id, column, entry, depth)
         step = self.trace.run.step(entry.operation_seq)
@@ -238,11 +244,28 @@ class _Explainer:
 
     # Causes
 
-    def _never_set(self, column: str, entries: tuple[TraceEntry, ...]) -> Unset:
+    def _never_set(self, row_id: str, column: str, entries: tuple[TraceEntry, ...], at: int) -> Unset:
+        passed = "".join(self._passed_over(row_id, column, entries, at))
         for step in self.trace.plan.steps:
             if any(added.name == column for added in step.adds) and step.seq > entries[0].operation_seq:
-                return Unset(f'step {step.seq} "{step.name}" added the column, and no step has set it in this row')
-        return Unset("no step has set it in this row")
+                added_by = f'step {step.seq} "{step.name}" added the column'
+                return Unset(f"{added_by}, and no step has set it in this row{passed}")
+        return Unset(f"no step has set it in this row{passed}")
+
+    def _passed_over(self, row_id: str, column: str, entries: tuple[TraceEntry, ...], at: int) -> Iterator[str]:
+        """The steps that set a column, and whose selectors left the row out."""
+        gone = next((entry.operation_seq for entry in entries if entry.change_type == "deleted"), at + 1)
+        done = {step.seq for _, step in self.trace.run.traced(entries[0].operation_seq, min(at, gone))}
+        for step in self.trace.plan.steps:
+            if not isinstance(step, ChangingStep) or step.seq not in done or step.selector is None:
+                continue
+            if all(each.column != column for each in step.assigned):
+                continue
+            seen, _ = joined(self.trace, step.lookups, self._see(row_id, self._state_before(step, entries)))
+            value = evaluator(step.selector.tree)(seen)
+            if value is not True:
+                was = "NULL" if value is None else "FALSE"
+                yield f'; the selector of step {step.seq} "{step.name}", {step.selector.text}, was {was} for it'
 
     def _loaded(self, row_id: str, column: str, entry: TraceEntry, depth: int) -> Cause:
         if column == "_labels" and not entry.full_state[column]:
@@ -284,7 +307,7 @@ class _Explainer:
         return Updated(
             step=StepRef.of(step),
             expression=assignment.value.text,
-            inputs=tuple(inputs),
+            inputs=(*inputs, *_given(tree)),
             joins=tuple(join.told for join in joins.values()),
             recomputed=compared(stored, lambda: evaluator(tree)(seen)),
         )
@@ -319,7 +342,7 @@ class _Explainer:
         keys = keys_of_group(self.trace, row_id, entry.full_state)
         group = self._group(step, keys, planned.tree, entry.full_state[column])
         call = contributing_call(planned.tree)
-        read = planned.tree if self.every_input else call.arguments[0] if call else None
+        read = call.arguments[0] if call and not self.every_input else planned.tree
         contributors = tuple(self._contributor(each, read, step, depth) for each in group.largest)
         return Summarised(
             step=StepRef.of(step),
@@ -366,7 +389,8 @@ class _Explainer:
             Input(name, parent.seen.tables[table][name], self._deeper(row_id, name, before, depth))
             for table, name in (_in_order(argument) if argument is not None else ())
         )
-        return Contributor(row_id, parent.label, each.value, each.share, None, inputs)
+        given = _given(argument) if argument is not None else ()
+        return Contributor(row_id, parent.label, each.value, each.share, None, (*inputs, *given))
 
     def _brought(self, parent: Parent, argument: Expression | None, depth: int) -> Iterator[Input]:
         """The values of a row of another dataset that a run has registered, and why it wrote them."""
@@ -392,7 +416,7 @@ class _Explainer:
             step=StepRef.of(step),
             expression=planned.text,
             source=row.source,
-            inputs=inputs,
+            inputs=(*inputs, *_given(planned.tree)),
             recomputed=compared(entry.full_state[column], lambda: evaluator(planned.tree)(seen)),
             upstream=self._written(row, names[0], depth) if len(names) == 1 else None,
         )
@@ -440,6 +464,13 @@ class _Explainer:
 
     def _see(self, row_id: str, cells: RowValues) -> Row:
         return Row({self.trace.plan.input.table: {**cells, "_row_id": row_id}}, self.trace.today)
+
+
+def _given(expression: Expression) -> tuple[Input, ...]:
+    """The values that the run was given, where an expression reads them."""
+    named = (node for node in walk(expression) if isinstance(node, Constant) and node.parameter is not None)
+    values = {str(node.parameter): node.value for node in named}
+    return tuple(Input(name, value, None) for name, value in values.items())
 
 
 def _in_order(expression: Expression) -> list[tuple[str, str]]:
