@@ -12,6 +12,7 @@ from clew.diagnostics.codes import FAMILIES
 from clew.lang import FUNCTIONS, Scalar, Scope, Table, Type, check, parse, types
 from clew.lang.conversion import assignable
 from clew.lang.functions import (
+    PERIOD_FUNCTIONS,
     SHORTHANDS,
     AggregateFunction,
     AnyFunction,
@@ -19,6 +20,7 @@ from clew.lang.functions import (
     Family,
     NullRule,
     Parameter,
+    PeriodFunction,
     RunFunction,
     Shorthand,
     usage,
@@ -101,12 +103,12 @@ def _operators() -> Iterable[str]:
 
 def _family(family: Family) -> Iterable[str]:
     yield f"## {family.value}"
-    for function in (*FUNCTIONS.values(), *SHORTHANDS.values()):
+    for function in (*FUNCTIONS.values(), *SHORTHANDS.values(), *PERIOD_FUNCTIONS.values()):
         if function.family is family:
             yield from _function(function)
 
 
-def _function(function: AnyFunction | Shorthand) -> Iterable[str]:
+def _function(function: AnyFunction | Shorthand | PeriodFunction) -> Iterable[str]:
     yield f"### {function.name}"
     yield f"`{_form(function)}`"
     yield function.sentence
@@ -129,7 +131,7 @@ def _stands_for(shorthand: Shorthand) -> str:
     return text
 
 
-def _form(function: AnyFunction | Shorthand) -> str:
+def _form(function: AnyFunction | Shorthand | PeriodFunction) -> str:
     if function.family is Family.OPERATOR:
         return OPERATOR_FORMS.get(function.name, f"a {function.name} b")
     if function.name == "CASE":
@@ -143,8 +145,8 @@ def _takes(parameter: Parameter) -> str:
     )
 
 
-def _null_rule(function: AnyFunction | Shorthand) -> str:
-    if function.nulls is NullRule.HANDLES and isinstance(function, RunFunction | AggregateFunction):
+def _null_rule(function: AnyFunction | Shorthand | PeriodFunction) -> str:
+    if function.nulls is NullRule.HANDLES and isinstance(function, RunFunction | AggregateFunction | PeriodFunction):
         return "it has no arguments"
     return {NullRule.HANDLES: "see above"}.get(function.nulls, function.nulls.value)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clew.api.run_view import RunReader, RunView
+from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
 from clew.plan.operations import UpdateStep
 from clew.storage.committed import committed_parts
@@ -55,6 +56,26 @@ def test_joined_datasets_are_those_of_the_runs_period(shop: Shop) -> None:
     found = {(row["id"], float(row["rate"]), row["goal"]) for row in shop.read("reports/2026-01")}
     assert found == {(1, 1.1, 1), (2, 1.0, 3)}
     assert [(row["id"], float(row["rate"]), row["goal"]) for row in shop.read("reports/2026-02")] == [(3, 1.2, 2)]
+
+
+def test_a_run_is_given_values_and_its_period_and_explains_itself_with_them(shop: Shop) -> None:
+    declared = {"factor": {"type": "decimal(5,2)", "default": 2}, "kind": {"type": "string"}}
+    net = 'amount * param.factor + IF(PERIOD_ID() = "2026-01", 1, 0)'
+    shop.project("p", update(10, net=net, kind="param.kind"), output(20, "{period}"), parameters=declared)
+    with shop.starter() as starter:
+        with pytest.raises(UserError, match="no value is given"):
+            starter.submit("p", "2026-01")
+        run_id = starter.submit("p", "2026-01", parameters={"factor": "3", "kind": "x"}).run_id
+    view = shop.drive(run_id)
+    assert told(view) == ("COMPLETED", None, 20)
+    assert view.to_json()["parameters"] == {"factor": "3.00", "kind": "x"}
+    rows = shop.read("reports/2026-01")
+    assert {(row["net"], row["kind"]) for row in rows} == {(row["amount"] * 3 + 1, "x") for row in rows}
+    with Workspace(shop.root) as opened:
+        told_why: Any = opened.get_run(run_id).explain(rows[0]["_row_id"], "net").to_json()["cause"]
+    inputs = {each["name"]: each["value"] for each in told_why["inputs"]}
+    assert (inputs["param.factor"], inputs["PERIOD_ID()"]) == ("3.00", "2026-01")
+    assert told_why["recomputed"]["outcome"] == "equal"
 
 
 def test_a_registered_output_gets_versions_keeps_other_periods_and_feeds_other_projects(shop: Shop) -> None:

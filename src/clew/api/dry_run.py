@@ -2,12 +2,13 @@
 
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clew.api.projects import choose
+from clew.api.run_parameters import plan_for_run
 from clew.api.state import State, open_state
 from clew.api.workspace_files import WorkspaceFiles
 from clew.captures.queue import capture_parameters
@@ -59,13 +60,21 @@ class DryRun:
         }
 
 
-def dry_run(files: WorkspaceFiles, project: str, period: str, captures: Sequence[CaptureWish] = ()) -> DryRun:
+def dry_run(
+    files: WorkspaceFiles,
+    project: str,
+    period: str,
+    captures: Sequence[CaptureWish] = (),
+    parameters: Mapping[str, object] | None = None,
+) -> DryRun:
     """Do what a run does before its first step. Raises UserError for whatever would stop the run there."""
     environment = files.run_environment
     definitions = files.loaded.workspace
     with tempfile.TemporaryDirectory(prefix="clew-dry-run-") as folder, _state(environment, Path(folder)) as state:
         run_period = period_of(definitions, period)
         choice = choose(files, state, project)
+        plan = plan_for_run(choice.plan, files, period, environment.settings.parameters, parameters or {})
+        choice = replace(choice, plan=plan)
         require_capabilities(choice.plan, ENGINE_CAPABILITIES)
         capture_parameters(choice.plan, captures, environment, Role.ADMIN.label)
         elsewhere = _with(environment, replace(environment.settings, storage_root=folder))

@@ -36,12 +36,19 @@ class RemoteServer:
     token: str = field(repr=False)
 
     def submit(
-        self, project: str, period: str, request_id: str | None, captures: Sequence[CaptureWish] = ()
+        self,
+        project: str,
+        period: str,
+        request_id: str | None,
+        captures: Sequence[CaptureWish] = (),
+        parameters: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Request a run with captures. Returns the run."""
+        """Request a run with captures and values of parameters. Returns the run."""
         listed = [capture.to_data() for capture in captures]
+        values = dict(parameters) if parameters else None
         wish = {"project": project, "period": period, "request_id": request_id, "captures": listed}
-        return self._document("POST", "/runs", {name: value for name, value in wish.items() if value is not None})
+        given = {**wish, "parameters": values}
+        return self._document("POST", "/runs", {name: value for name, value in given.items() if value is not None})
 
     def run(self, run_id: str) -> dict[str, Any]:
         """The current state of a run."""

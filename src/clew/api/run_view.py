@@ -46,6 +46,7 @@ class RunView(RunFacts):
             "environment": request.environment_id,
             "request_id": request.request_id,
             "requested_by": request.requested_by,
+            "parameters": request.values,
             "retry_of": request.retry_of,
             "started_at": iso(self.snapshot.started_at),
             "completed_at": iso(self.snapshot.completed_at),

@@ -5,13 +5,14 @@ A run that is driven in this process can be watched; Ctrl-C cancels it.
 
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from clew.api.checkpoints import keep_checkpoint
 from clew.api.opened_environment import OpenedEnvironment
 from clew.api.projects import plan_to_run
+from clew.api.run_parameters import parameters_of_request, plan_for_run
 from clew.api.signalling import send_signal
 from clew.api.state import State, queue_of
 from clew.api.trace_ids import ProcessTraceIds
@@ -101,12 +102,24 @@ class RunStarter:
     """Returns the current files, for a worker that runs while they are edited."""
 
     def submit(
-        self, project: str, period: str, request_id: str | None = None, captures: Sequence[CaptureWish] = ()
+        self,
+        project: str,
+        period: str,
+        request_id: str | None = None,
+        captures: Sequence[CaptureWish] = (),
+        parameters: Mapping[str, object] | None = None,
     ) -> RunRecord:
         """Request a run of a project for a period. The same request id returns the same run."""
         period_of(self.files.loaded.workspace, period)
         choice = plan_to_run(self.files, self.state, project)
-        return self.submit_plan(choice.plan, period, version=choice.version, request_id=request_id, captures=captures)
+        return self.submit_plan(
+            choice.plan,
+            period,
+            version=choice.version,
+            request_id=request_id,
+            captures=captures,
+            parameters=parameters,
+        )
 
     def submit_plan(
         self,
@@ -116,13 +129,18 @@ class RunStarter:
         version: int | None = None,
         request_id: str | None = None,
         captures: Sequence[CaptureWish] = (),
+        parameters: Mapping[str, object] | None = None,
     ) -> RunRecord:
         """Request a run of a plan, as a version of its project or as a draft.
 
-        A request without an id cannot be retried, so it is refused immediately if the project and period are busy.
+        The run keeps the plan with the values of its parameters and of its period in place. A request without an id
+        cannot be retried, so it is refused immediately if the project and period are busy.
         """
-        period_of(self.files.loaded.workspace, period)
-        parameters = capture_parameters(plan, captures, self.environment, self.role)
+        plan = plan_for_run(plan, self.files, period, self.environment.settings.parameters, parameters or {})
+        carried = {
+            **capture_parameters(plan, captures, self.environment, self.role),
+            **parameters_of_request(plan),
+        }
         if request_id is None:
             self._refuse_if_busy(plan.name, period)
         keep_plan(self.environment.storage_root, plan)
@@ -135,7 +153,7 @@ class RunStarter:
             tenant_id=self.environment.settings.tenant,
             project_version=DRAFT if version is None else str(version),
             requested_by=self.requested_by or actor_name(),
-            parameters=parameters,
+            parameters=carried,
         )
         submission = queue_of(self.state, self.environment).submit(request)
         submission.raise_if_rejected(hint=_ANOTHER_REQUEST if request_id is None else None)
@@ -279,7 +297,8 @@ def starter_of(at: OpenedEnvironment) -> RunStarter:
 def _require_same_request(request: RunRequest, run: RunRecord) -> None:
     """Raise UserError RequestIdTaken if the run with this request id is for another project or period."""
     known = run.request
-    if (known.project_id, known.period) != (request.project_id, request.period):
+    same_values = known.values == request.values
+    if (known.project_id, known.period) != (request.project_id, request.period) or not same_values:
         raise UserError(
             REQUEST_ID_TAKEN.anywhere(
                 request_id=request.request_id, run_id=run.run_id, project=known.project_id, period=known.period

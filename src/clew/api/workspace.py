@@ -5,7 +5,7 @@ Commands, the server and programs call its methods and those of the runs and cap
 
 # ruff: noqa: PLC0415 - runs need databases and Spark, which a check should not load
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -191,9 +191,15 @@ class Workspace:
         """How versions of datasets and active projects conflict with the plan of a project of this workspace."""
         return self.files.conflicts(plan)
 
-    def plan(self, project: "str | ProjectBuilder") -> "Plan":
-        """The plan of a project by id or name, or of one written in Python. Raises UserError with all errors."""
-        return self.files.plan(project) if isinstance(project, str) else self.files.plan_of(project.build())
+    def plan(self, project: "str | ProjectBuilder", parameters: Mapping[str, object] | None = None) -> "Plan":
+        """The plan of a project by id or name, or of one written in Python. Raises UserError with all errors.
+
+        With `parameters`, the plan has those values in place, and defaults for the others.
+        """
+        from clew.plan.parameters import bound
+
+        plan = self.files.plan(project) if isinstance(project, str) else self.files.plan_of(project.build())
+        return plan if parameters is None else bound(plan, parameters, None)
 
     def source_of(self, file: str) -> str | None:
         """The text of a workspace file, for excerpts in messages."""
@@ -222,6 +228,7 @@ class Workspace:
         *,
         request_id: str | None = None,
         captures: Captures = (),
+        parameters: Mapping[str, object] | None = None,
     ) -> "Run":
         """Request a run of a project for a period, and leave it to `Run.drive` or a worker.
 
@@ -236,9 +243,11 @@ class Workspace:
             at.principal.require(Permission.START_RUNS)
             starter = starter_of(at)
             if isinstance(project, str):
-                record = starter.submit(project, period, request_id, wishes)
+                record = starter.submit(project, period, request_id, wishes, parameters)
             else:
-                record = starter.submit_plan(self.plan(project), period, request_id=request_id, captures=wishes)
+                record = starter.submit_plan(
+                    self.plan(project), period, request_id=request_id, captures=wishes, parameters=parameters
+                )
         return Run(record, self._access)
 
     def run(
@@ -248,24 +257,33 @@ class Workspace:
         *,
         request_id: str | None = None,
         captures: Captures = (),
+        parameters: Mapping[str, object] | None = None,
     ) -> "Run":
         """Run a project for a period and wait for it. A project written in Python runs as a draft, in the sandbox.
 
         `captures` lists breakpoints where rows are captured: "NAME", "NAME=MODE", or mappings with the keys of a
-        captures file. A failed run is returned too, with its error. Ctrl-C cancels it cleanly.
+        captures file; `parameters` has values of the project's parameters. A failed run is returned too, with its
+        error. Ctrl-C cancels it cleanly.
         """
         with self:
-            run = self.submit(project, period, request_id=request_id, captures=captures)
+            run = self.submit(project, period, request_id=request_id, captures=captures, parameters=parameters)
             if not self.find_run(run.id).record.status.is_terminal:
                 run.drive()
             run.take_captures()
             return run.refreshed()
 
-    def dry_run(self, project: str, period: str, *, captures: Captures = ()) -> "DryRun":
+    def dry_run(
+        self,
+        project: str,
+        period: str,
+        *,
+        captures: Captures = (),
+        parameters: Mapping[str, object] | None = None,
+    ) -> "DryRun":
         """Do what a run does before its first step, and keep nothing. Raises UserError if the run would fail there."""
         from clew.api.dry_run import dry_run
 
-        return dry_run(self.files, project, period, capture_wishes(captures))
+        return dry_run(self.files, project, period, capture_wishes(captures), parameters or {})
 
     def runs(
         self, *, project: str | None = None, period: str | None = None, status: str | None = None, limit: int = 50

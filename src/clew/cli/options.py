@@ -3,11 +3,14 @@
 Every command has `--json` and `--verbose`; the other shared options are optional.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
 
 HELP = {"help_option_names": ["--help", "-h"], "max_content_width": 100, "show_default": True}
 """The context settings of all commands."""
@@ -86,6 +89,26 @@ workspace_option = option(
     type=Path,
     help="The workspace folder. Default: the workspace that contains the current folder.",
 )
+
+
+def param_option(function: Function) -> Function:
+    """`--param NAME=VALUE`, any number of times."""
+    text = "The value of a parameter of the project. Repeatable."
+    return option("--param", metavar="NAME=VALUE", multiple=True, help=text)(function)
+
+
+def given_parameters(words: Sequence[str]) -> dict[str, object]:
+    """The values of `--param`, by name. Raises UserError where one has no name, or two."""
+    given = dict[str, object]()
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name or name in given:
+            problem = f'"{word}" repeats a parameter' if name in given else f'"{word}" is not NAME=VALUE'
+            raise UserError(WRONG_USAGE.anywhere(problem=f"--param {problem}", hint="write --param NAME=VALUE"))
+        given[name] = value
+    return given
+
+
 environment_option = option(
     "environment", "--env", metavar="NAME", help="The environment. Default: the one that clew.yaml sets."
 )

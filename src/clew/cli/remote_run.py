@@ -1,7 +1,7 @@
 """`clew run --server`: submits a run to a server and follows it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,10 @@ def run_remotely(
     request_id: str | None,
     captures: Sequence[CaptureWish],
     session: Session,
+    parameters: Mapping[str, object] | None = None,
 ) -> int:
     """Submit a run to a server and follow it to its end. Returns exit code 0 if it completed."""
-    run = server.submit(project, period, request_id, captures)
+    run = server.submit(project, period, request_id, captures, parameters)
     run_id = str(run["run_id"])
     if not session.wants_json:
         version = str(run["project_version"] or "")

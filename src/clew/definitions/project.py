@@ -7,6 +7,7 @@ from clew.definitions.data_nodes import node_of
 from clew.definitions.dataset import DATASET_REF, DatasetRef, Status
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.operations import OPERATION, Operation, Use
+from clew.definitions.parameters import ProjectParameter
 from clew.definitions.shapes import (
     EXPRESSION,
     NAME,
@@ -37,6 +38,11 @@ class Project(Definition):
     input_dataset: DatasetRef = key(DATASET_REF, "The dataset that the project starts from.")
     selectors: Mapping[str, ExpressionText] = key(
         MapOf(EXPRESSION, "expressions"), "Named selectors, used as {{NAME}}.", default_factory=dict
+    )
+    parameters: Mapping[str, ProjectParameter] = key(
+        MapOf(Record(ProjectParameter), "parameters"),
+        "Values that a run is given, by name; expressions read them as param.NAME.",
+        default_factory=dict,
     )
     resolver_overrides: Mapping[str, str] = key(
         MapOf(NAME, "resolver ids"), "For a dataset, the resolver to use instead of its own.", default_factory=dict

@@ -139,6 +139,9 @@ class Scenario(Definition):
         ListOf(Record(Period), "periods"), "The periods; by default those of the workspace.", default=()
     )
     period: str = key(NAME, "The period that the project runs for.")
+    parameters: Mapping[str, Scalar] = key(
+        MapOf(ANY_SCALAR, "values"), "Values of the parameters of the project, by name.", default_factory=dict
+    )
     datasets: tuple[ScenarioDataset, ...] = key(
         ListOf(Record(ScenarioDataset), "datasets"), "The datasets with their rows.", default=()
     )

@@ -19,6 +19,7 @@ from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment
 from clew.definitions.privacy import PrivacySettings, RoleName
 from clew.definitions.run_settings import DeliverySettings, FailOpenEvent, LeaseSettings, SignalSettings
 from clew.definitions.shapes import (
+    ANY_SCALAR,
     FLAG,
     NAME,
     PATH,
@@ -392,6 +393,11 @@ class Environment(Located):
         Record(ObjectStoreSettings),
         "How the object stores of the environment are reached.",
         default_factory=ObjectStoreSettings,
+    )
+    parameters: Mapping[str, Scalar] = key(
+        MapOf(ANY_SCALAR, "values"),
+        "Values of parameters, by name, for every project that has them; a run may give others.",
+        default_factory=dict,
     )
     spark: SparkSettings = key(Record(SparkSettings), "How Spark is started.", default_factory=SparkSettings)
     approval: Approval | ApprovalSettings = key(

@@ -21,6 +21,7 @@ from clew.diagnostics.codes.language import (
 from clew.lang.evaluation import constant_value
 from clew.lang.functions import (
     FUNCTIONS,
+    PERIOD_FUNCTIONS,
     SHORTHANDS,
     AggregateFunction,
     AnyFunction,
@@ -28,6 +29,7 @@ from clew.lang.functions import (
     Family,
     Function,
     LazyFunction,
+    PeriodFunction,
     Shorthand,
     SignatureProblem,
     arity,
@@ -133,6 +135,8 @@ class _Checker:
         if isinstance(found, Diagnostic):
             self.report(found)
             return None
+        if isinstance(found, Constant):
+            return found
         if isinstance(self._setting, Grouped) and self._inside is None and node.column not in self._setting.group_by:
             self.report(AGGREGATE_REQUIRED.at(node.region.span, column=node.column))
             return None
@@ -142,6 +146,9 @@ class _Checker:
         shorthand = SHORTHANDS.get(node.name)
         if shorthand is not None:
             return self._shorthand(node, shorthand)
+        if node.name in PERIOD_FUNCTIONS and self._scope.parameters is not None:
+            fact = PERIOD_FUNCTIONS[node.name]
+            return Constant(None, fact.type, f"{fact.name}()") if self._count_fits(node, fact) else None
         function = FUNCTIONS.get(node.name)
         if function is None or (function.family is Family.OPERATOR and node.head.source.isidentifier()):
             self._unknown_function(node)
@@ -170,13 +177,18 @@ class _Checker:
         return self.visit(_placed(_pattern_of(shorthand.stands_for), given, node))
 
     def _unknown_function(self, node: Call) -> None:
-        callable_names = [f.name for f in FUNCTIONS.values() if f.family is not Family.OPERATOR] + [*SHORTHANDS]
+        if node.name in PERIOD_FUNCTIONS:
+            known = "it is known in the operations of a project only"
+            self.report(UNKNOWN_FUNCTION.at(node.head.span, name=node.name, hint=known))
+            return
+        named = [function.name for function in FUNCTIONS.values() if function.family is not Family.OPERATOR]
+        callable_names = [*named, *SHORTHANDS, *PERIOD_FUNCTIONS]
         hint = FUNCTIONS_ELSEWHERE.get(node.name) or did_you_mean(node.name, callable_names)
         self.report(UNKNOWN_FUNCTION.at(node.head.span, name=node.name, hint=hint))
         for argument in node.arguments:
             self.visit(argument)
 
-    def _count_fits(self, node: Call, function: AnyFunction | Shorthand) -> bool:
+    def _count_fits(self, node: Call, function: AnyFunction | Shorthand | PeriodFunction) -> bool:
         least, most = arity(function)
         actual = len(node.arguments)
         if least <= actual and (most is None or actual <= most):
@@ -228,7 +240,8 @@ class _Checker:
         """Whether a call of constants has a value; a day like 2026-02-30 is better found now than in a run."""
         if not isinstance(function, Function | LazyFunction):
             return True
-        if not all(isinstance(_unconverted(argument), Constant) for argument in applied.arguments):
+        constants = [_unconverted(argument) for argument in applied.arguments]
+        if not all(isinstance(each, Constant) and each.parameter is None for each in constants):
             return True
         try:
             constant_value(applied)
@@ -280,7 +293,7 @@ def literal(node: Literal) -> Constant:
 
 def _as_argument(expression: Expression) -> Argument:
     match expression:
-        case Constant(value, type_):
+        case Constant(value, type_, None):
             return Argument(type_, value, is_constant=True)
         case Apply("NEGATE", (Constant(int(value)),), type_):
             return Argument(type_, -value, is_constant=True)

@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.diagnostics import Diagnostic, PlainText, did_you_mean
-from clew.diagnostics.codes.language import AMBIGUOUS_COLUMN, UNKNOWN_COLUMN, UNKNOWN_TABLE
+from clew.diagnostics.codes.language import AMBIGUOUS_COLUMN, UNKNOWN_COLUMN, UNKNOWN_PARAMETER, UNKNOWN_TABLE
 from clew.lang.lexer import tokenize
 from clew.lang.syntax import Reference, Region
-from clew.lang.typed import ColumnValue
+from clew.lang.typed import ColumnValue, Constant
 from clew.lang.types import NULL, Type
+
+PARAMETERS = "param"
+"""What stands before the name of a parameter, as if it were a table."""
 
 
 def nothing_elsewhere(_name: str) -> str | None:
@@ -41,12 +44,16 @@ class Scope:
     """A hint for a column that does not exist here but somewhere near, such as one that a later operation adds."""
     table_elsewhere: Callable[[str], str | None] = nothing_elsewhere
     """A hint for a table or alias that exists in another operation."""
+    parameters: Mapping[str, Constant] | None = None
+    """The parameters of the project, as `param.name`; None outside of projects, where nothing about a run is known."""
 
-    def resolve(self, reference: Reference) -> ColumnValue | Diagnostic:
-        """The column that is meant, or what is wrong with the reference."""
+    def resolve(self, reference: Reference) -> ColumnValue | Constant | Diagnostic:
+        """The column or parameter that is meant, or what is wrong with the reference."""
         if reference.table is None:
             return self._resolve_bare(reference)
         table = next((table for table in self.tables if table.name == reference.table), None)
+        if table is None and reference.table == PARAMETERS and self.parameters is not None:
+            return self.parameters.get(reference.column) or self._unknown_parameter(reference, self.parameters)
         if table is None:
             if not self.tables[0].name and self.table_elsewhere(reference.table) is None:
                 return ColumnValue(reference.table, reference.column, NULL)
@@ -81,6 +88,10 @@ class Scope:
         if table is self.tables[0]:
             hint = self.column_elsewhere(reference.column) or hint
         return UNKNOWN_COLUMN.at(_part(reference, -1).span, column=reference.column, table=table.name, hint=hint)
+
+    def _unknown_parameter(self, reference: Reference, parameters: Mapping[str, Constant]) -> Diagnostic:
+        hint = did_you_mean(reference.column, parameters) or "declare it under `parameters` of the project"
+        return UNKNOWN_PARAMETER.at(_part(reference, -1).span, name=reference.column, hint=hint)
 
     def _unknown_table(self, reference: Reference) -> Diagnostic:
         name = reference.table or ""

@@ -17,8 +17,8 @@ _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 def text_of(expression: Expression) -> str:
     """The expression, fully parenthesised where operators meet, without implicit conversions."""
     match expression:
-        case Constant(value):
-            return text_of_value(value)
+        case Constant(value, _, parameter):
+            return parameter or text_of_value(value)
         case ColumnValue(table, column):
             return f"{_name(table)}.{_name(column)}"
         case Convert(operand):

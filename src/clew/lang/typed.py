@@ -18,10 +18,12 @@ Value = str | int | Decimal | float | bool | date | datetime | None
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that was written in the expression."""
+    """A value that was written in the expression, or that a run is given."""
 
     value: Value
     type: Type
+    parameter: str | None = None
+    """What the value is of, such as param.threshold, where it is given with each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,9 @@ def columns_of(expression: Expression) -> frozenset[tuple[str, str]]:
 def to_json(expression: Expression) -> list[object]:
     """A compact JSON form: a list that starts with the kind of node."""
     match expression:
-        case Constant(value, type_):
-            return ["constant", str(type_), None if value is None else _text_of(value)]
+        case Constant(value, type_, parameter):
+            text = None if value is None else value_to_text(value)
+            return ["constant", str(type_), text, *([] if parameter is None else [parameter])]
         case ColumnValue(table, column, type_):
             return ["column", str(type_), table, column]
         case Apply(function, arguments, type_):
@@ -120,7 +123,10 @@ def from_json(data: object) -> Expression:
         case ["constant", str(type_name), None]:
             return Constant(None, _type_of(type_name))
         case ["constant", str(type_name), str(text)]:
-            return Constant(_value_of(text, _type_of(type_name)), _type_of(type_name))
+            return Constant(value_from_text(text, _type_of(type_name)), _type_of(type_name))
+        case ["constant", str(type_name), str() | None as text, str(parameter)]:
+            type_ = _type_of(type_name)
+            return Constant(None if text is None else value_from_text(text, type_), type_, parameter)
         case ["column", str(type_name), str(table), str(column)]:
             return ColumnValue(table, column, _type_of(type_name))
         case ["apply", str(type_name), str(function), *arguments]:
@@ -135,7 +141,8 @@ def _type_of(name: str) -> Type:
     return NULL_TYPE if name == Kind.NULL.value else parse_type(name)
 
 
-def _text_of(value: Value) -> str:
+def value_to_text(value: Value) -> str:
+    """A value, not NULL, as JSON and plans have it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, date):
@@ -143,7 +150,8 @@ def _text_of(value: Value) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _value_of(text: str, type_: Type) -> Value:
+def value_from_text(text: str, type_: Type) -> Value:
+    """The value that `value_to_text` wrote."""
     match type_.kind:
         case Kind.STRING:
             return text

@@ -19,6 +19,7 @@ from clew.definitions.controls import ControlTotal
 from clew.diagnostics import Diagnostic, Problems, UserError
 from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL, UNKNOWN_CAPABILITY
 from clew.diagnostics.codes.workspace import DUPLICATE_ID
+from clew.lang.typed import Constant
 from clew.plan.catalogue import Catalogue
 from clew.plan.columns import Schema
 from clew.plan.control_planning import plan_controls
@@ -39,6 +40,7 @@ from clew.plan.operations import (
     plan_output,
     plan_update,
 )
+from clew.plan.parameters import PlannedParameter, planned_parameters
 from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
 from clew.plan.planned_controls import PlannedControl
 from clew.plan.postlude import PostludeJob
@@ -107,7 +109,8 @@ def compile_project(project: Project, surroundings: Surroundings, *, is_whole: b
     name = project.id or _NAMELESS
     source = surroundings.catalogue.use(project.input_dataset, problems)
     expansion = expand(project, surroundings.fragments, problems, is_whole=is_whole)
-    compiled = _compile(name, source, project.controls, expansion, surroundings, problems)
+    parameters = planned_parameters(project.parameters, problems)
+    compiled = _compile(name, source, project.controls, expansion, surroundings, problems, parameters)
     lacks_something = expansion.missing_from is not None or len(compiled.steps) < len(expansion.operations)
     if problems or source is None or lacks_something:
         return Compilation(None, problems.in_order())
@@ -122,7 +125,7 @@ def compile_project(project: Project, surroundings: Surroundings, *, is_whole: b
         lineage=compiled.state.lineage.summary(column.name for column in compiled.state.schema.columns),
         breakpoints=compiled.breakpoints,
         capabilities=capabilities_of(compiled.steps, compiled.breakpoints, compiled.jobs),
-        extensions=Extensions(compiled.jobs, compiled.controls),
+        extensions=Extensions(compiled.jobs, compiled.controls, parameters),
         digest="",
     )
     if not project.id:
@@ -146,7 +149,9 @@ def _compile(
     expansion: ExpandedProject,
     surroundings: Surroundings,
     problems: Problems,
+    parameters: Sequence[PlannedParameter],
 ) -> _Compiled:
+    constants = {each.name: each.constant for each in parameters}
     for selectors in expansion.selectors.values():
         selectors.check_all()
     breakpoints = _label(expansion.operations, name, problems)
@@ -157,18 +162,19 @@ def _compile(
         ids=_operation_ids(expansion.operations, name, problems),
         surroundings=surroundings,
         problems=problems,
+        parameters=constants,
     )
     jobs = plan_jobs(
         expansion.operations,
         flow.states,
         anchors=Anchors(name, breakpoints),
         sinks=surroundings.sinks,
-        expressions=Expressions(expansion.selectors[MAIN], problems),
+        expressions=Expressions(expansion.selectors[MAIN], problems, constants),
         problems=problems,
     )
     at_outputs = [state for seq, state in flow.states.items() if seq in _output_seqs(expansion.operations)]
     planned = plan_controls(
-        controls, flow.final, at_outputs, Expressions(expansion.selectors[MAIN], problems), problems
+        controls, flow.final, at_outputs, Expressions(expansion.selectors[MAIN], problems, constants), problems
     )
     return _Compiled(flow.steps, flow.final, breakpoints, jobs, planned)
 
@@ -246,6 +252,7 @@ def _flow(
     ids: Sequence[str],
     surroundings: Surroundings,
     problems: Problems,
+    parameters: Mapping[str, Constant],
 ) -> _Flow:
     placed, missing_from = expansion.operations, expansion.missing_from
     points = {point.seq: point.name for point in breakpoints}
@@ -260,7 +267,7 @@ def _flow(
             breakpoint=points.get(each.seq),
             state=state,
             catalogue=surroundings.catalogue,
-            expressions=Expressions(each.selectors, problems),
+            expressions=Expressions(each.selectors, problems, parameters),
             problems=problems,
             column_elsewhere=partial(_added_later, placed, index),
             table_elsewhere=partial(_joined_elsewhere, placed),

@@ -1,6 +1,7 @@
 """Expressions of an operation: parsed, selectors put in place, checked against what the operation can see."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import Problems, UserError
@@ -8,7 +9,7 @@ from clew.diagnostics.codes.language import TYPE_MISMATCH
 from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
 from clew.lang.conversion import assignable
 from clew.lang.syntax import Node
-from clew.lang.typed import ColumnValue, Convert, Expression, walk
+from clew.lang.typed import ColumnValue, Constant, Convert, Expression, walk
 from clew.lang.types import BOOLEAN, NULL, Type
 from clew.plan.selectors import Selectors
 from clew.plan.steps import PlannedExpression
@@ -20,9 +21,12 @@ if TYPE_CHECKING:  # a plan that was kept is read without what users write
 class Expressions:
     """Reads the expressions of one operation; what is wrong goes to the problems and gives None."""
 
-    def __init__(self, selectors: Selectors, problems: Problems) -> None:
+    def __init__(
+        self, selectors: Selectors, problems: Problems, parameters: Mapping[str, Constant] | None = None
+    ) -> None:
         self._selectors = selectors
         self._problems = problems
+        self._parameters = parameters
 
     def selector(self, text: "ExpressionText", scope: Scope, place: str = "in a selector") -> PlannedExpression | None:
         """A condition in which named selectors may be used."""
@@ -37,7 +41,7 @@ class Expressions:
         node = self._parse(text)
         if node is None:
             return None
-        checked = check(node, scope, Scalar(place))
+        checked = check(node, self._in_project(scope), Scalar(place))
         self._problems.report(*checked.diagnostics)
         return self._converted(text, node, checked.expression, target)
 
@@ -48,9 +52,12 @@ class Expressions:
         node = self._parse(text)
         if node is None:
             return None
-        checked = check(node, scope, Grouped(group_by))
+        checked = check(node, self._in_project(scope), Grouped(group_by))
         self._problems.report(*checked.diagnostics)
         return self._converted(text, node, checked.expression, target)
+
+    def _in_project(self, scope: Scope) -> Scope:
+        return replace(scope, parameters=self._parameters)
 
     def _parse(self, text: "ExpressionText") -> Node | None:
         try:
@@ -64,7 +71,7 @@ class Expressions:
     ) -> PlannedExpression | None:
         if node is None:
             return None
-        checked = check_condition(node, scope, place)
+        checked = check_condition(node, self._in_project(scope), place)
         self._problems.report(*checked.diagnostics)
         if checked.expression is None:
             return None

@@ -9,6 +9,7 @@ from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import ColumnLineage, LineageState
 from clew.plan.operations import OutputStep, Step
+from clew.plan.parameters import PlannedParameter
 from clew.plan.planned_controls import PlannedControl
 from clew.plan.postlude import PostludeJob
 
@@ -51,6 +52,8 @@ class Extensions:
 
     postlude_jobs: tuple[PostludeJob, ...] = ()
     controls: tuple[PlannedControl, ...] = ()
+    parameters: tuple[PlannedParameter, ...] = ()
+    """With their defaults, or with the values of a run where the plan is that of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,9 @@ from clew.events.envelope import request_key
 from clew.events.snapshot import RunStatus
 from clew.events.values import PlanRef
 
+VALUES = "parameters"
+"""The key, among the parameters of a request, of the values that the parameters of its project have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
@@ -37,6 +40,12 @@ class RunRequest:
             plan_version=self.plan.plan_version,
             request_id=self.request_id,
         )
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The values of the parameters of its project, as text, by name."""
+        found = self.parameters.get(VALUES)
+        return dict(found) if isinstance(found, Mapping) else {}
 
     def queued(self, *, approval_required: bool, not_before: datetime | None) -> RunQueued:
         """The event that says this was accepted."""

@@ -33,6 +33,7 @@ from clew.engine.working import Storage
 from clew.plan import Plan, WorkspaceCompiler
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep
+from clew.plan.parameters import RunPeriod, bound
 from clew.scenarios.inputs import InputWriter
 from clew.scenarios.matching import Mismatch, ScenarioRow, compare, trace_mismatches
 from clew.storage.parts import Part
@@ -198,7 +199,8 @@ class ScenarioRunner:
     def _do(self, scenario: Scenario, root: StorageRoot) -> ScenarioOutcome:
         periods = PeriodTree(scenario.periods) if scenario.periods else self._workspace.periods
         period = self._period(scenario, periods)
-        plan = self._plan(scenario)
+        run_period = RunPeriod(period.identifier, period.level, period.start_date, period.end_date)
+        plan = bound(self._plan(scenario), scenario.parameters, run_period)
         run_id = f"scenario-{uuid.uuid4().hex[:12]}"
         writer = InputWriter(root, self._workspace.root, period, periods)
         parts = self._inputs(scenario, datasets_of(plan), writer, run_id)

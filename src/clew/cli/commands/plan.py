@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from clew.cli.failure import FAILED
-from clew.cli.options import command, environment_option, option, project_argument, workspace_option
+from clew.cli.options import (
+    command,
+    environment_option,
+    given_parameters,
+    option,
+    param_option,
+    project_argument,
+    workspace_option,
+)
 from clew.cli.output import error_text, say, write_json
 from clew.cli.session import Session
 
@@ -19,10 +27,16 @@ if TYPE_CHECKING:
 @command
 @project_argument
 @option("--breakpoints", is_flag=True, help="List only the breakpoints where a run can capture rows.")
+@param_option
 @workspace_option
 @environment_option
 def plan(
-    context: click.Context, project: str, breakpoints: bool, workspace: Path | None, environment: str | None
+    context: click.Context,
+    project: str,
+    breakpoints: bool,
+    param: tuple[str, ...],
+    workspace: Path | None,
+    environment: str | None,
 ) -> None:
     """Show what a run of a project would do, step by step.
 
@@ -35,7 +49,7 @@ def plan(
     session = context.ensure_object(Session)
     opened = session.open(workspace, environment)
     opened.require_environment()
-    planned = opened.plan(project)
+    planned = opened.plan(project, given_parameters(param) or None)
     found = opened.conflicts(planned)
     if session.wants_json:
         document = breakpoints_to_json(planned) if breakpoints else plan_to_json(planned)

@@ -1,13 +1,21 @@
 """`clew run`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clew.cli.formatting import counted
-from clew.cli.options import command, environment_option, option, project_argument, workspace_option
+from clew.cli.options import (
+    command,
+    environment_option,
+    given_parameters,
+    option,
+    param_option,
+    project_argument,
+    workspace_option,
+)
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
 from clew.diagnostics import UserError
@@ -33,6 +41,7 @@ _HERE = "run without --server on a machine with access to the workspace and its 
     multiple=True,
     help="Capture the rows at a breakpoint: stats, sample_raw, sample_view, full_raw, full_view. Repeatable.",
 )
+@param_option
 @option("--captures", metavar="FILE", type=Path, help="A YAML file that lists captures in detail.")
 @option("--server", metavar="URL", help="Run it on this server, started with `clew serve`.")
 @option("--token-file", metavar="FILE", type=Path, help="A file with the token for --server. Default: CLEW_TOKEN.")
@@ -45,6 +54,7 @@ def run_project(
     environment: str | None,
     request_id: str | None,
     capture: tuple[str, ...],
+    param: tuple[str, ...],
     captures: Path | None,
     server: str | None,
     token_file: Path | None,
@@ -57,6 +67,7 @@ def run_project(
     second Ctrl-C quits immediately. The exit code is 0 only if the run completed.
     """
     session = context.ensure_object(Session)
+    given = given_parameters(param)
     if server is not None:
         from clew.cli.remote_run import run_remotely, server_of
 
@@ -64,26 +75,31 @@ def run_project(
             raise UserError(WRONG_USAGE.anywhere(problem="--dry-run does not work with --server", hint=_HERE))
         asked = server_of(server, token_file)
         wishes = _wishes(Path.cwd(), list(capture), captures, session)
-        raise click.exceptions.Exit(run_remotely(asked, project, period, request_id, wishes, session))
+        raise click.exceptions.Exit(run_remotely(asked, project, period, request_id, wishes, session, given))
     if dry_run:
         opened = session.open(workspace, environment)
-        _dry_run(opened, project, period, _wishes(opened.root, list(capture), captures, session), session)
+        _dry_run(opened, project, period, _wishes(opened.root, list(capture), captures, session), given, session)
         return
 
     from clew.cli.driving import drive
 
     with session.open(workspace, environment) as opened:
         wishes = _wishes(opened.root, list(capture), captures, session)
-        run = _submit(opened, project, period, request_id, wishes, session)
+        run = _submit(opened, project, period, request_id, wishes, given, session)
         raise click.exceptions.Exit(drive(opened, run, session))
 
 
 def _dry_run(
-    workspace: "Workspace", project: str, period: str, wishes: "Sequence[CaptureWish]", session: Session
+    workspace: "Workspace",
+    project: str,
+    period: str,
+    wishes: "Sequence[CaptureWish]",
+    parameters: Mapping[str, object],
+    session: Session,
 ) -> None:
     from clew.cli.views.page import grid, plain, show
 
-    found = workspace.dry_run(project, period, captures=wishes)
+    found = workspace.dry_run(project, period, captures=wishes, parameters=parameters)
     if session.wants_json:
         write_json(found.to_json())
         return
@@ -115,10 +131,11 @@ def _submit(
     period: str,
     request_id: str | None,
     wishes: "Sequence[CaptureWish]",
+    parameters: Mapping[str, object],
     session: Session,
 ) -> "Run":
     choice = workspace.projects.choice(project)
     if not session.wants_json and workspace.projects.is_modified(choice):
         activate = session.command(f"activate {choice.project}")
         say(f"note: the file has changed since version {choice.version}, which runs; `{activate}` updates it")
-    return workspace.submit(project, period, request_id=request_id, captures=wishes)
+    return workspace.submit(project, period, request_id=request_id, captures=wishes, parameters=parameters)

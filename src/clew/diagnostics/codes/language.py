@@ -20,6 +20,12 @@ UNKNOWN_TABLE = Code(
     "A reference `table.column` names neither the project's table nor a join alias of the same operation.",
     "use the name of the input dataset's table, or an alias that this operation's joins define",
 )
+UNKNOWN_PARAMETER = Code(
+    "UnknownParameter",
+    'no parameter "{name}"',
+    "An expression reads, or a run is given, a parameter that the project does not have.",
+    "declare it under `parameters` of the project",
+)
 AMBIGUOUS_COLUMN = Code(
     "AmbiguousColumn",
     '"{column}" could be {candidates}',
@@ -67,6 +73,7 @@ LANGUAGE_CODES = (
     SYNTAX_ERROR,
     UNKNOWN_COLUMN,
     UNKNOWN_TABLE,
+    UNKNOWN_PARAMETER,
     AMBIGUOUS_COLUMN,
     UNKNOWN_FUNCTION,
     WRONG_ARGUMENT_COUNT,

@@ -52,6 +52,18 @@ INVALID_CONTROL = Code(
     "are set.",
     "name a column with numbers, or set one with an update and name that",
 )
+MISSING_PARAMETER = Code(
+    "MissingParameter",
+    'no value is given for the parameter "{name}"',
+    "A parameter of the project has no default, and the run gives it no value.",
+    "give a value with the run, in the environment, or as the default of the parameter",
+)
+INVALID_PARAMETER = Code(
+    "InvalidParameter",
+    'the parameter "{name}": {problem}',
+    "A value is not of the type of its parameter, or is not one of those that are allowed.",
+    "give another value",
+)
 TASK_NOT_ALLOWED = Code(
     "TaskNotAllowed",
     '"{task}" is not a task of a postlude job',
@@ -105,6 +117,8 @@ PROJECT_CODES = (
     INVALID_LABEL,
     DUPLICATE_BREAKPOINT,
     INVALID_CONTROL,
+    MISSING_PARAMETER,
+    INVALID_PARAMETER,
     TASK_NOT_ALLOWED,
     SINK_NOT_ALLOWED,
     UNKNOWN_CAPABILITY,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from clew.lang.typed import Value
 from clew.lang.types import Type
@@ -163,14 +163,28 @@ class Shorthand:
 AnyFunction = Function | LazyFunction | RunFunction | AggregateFunction
 
 
-def arity(function: AnyFunction | Shorthand) -> tuple[int, int | None]:
+class Declared(Protocol):
+    """Anything that can be called in an expression."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes."""
+        ...
+
+
+def arity(function: Declared) -> tuple[int, int | None]:
     """The fewest and the most arguments; None if there is no limit."""
     least = sum(not parameter.optional for parameter in function.parameters)
     unbounded = any(parameter.repeats for parameter in function.parameters)
     return least, None if unbounded else len(function.parameters)
 
 
-def usage(function: AnyFunction | Shorthand) -> str:
+def usage(function: Declared) -> str:
     """How a function is called, with parameters that may be left out in brackets."""
 
     def shown(parameter: Parameter) -> str:

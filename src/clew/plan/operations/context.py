@@ -185,11 +185,11 @@ def _reference(text: "ExpressionText", scope: Scope) -> ColumnValue | tuple[Diag
         node = parse(text)
     except UserError as error:
         return error.diagnostics
-    if not isinstance(node, Reference):
-        hint = "add a column for it with an update before, and group by that"
-        return (SYNTAX_ERROR.at(node.region.span, problem="only columns can be grouped by", hint=hint),)
-    found = scope.resolve(node)
-    return found if isinstance(found, ColumnValue) else (found,)
+    found = scope.resolve(node) if isinstance(node, Reference) else None
+    if isinstance(found, ColumnValue | Diagnostic):
+        return found if isinstance(found, ColumnValue) else (found,)
+    hint = "add a column for it with an update before, and group by that"
+    return (SYNTAX_ERROR.at(node.region.span, problem="only columns can be grouped by", hint=hint),)
 
 
 UNGROUPABLE = frozenset(SYSTEM_COLUMNS) - {"_period", "_labels"}

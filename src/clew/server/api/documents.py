@@ -87,6 +87,9 @@ class RunWish(BaseModel):
         max_length=100,
         description="Breakpoints to capture: NAME, NAME=MODE, or an object with all details of a capture.",
     )
+    parameters: dict[str, str | bool | int | float] = Field(
+        default={}, max_length=100, description="Values of parameters of the project, by name."
+    )
 
 
 class GapDocument(ApiDocument):

@@ -70,7 +70,13 @@ def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]
     The same request id returns the same run. An environment that is busy and rejects runs answers 429 and says
     when to retry the request.
     """
-    run = visit.workspace.submit(wish.project, wish.period, request_id=wish.request_id, captures=wish.captures)
+    run = visit.workspace.submit(
+        wish.project,
+        wish.period,
+        request_id=wish.request_id,
+        captures=wish.captures,
+        parameters=wish.parameters,
+    )
     return JSONResponse(run.to_json(), _ACCEPTED, {"Location": f"/api/v1/runs/{run.id}"})
 
 

@@ -1,0 +1,177 @@
+"""Parameters of a plan, and the plan with the values of a run in their places.
+
+Values are part of the expressions of a bound plan, so that Spark, explanations and verification see them without
+further ado; each remembers the parameter it comes from.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from clew.diagnostics import ClewError, Diagnostic, Problems, UserError, did_you_mean
+from clew.diagnostics.codes.language import UNKNOWN_PARAMETER
+from clew.diagnostics.codes.project import INVALID_PARAMETER, MISSING_PARAMETER
+from clew.diagnostics.codes.workspace import INVALID_VALUE
+from clew.lang.conversion import given_value
+from clew.lang.functions.run_period import PERIOD_END, PERIOD_ID, PERIOD_LEVEL, PERIOD_START
+from clew.lang.typed import (
+    Apply,
+    ColumnValue,
+    Constant,
+    Convert,
+    Expression,
+    Value,
+    value_from_text,
+    value_to_text,
+)
+from clew.lang.types import Type
+
+if TYPE_CHECKING:  # a plan that was kept is read without what users write
+    from clew.definitions.parameters import ProjectParameter
+    from clew.plan.plan import Plan
+
+PREFIX = "param."
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedParameter:
+    """A parameter: its type, and its value as text; None where a run has to give it."""
+
+    name: str
+    type: Type
+    value: str | None
+    allowed: tuple[str, ...]
+
+    @property
+    def constant(self) -> Constant:
+        """What stands for it in expressions."""
+        value = None if self.value is None else value_from_text(self.value, self.type)
+        return Constant(value, self.type, PREFIX + self.name)
+
+    def to_json(self) -> dict[str, object]:
+        """For people and programs that ask which values a run had."""
+        return {"name": self.name, "type": str(self.type), "value": self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class RunPeriod:
+    """The period of a run, as expressions see it."""
+
+    identifier: str
+    level: str
+    start: date
+    end: date
+
+    @property
+    def facts(self) -> dict[str, Value]:
+        """What the functions about the period of a run give."""
+        return {
+            f"{PERIOD_ID}()": self.identifier,
+            f"{PERIOD_LEVEL}()": self.level,
+            f"{PERIOD_START}()": self.start,
+            f"{PERIOD_END}()": self.end,
+        }
+
+
+def planned_parameters(written: Mapping[str, "ProjectParameter"], problems: Problems) -> tuple[PlannedParameter, ...]:
+    """The parameters of a project. What is wrong with one is reported, and leaves it out."""
+    from clew.definitions.parameters import PLAIN_NAME  # noqa: PLC0415 - see above
+
+    found = list[PlannedParameter]()
+    for name, each in written.items():
+        if not PLAIN_NAME.fullmatch(name):
+            problem = f'a parameter cannot be called "{name}"'
+            hint = "begin with a letter or underscore; then letters, digits and underscores"
+            problems.report(INVALID_VALUE.at(each.span, problem=problem, hint=hint))
+            continue
+        if not list(each.check()):
+            allowed = tuple(value_to_text(given_value(value, each.type)) for value in each.allowed)
+            default = None if each.default is None else value_to_text(given_value(each.default, each.type))
+            found.append(PlannedParameter(name, each.type, default, allowed))
+    return tuple(sorted(found, key=lambda parameter: parameter.name))
+
+
+def bound(plan: "Plan", given: Mapping[str, object], period: RunPeriod | None) -> "Plan":
+    """The plan with the values of a run in place. Raises UserError with everything that is wrong with them."""
+    from clew.plan.json_form import digest_of  # noqa: PLC0415 - the form of a plan knows its parameters
+
+    parameters = _given(plan.extensions.parameters, given)
+    values = {PREFIX + each.name: each.constant.value for each in parameters}
+    values |= period.facts if period is not None else {}
+    placed = _placed(replace(plan, extensions=replace(plan.extensions, parameters=parameters)), values)
+    return plan if placed == plan else replace(placed, digest=digest_of(placed))
+
+
+def _given(parameters: tuple[PlannedParameter, ...], given: Mapping[str, object]) -> tuple[PlannedParameter, ...]:
+    problems = [
+        UNKNOWN_PARAMETER.anywhere(name=name, hint=_near(name, [each.name for each in parameters]))
+        for name in given
+        if name not in {each.name for each in parameters}
+    ]
+    found = list[PlannedParameter]()
+    for each in parameters:
+        value = _text_of(each, given[each.name]) if each.name in given else each.value
+        if isinstance(value, Diagnostic):
+            problems.append(value)
+        elif value is None:
+            problems.append(MISSING_PARAMETER.anywhere(name=each.name, hint=f"give --param {each.name}=VALUE"))
+        else:
+            found.append(replace(each, value=value))
+    if problems:
+        raise UserError(*problems)
+    return tuple(found)
+
+
+def _near(name: str, names: list[str]) -> str:
+    listed = f"the parameters are {', '.join(names)}" if names else "the project has no parameters"
+    return did_you_mean(name, names) or listed
+
+
+def _text_of(parameter: PlannedParameter, value: object) -> str | Diagnostic:
+    """A value that was given, as text; what is wrong with it otherwise."""
+    try:
+        text = value_to_text(given_value(value, parameter.type))
+    except (ClewError, ValueError, KeyError, TypeError, ArithmeticError):
+        problem = f'"{value}" is not a {parameter.type}'
+        return INVALID_PARAMETER.anywhere(name=parameter.name, problem=problem)
+    if parameter.allowed and text not in parameter.allowed:
+        problem = f'"{text}" is not allowed'
+        hint = f"the values are {', '.join(parameter.allowed)}"
+        return INVALID_PARAMETER.anywhere(name=parameter.name, problem=problem, hint=hint)
+    return text
+
+
+def _placed(value: Any, values: Mapping[str, Value]) -> Any:  # noqa: ANN401 - any part of a plan
+    """A part of a plan with values in the places of parameters; the same object where there are none."""
+    match value:
+        case Constant() | ColumnValue() | Apply() | Convert():
+            return with_parameters(value, values)
+        case tuple():
+            items = tuple(_placed(item, values) for item in value)
+            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        case Type():
+            return value
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+            changed = {name: new for name, old in fields.items() if (new := _placed(old, values)) is not old}
+            return replace(value, **changed) if changed else value
+        case _:
+            return value
+
+
+def with_parameters(expression: Expression, values: Mapping[str, Value]) -> Expression:
+    """An expression with values in the places of parameters."""
+    match expression:
+        case Constant(value, type_, str(parameter)) if parameter in values and values[parameter] != value:
+            return Constant(values[parameter], type_, parameter)
+        case Apply(function, arguments, type_):
+            placed = tuple(with_parameters(argument, values) for argument in arguments)
+            is_same = all(new is old for new, old in zip(placed, arguments, strict=True))
+            return expression if is_same else Apply(function, placed, type_)
+        case Convert(operand, type_):
+            inner = with_parameters(operand, values)
+            return expression if inner is operand else Convert(inner, type_)
+        case _:
+            return expression
