@@ -11,8 +11,9 @@ from clew.lang import Value
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.text_form import text_of
 from clew.plan import Plan, plan_from_json, plan_to_json
+from clew.plan.binding import bound
 from clew.plan.operations import UpdateStep
-from clew.plan.parameters import RunPeriod, bound
+from clew.plan.planned_parameters import RunPeriod
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]

@@ -196,7 +196,7 @@ class Workspace:
 
         With `parameters`, the plan has those values in place, and defaults for the others.
         """
-        from clew.plan.parameters import bound
+        from clew.plan.binding import bound
 
         plan = self.files.plan(project) if isinstance(project, str) else self.files.plan_of(project.build())
         return plan if parameters is None else bound(plan, parameters, None)

@@ -40,9 +40,10 @@ from clew.plan.operations import (
     plan_output,
     plan_update,
 )
-from clew.plan.parameters import PlannedParameter, planned_parameters
+from clew.plan.parameter_planning import planned_parameters
 from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
 from clew.plan.planned_controls import PlannedControl
+from clew.plan.planned_parameters import PlannedParameter
 from clew.plan.postlude import PostludeJob
 from clew.plan.postlude_planning import Anchors, SinkKnowledge, plan_jobs
 

@@ -9,8 +9,8 @@ from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import ColumnLineage, LineageState
 from clew.plan.operations import OutputStep, Step
-from clew.plan.parameters import PlannedParameter
 from clew.plan.planned_controls import PlannedControl
+from clew.plan.planned_parameters import PlannedParameter
 from clew.plan.postlude import PostludeJob
 
 PLAN_FORMAT = 1

@@ -31,9 +31,10 @@ from clew.engine.step_groups import EngineRun
 from clew.engine.types import DataFrame, SparkSession
 from clew.engine.working import Storage
 from clew.plan import Plan, WorkspaceCompiler
+from clew.plan.binding import bound
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep
-from clew.plan.parameters import RunPeriod, bound
+from clew.plan.planned_parameters import RunPeriod
 from clew.scenarios.inputs import InputWriter
 from clew.scenarios.matching import Mismatch, ScenarioRow, compare, trace_mismatches
 from clew.storage.parts import Part

@@ -13,7 +13,6 @@ from clew.plan import Plan, words
 from clew.plan.datasets import DatasetColumn
 from clew.plan.expansion import MAIN
 from clew.plan.operations import Step
-from clew.plan.parameters import PlannedParameter
 from clew.plan.postlude import PostludeJob
 from clew.plan.steps import Read
 
@@ -104,13 +103,14 @@ def _header(plan: Plan) -> RenderableType:
         (label("columns"), spread(_column(column) for column in source.columns)),
     ]
     if plan.extensions.parameters:
-        about.append((label("parameters"), spread(_parameter(each) for each in plan.extensions.parameters)))
+        shown = (_parameter(each.name, each.type, each.value) for each in plan.extensions.parameters)
+        about.append((label("parameters"), spread(shown)))
     return Group(title, grid(about))
 
 
-def _parameter(parameter: PlannedParameter) -> Text:
-    given = f" = {parameter.value}" if parameter.value is not None else " (each run gives it)"
-    return Text.assemble(plain(f"param.{parameter.name}"), " ", plain(parameter.type, "dim"), plain(given))
+def _parameter(name: str, type_: object, value: str | None) -> Text:
+    given = f" = {value}" if value is not None else " (each run gives it)"
+    return Text.assemble(plain(f"param.{name}"), " ", plain(type_, "dim"), plain(given))
 
 
 def _column(column: DatasetColumn) -> Text:

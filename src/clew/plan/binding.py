@@ -1,4 +1,4 @@
-"""Parameters of a plan, and the plan with the values of a run in their places.
+"""The plan of a run: the values of its parameters and of its period in their places.
 
 Values are part of the expressions of a bound plan, so that Spark, explanations and verification see them without
 further ado; each remembers the parameter it comes from.
@@ -6,97 +6,22 @@ further ado; each remembers the parameter it comes from.
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import date
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from clew.diagnostics import ClewError, Diagnostic, Problems, UserError, did_you_mean
+from clew.diagnostics import ClewError, Diagnostic, UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_PARAMETER
 from clew.diagnostics.codes.project import INVALID_PARAMETER, MISSING_PARAMETER
-from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang.conversion import given_value
-from clew.lang.functions.run_period import PERIOD_END, PERIOD_ID, PERIOD_LEVEL, PERIOD_START
-from clew.lang.typed import (
-    Apply,
-    ColumnValue,
-    Constant,
-    Convert,
-    Expression,
-    Value,
-    value_from_text,
-    value_to_text,
-)
+from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, value_to_text
 from clew.lang.types import Type
-
-if TYPE_CHECKING:  # a plan that was kept is read without what users write
-    from clew.definitions.parameters import ProjectParameter
-    from clew.plan.plan import Plan
-
-PREFIX = "param."
+from clew.plan.json_form import digest_of
+from clew.plan.plan import Plan
+from clew.plan.planned_parameters import PREFIX, PlannedParameter, RunPeriod
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedParameter:
-    """A parameter: its type, and its value as text; None where a run has to give it."""
-
-    name: str
-    type: Type
-    value: str | None
-    allowed: tuple[str, ...]
-
-    @property
-    def constant(self) -> Constant:
-        """What stands for it in expressions."""
-        value = None if self.value is None else value_from_text(self.value, self.type)
-        return Constant(value, self.type, PREFIX + self.name)
-
-    def to_json(self) -> dict[str, object]:
-        """For people and programs that ask which values a run had."""
-        return {"name": self.name, "type": str(self.type), "value": self.value}
-
-
-@dataclass(frozen=True, slots=True)
-class RunPeriod:
-    """The period of a run, as expressions see it."""
-
-    identifier: str
-    level: str
-    start: date
-    end: date
-
-    @property
-    def facts(self) -> dict[str, Value]:
-        """What the functions about the period of a run give."""
-        return {
-            f"{PERIOD_ID}()": self.identifier,
-            f"{PERIOD_LEVEL}()": self.level,
-            f"{PERIOD_START}()": self.start,
-            f"{PERIOD_END}()": self.end,
-        }
-
-
-def planned_parameters(written: Mapping[str, "ProjectParameter"], problems: Problems) -> tuple[PlannedParameter, ...]:
-    """The parameters of a project. What is wrong with one is reported, and leaves it out."""
-    from clew.definitions.parameters import PLAIN_NAME  # noqa: PLC0415 - see above
-
-    found = list[PlannedParameter]()
-    for name, each in written.items():
-        if not PLAIN_NAME.fullmatch(name):
-            problem = f'a parameter cannot be called "{name}"'
-            hint = "begin with a letter or underscore; then letters, digits and underscores"
-            problems.report(INVALID_VALUE.at(each.span, problem=problem, hint=hint))
-            continue
-        if not list(each.check()):
-            allowed = tuple(value_to_text(given_value(value, each.type)) for value in each.allowed)
-            default = None if each.default is None else value_to_text(given_value(each.default, each.type))
-            found.append(PlannedParameter(name, each.type, default, allowed))
-    return tuple(sorted(found, key=lambda parameter: parameter.name))
-
-
-def bound(plan: "Plan", given: Mapping[str, object], period: RunPeriod | None) -> "Plan":
+def bound(plan: Plan, given: Mapping[str, object], period: RunPeriod | None) -> Plan:
     """The plan with the values of a run in place. Raises UserError with everything that is wrong with them."""
-    from clew.plan.json_form import digest_of  # noqa: PLC0415 - the form of a plan knows its parameters
-
     parameters = _given(plan.extensions.parameters, given)
     values = {PREFIX + each.name: each.constant.value for each in parameters}
     values |= period.facts if period is not None else {}
