@@ -301,8 +301,6 @@ def test_an_aggregate_cannot_stand_inside_another() -> None:
     [
         ("amount", 1, '"amount" is used outside an aggregate function'),
         ("SUM(amount) + count", 15, '"count" is used outside an aggregate function'),
-        ("region", 1, '"region" is used outside an aggregate function'),
-        ("1 + 2", 1, '"1 + 2" is used outside an aggregate function'),
     ],
 )
 def test_an_aggregation_needs_an_aggregate_around_everything_that_is_not_grouped_by(
@@ -312,6 +310,11 @@ def test_an_aggregation_needs_an_aggregate_around_everything_that_is_not_grouped
     assert (problem.code, problem.message) == ("AggregateRequired", says)
     assert problem.span is not None
     assert problem.span.column == column
+
+
+@pytest.mark.parametrize("text", ['"total"', "1 + 2", "region", 'CONCAT(region, "!")'])
+def test_an_aggregation_may_be_a_constant_or_made_from_the_keys(text: str) -> None:
+    assert check(parse(PlainText(text)), SCOPE, Grouped(frozenset({"region"}))).expression is not None
 
 
 def test_a_condition_may_be_null_and_must_not_be_anything_else() -> None:

@@ -209,6 +209,7 @@ AGGREGATIONS = {
     "COALESCE(SUM(NULL + i), 0)": "0",
     "CONCAT(g, MAX_AGG(t))": "g || max(t)",
     "COUNT_IF(p)": "count_if(p)",
+    '"total"': "'total'",
     "SUM_IF(a, p)": "sum(a) FILTER (WHERE p)",
     "MEDIAN(i)": "CAST(quantile_cont(CAST(i AS DECIMAL(20, 4)), 0.5) AS DECIMAL(27, 4))",
     "PERCENTILE(a, 0.25)": "CAST(quantile_cont(CAST(a AS DECIMAL(25, 6)), 0.25) AS DECIMAL(25, 6))",

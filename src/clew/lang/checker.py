@@ -52,7 +52,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The expression is evaluated over a group: aggregates are required, bare columns must be grouped by."""
+    """The expression is evaluated over a group: columns outside of aggregates must be grouped by."""
 
     group_by: frozenset[str]
 
@@ -72,14 +72,6 @@ def check(node: Node, scope: Scope, setting: Setting) -> Checked:
     """Resolve names and infer types. Selector references must have been substituted before."""
     checker = _Checker(scope, setting)
     expression = checker.visit(node)
-    if expression is not None and isinstance(setting, Grouped) and not checker.aggregates_seen:
-        checker.report(
-            AGGREGATE_REQUIRED.at(
-                node.region.span,
-                column=node.region.source.replace('"', "'"),
-                hint="use an aggregate function such as SUM",
-            )
-        )
     return Checked(None if checker.diagnostics else expression, tuple(checker.diagnostics))
 
 
@@ -100,7 +92,6 @@ class _Checker:
         self._inside: str | None = None
         self._depth = 0
         self.diagnostics = list[Diagnostic]()
-        self.aggregates_seen = False
 
     def report(self, diagnostic: Diagnostic) -> None:
         self.diagnostics.append(diagnostic)
@@ -205,7 +196,6 @@ class _Checker:
         return False
 
     def _aggregate_arguments(self, node: Call, function: AggregateFunction) -> list[Expression | None]:
-        self.aggregates_seen = True
         place = None
         if isinstance(self._setting, Scalar):
             place = self._setting.place
