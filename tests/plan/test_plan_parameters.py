@@ -109,4 +109,4 @@ def test_values_that_are_wrong_are_refused_all_at_once(
 def test_a_parameter_that_cannot_be_is_refused_at_its_place(
     check: Check, expression: str, more: str, code: str
 ) -> None:
-    check(adds(expression), more=f"{more}\n").reports(code)
+    check(adds(expression), more=more).reports(code)

@@ -8,7 +8,7 @@ from clew.diagnostics import Problems, UserError
 from clew.diagnostics.codes.language import TYPE_MISMATCH
 from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
 from clew.lang.conversion import assignable
-from clew.lang.syntax import Literal, Node
+from clew.lang.syntax import Node
 from clew.lang.typed import ColumnValue, Constant, Convert, Expression, walk
 from clew.lang.types import BOOLEAN, NULL, Type
 from clew.plan.selectors import Selectors
@@ -82,8 +82,6 @@ class Expressions:
     ) -> PlannedExpression | None:
         if expression is None:
             return None
-        if _stands_for_a_broken_selector(node):
-            return None
         if target is None:
             if expression.type == NULL and not _reads_unknown_type(expression):
                 hint = "give it a type, for example TO_STRING(NULL) or TO_DECIMAL(NULL, 18, 2)"
@@ -101,11 +99,6 @@ class Expressions:
 def converted(expression: Expression, target: Type) -> Expression:
     """The expression as another type, with the conversion written out where there is one."""
     return expression if target in {expression.type, NULL} else Convert(expression, target)
-
-
-def _stands_for_a_broken_selector(node: Node) -> bool:
-    """Whether it is the NULL in the place of a named selector about which something was reported."""
-    return isinstance(node, Literal) and node.region.source.startswith("{{")
 
 
 def _reads_unknown_type(expression: Expression) -> bool:
