@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from clew.lang import text_of
-from clew.plan.operations import UpdateStep
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
@@ -113,24 +112,12 @@ def test_a_selector_that_is_no_condition_is_refused(check: Check) -> None:
     check(deleting("{{a}}"), selectors="a: «amount + 1»").reports("TypeMismatch")
 
 
-@pytest.mark.parametrize(
-    ("place", "meant"), [("{{a}}", "orders.amount > 1"), ("IF({{a}}, 1, 2)", "IF(orders.amount > 1, 1, 2)")]
-)
-def test_a_selector_stands_for_its_expression_in_a_value_too(check: Check, place: str, meant: str) -> None:
-    plan = check(
-        f"- {{seq: 1, name: x, type: update, arguments: {{assignments: [{{column: x, expression: '{place}'}}]}}}}",
-        selectors="a: amount > 1",
-    ).plan
-    step = plan.steps[0]
-    assert isinstance(step, UpdateStep)
-    assert (step.assignments[0].value.text, text_of(step.assignments[0].value.tree)) == (place, meant)
-
-
-def test_an_undefined_selector_is_refused_in_a_value(check: Check) -> None:
+@pytest.mark.parametrize("place", ["expression: '«{{a}}»'", "expression: 'IF(«{{a}}», 1, 2)'"])
+def test_selectors_are_for_selectors_only(check: Check, place: str) -> None:
     check(
-        "- {seq: 1, name: x, type: update, arguments: {assignments: [{column: x, expression: '«{{b}}»'}]}}",
+        f"- {{seq: 1, name: x, type: update, arguments: {{assignments: [{{column: x, {place}}}]}}}}",
         selectors="a: amount > 1",
-    ).reports("UnknownSelector")
+    ).reports("SyntaxError")
 
 
 def test_a_long_chain_of_selectors_is_fine(check: Check) -> None:

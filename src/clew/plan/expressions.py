@@ -38,7 +38,7 @@ class Expressions:
 
     def value(self, text: "ExpressionText", scope: Scope, place: str, target: Type | None) -> PlannedExpression | None:
         """A value for each row, converted to the target's type where the column has one."""
-        node = self._selectors.parse(text)
+        node = self._parse(text)
         if node is None:
             return None
         checked = check(node, self._in_project(scope), Scalar(place))
@@ -49,7 +49,7 @@ class Expressions:
         self, text: "ExpressionText", scope: Scope, group_by: frozenset[str], target: Type | None
     ) -> PlannedExpression | None:
         """A value for each group."""
-        node = self._selectors.parse(text)
+        node = self._parse(text)
         if node is None:
             return None
         checked = check(node, self._in_project(scope), Grouped(group_by))
