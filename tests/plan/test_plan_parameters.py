@@ -99,11 +99,6 @@ def test_values_that_are_wrong_are_refused_all_at_once(
     [
         ("amount * param.«rte»", DECLARED, "UnknownParameter"),
         ("amount * param.«rate»", "", "UnknownParameter"),
-        ("ROUND(amount, «param.digits»)", "parameters: {digits: {type: integer, default: 2}}", "TypeMismatch"),
-        ("amount", "parameters: {rate: {type: «money»}}", "InvalidValue"),
-        ("amount", "parameters: {rate: {type: integer, default: «1.5»}}", "InvalidValue"),
-        ("amount", "parameters: {rate: {type: integer, default: «3», allowed: [1, 2]}}", "InvalidValue"),
-        ("amount", "parameters: {a b: «{type: integer}»}", "InvalidValue"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_refused_at_its_place(
