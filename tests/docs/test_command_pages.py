@@ -55,6 +55,6 @@ def test_usage_lines_have_one_pair_of_brackets_around_what_may_be_left_out() -> 
     assert len(lines) == len(COMMANDS)
     word = r"[A-Za-z_]+(?:\|[a-z]+)*"
     for line in lines:
-        assert re.fullmatch(rf"clew [a-z]+ \[OPTIONS\](?: (?:{word}|\[{word}\])(?:\.\.\.)?)*", line), line
+        assert re.fullmatch(rf"clew [a-z-]+ \[OPTIONS\](?: (?:{word}|\[{word}\])(?:\.\.\.)?)*", line), line
     assert "clew test [OPTIONS] [PATH]..." in lines
     assert "clew capture [OPTIONS] show|view|diff|rm ID..." in lines

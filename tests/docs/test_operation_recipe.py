@@ -24,6 +24,8 @@ STEPS = {step.__name__: step for step in get_args(Step)}
 TYPES = {name.removesuffix("Step").lower(): name for name in STEPS}
 
 ABOUT_OUTPUTS = {
+    "src/clew/change/material.py": "the output whose rows are asked about",
+    "src/clew/change/points.py": "runs are compared at an output",
     "src/clew/engine/conserving.py": "how many rows an output must have",
     "src/clew/engine/output/conflicts.py": "an output that cannot be written",
     "src/clew/engine/output/places.py": "the place that an output is published to",

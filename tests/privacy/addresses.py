@@ -100,6 +100,9 @@ COLUMNS = ("name", "cost", "ssn", "greeting", "code", "risk", "region", "payroll
 CONDITIONS = ("cost > 0", 'name = "x"', "ssn IS NOT NULL", 'ward = "nowhere"', "LEN(greeting) > 0", "Salary > 1")
 
 
+SUPPOSITIONS = ("patients: cost = cost + 1", "patients: cost = salary", "wards: head = ward", "visitors: spent = 1")
+
+
 def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
     """What may be asked at an address, beside asking for it as it is."""
     yield {}
@@ -128,6 +131,20 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
     elif pattern.startswith("/lineage"):
         for column in COLUMNS:
             yield {"row": row, "column": column}
+    elif "/compare" in pattern:
+        yield {"at": 0}
+        yield {"where": "cost > 0", "sort": "cost", "at": 10}
+        yield {"where": 'name = "x"', "at": 10}
+        yield {"sort": "salary", "key": "pin", "at": 10}
+    elif "/why-changed" in pattern:
+        yield {"column": "cost", "at": 10}
+        yield {"column": "salary", "at": 10}
+        yield {"column": "cost", "at": 10, "where": 'name = "x"'}
+    elif "/what-if" in pattern:
+        for text in SUPPOSITIONS:
+            yield {"set": text, "at": 80}
+        yield {"drop": 'patients where name = "x"', "expression": '30.risk = "x"'}
+        yield {"drop": "patients where cost > 103", "at": 80}
     elif pattern.endswith("/diff/{other}"):
         yield {"key": "name"}
 
@@ -152,4 +169,6 @@ def requests(clinic: Clinic, routes: Sequence[Route], values: Values) -> Iterato
             for row in rows:
                 for query in queries_of(route, given.get("row", row)):
                     about = {"run": clinic.care} if route.pattern.startswith("/lineage") and query else {}
+                    if "/compare" in route.pattern or "/why-changed" in route.pattern:
+                        about = {"other": clinic.failed}
                     yield Request(route, route.path(given), {**about, **query})

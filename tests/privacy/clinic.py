@@ -74,7 +74,7 @@ ROWS = 6
 DATA: dict[str, list[dict[str, Any]]] = {
     "patients": [
         {
-            "name": f"{PERSONAL}-name-{index}",
+            "name": f"{PERSONAL}-name-{index}" + ("" if period == MONTH else "-later"),
             "ward": f"{PUBLIC}-ward-{index % 2}",
             "diagnosis": f"{PERSONAL}-diagnosis-{'long' * (index % 3)}",
             "salary": Decimal(f"{SALARY}.{index:02}"),

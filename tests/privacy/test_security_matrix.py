@@ -45,6 +45,12 @@ def request_of(clinic: Clinic, route: Route) -> Request:
         query = {"row": clinic.care_rows[0], "column": "cost"}
     elif "why-not" in route.pattern:
         query = {"where": "cost > 0"}
+    elif "/compare" in route.pattern:
+        query = {"other": clinic.care}
+    elif "/why-changed" in route.pattern:
+        query = {"other": clinic.care, "column": "cost"}
+    elif "/what-if" in route.pattern:
+        query = {"set": "patients: cost = 1"}
     return Request(route, route.path(given), query)
 
 

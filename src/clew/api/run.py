@@ -2,7 +2,7 @@
 
 # ruff: noqa: PLC0415 - what explains, drives and deletes runs is imported only when needed
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from clew.api.starting import Drive
     from clew.api.verification import Verification
     from clew.api.verification_records import VerificationRecord
+    from clew.change.bridge import BridgeMode, ChangeBridge
+    from clew.change.comparison import RunComparison
+    from clew.change.what_if import WhatIf
     from clew.events.chain import ChainReport
     from clew.events.envelope import StoredEvent
     from clew.events.reducer import Gap
@@ -449,6 +452,106 @@ class Run:
         """Whether nothing was lost: for every output, what came in and what went out, in rows and control totals."""
         with self._access.opened() as here:
             return self._seen(here).reconcile(self.view.snapshot)
+
+    @budgeted
+    def compare(
+        self,
+        other: "Run | str",
+        *,
+        output: int | None = None,
+        at: int | None = None,
+        where: str | None = None,
+        key: Sequence[str] = (),
+        sort: str | None = None,
+        limit: int | None = 100,
+        offset: int = 0,
+    ) -> "RunComparison":
+        """In what another run of its project differs from it, at an output (by default the last) or after a step.
+
+        Rows are matched by natural keys and by the keys of groups, or by the columns in `key`. With `sort`, the rows
+        with the largest difference of that column come first. `limit` None gives all rows that differ.
+        """
+        from clew.api.run_changes import compared
+        from clew.change.comparing import CompareQuestion
+
+        question = CompareQuestion(
+            output=output, at=at, where=where, key=tuple(key), sort=sort, limit=limit, offset=offset
+        )
+        with self._access.opened() as here:
+            found, asked = compared(here, self.id, other if isinstance(other, str) else other.id, question)
+            columns, rows = tuple(each.name for each in found.columns), len(found.rows)
+            self._compared(found.run_a, f"compared with {found.run_b}, {asked}", columns, rows)
+            self._compared(found.run_b, f"compared with {found.run_a}, {asked}", columns, rows)
+            return found
+
+    @budgeted
+    def why_changed(
+        self,
+        other: "Run | str",
+        column: str,
+        *,
+        where: str | None = None,
+        output: int | None = None,
+        at: int | None = None,
+        mode: "BridgeMode" = "shapley",
+    ) -> "ChangeBridge":
+        """Why the sum of a column in another run of its project is not what it is here.
+
+        The causes add up to the difference exactly. With `mode` "sequential" they are taken one after the other,
+        otherwise each is what it adds on average over all orders.
+        """
+        from clew.api.run_changes import attributed
+        from clew.change.attribution import AttributionQuestion
+
+        question = AttributionQuestion(column=column, where=where, output=output, at=at, mode=mode)
+        with self._access.opened() as here:
+            found, asked = attributed(here, self.id, other if isinstance(other, str) else other.id, question)
+            rows = sum(len(cause.rows) for cause in found.causes)
+            self._compared(found.run_a, f"{asked} in {found.run_b}", (column,), rows)
+            self._compared(found.run_b, f"{asked} since {found.run_a}", (column,), rows)
+            return found
+
+    @budgeted
+    def what_if(
+        self,
+        *,
+        sets: Sequence[str] = (),
+        drops: Sequence[str] = (),
+        expressions: Sequence[str] = (),
+        output: int | None = None,
+        at: int | None = None,
+        sort: str | None = None,
+        limit: int | None = 100,
+        offset: int = 0,
+    ) -> "WhatIf":
+        """What would be different in it, at an output (by default the last) or after a step. Nothing is stored.
+
+        `sets` are texts like 'rates where currency = "EUR": rate = 1.1', `drops` like 'orders where id = 7', and
+        `expressions` like '10.usd = amount * 2', for a column that an update sets.
+        """
+        from clew.api.run_changes import supposed
+        from clew.change.comparing import CompareQuestion
+
+        question = CompareQuestion(output=output, at=at, sort=sort, limit=limit, offset=offset)
+        with self._access.opened() as here:
+            found, asked = supposed(here, self.id, question, sets=sets, drops=drops, expressions=expressions)
+            self._asked(asked, tuple(each.name for each in found.columns), len(found.rows))
+            return found
+
+    def recorded_suppositions(
+        self, *, sets: Sequence[str] = (), drops: Sequence[str] = (), expressions: Sequence[str] = ()
+    ) -> str:
+        """Suppositions for the access log, which others read: without the values of columns that are not public."""
+        from clew.change.suppositions import recorded_supposition
+
+        with self._access.opened() as here:
+            seen = here.seen(self.record)
+            return "; ".join(recorded_supposition(seen.plan, seen.eyes, text) for text in (*sets, *drops, *expressions))
+
+    def _compared(self, run_id: str, asked: str, columns: "tuple[str, ...]", rows: int) -> None:
+        from clew.api.reads import record_read
+
+        record_read(self._access, Subject.TRACE, run_id, asked, columns, rows)
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew run --json`."""

@@ -26,6 +26,9 @@ COMMANDS: Mapping[str, str] = {
     "events": "events:events",
     "verify": "verify:verify",
     "reconcile": "reconcile:reconcile",
+    "compare": "compare:compare",
+    "why-changed": "why_changed:why_changed",
+    "what-if": "what_if:what_if",
     "evidence": "evidence:evidence",
     "signal": "signal:signal",
     "rm": "rm:rm",
@@ -52,7 +55,10 @@ COMMANDS: Mapping[str, str] = {
 """Module and name of each command in `clew.cli.commands`, in the order in which a new user meets them."""
 
 
-_READING = frozenset({"runs", "show", "events", "verify", "trace", "explain", "lineage", "captures", "datasets"})
+_READING = frozenset(
+    {"runs", "show", "events", "verify", "trace", "explain", "lineage", "captures", "datasets"}
+    | {"compare", "why-changed", "what-if"}
+)
 """Commands that only read."""
 
 

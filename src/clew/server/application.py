@@ -10,7 +10,7 @@ from starlette.types import Scope
 from clew.api.workspace import Workspace
 from clew.server.access import signing_in
 from clew.server.access.doorman import Doorman, LoginAttempts, OneTimeLinks
-from clew.server.api import captures, events, evidence, lineage, nodes, operations, projects, runs, trace
+from clew.server.api import captures, changes, events, evidence, lineage, nodes, operations, projects, runs, trace
 from clew.server.api.documents import ErrorDocument
 from clew.server.errors import handle_errors
 from clew.server.metrics import CountedRequests, Metrics
@@ -27,6 +27,7 @@ _API_ROUTERS: tuple[APIRouter, ...] = (
     runs.router,
     events.router,
     trace.router,
+    changes.router,
     evidence.router,
     lineage.router,
     captures.router,
@@ -39,6 +40,7 @@ _PAGE_ROUTERS: tuple[APIRouter, ...] = (
     pages.entry.router,
     pages.runs.router,
     pages.rows.router,
+    pages.changes.router,
     pages.lineage.router,
     pages.workspace.router,
     pages.operations.router,

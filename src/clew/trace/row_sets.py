@@ -35,7 +35,18 @@ from clew.trace.json_values import arrow_type, table_of, values_of
 from clew.trace.prefilter import conjuncts, translated
 from clew.trace.row_sources import FileRows, FileSource, RowBounds, RowSource, StateSource, excluded_from
 from clew.trace.run_parts import STATE_COLUMNS, GroupKey, group_keys, periods_of
-from clew.trace.sql import Sql, is_set, joined, latest_value, layers_of, needed_columns, parquet, quoted, typed_column
+from clew.trace.sql import (
+    Sql,
+    is_set,
+    joined,
+    latest_value,
+    layers_of,
+    needed_columns,
+    parquet,
+    quoted,
+    sql_type,
+    typed_column,
+)
 from clew.trace.trace_database import Reading, TraceDatabase
 
 if TYPE_CHECKING:
@@ -48,6 +59,14 @@ class Order:
 
     column: str
     descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows as a query, and the files that it reads."""
+
+    sql: Sql
+    files: tuple[PartFile, ...]
 
 
 _FIRST_CHUNK = 1_000
@@ -222,6 +241,34 @@ class RowSet:
         listed = joined(", ", [sql + f" AS {quoted(name)}" for name, sql in values.items()])
         table = self._database.query("SELECT " + listed + " FROM (" + rows + ") WHERE " + exact, _distinct(read))
         return {name: table[name][0].as_py() for name in values}
+
+    def relation(self, columns: Iterable[str], where: Sql, also: Iterable[str] = ()) -> "Relation":
+        """These rows for a query of someone else: their ordinals and some columns, deleted rows among them.
+
+        The condition reads the columns in `also`, and may read `_deleted` and ordinals.
+        """
+        listed = list(dict.fromkeys(columns))
+        types = {name: self._types[name] for name in dict.fromkeys([*listed, *also, "_deleted"])}
+        read, bounds, selects = list[PartFile](), (0, _LAST_ORDINAL), list[Sql]()
+        for source in self._sources(bounds):
+            selects.append("SELECT * FROM (" + source.select(types) + ")")
+            read += source.read
+        names = ", ".join([ORDINAL, *map(quoted, listed)])
+        if not selects:
+            nothing = "".join(f", CAST(NULL AS {sql_type(type_)}) AS {quoted(name)}" for name, type_ in types.items())
+            return Relation(Sql(f"SELECT {names} FROM (SELECT 0 AS {ORDINAL}{nothing}) WHERE FALSE"), ())
+        rows = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read, is_ordered=False)
+        return Relation(f"SELECT {names} FROM (" + rows + ") WHERE " + where, tuple(_distinct(read)))
+
+    @property
+    def types(self) -> Mapping[str, Type]:
+        """The columns that the rows have, with their types."""
+        return self._types
+
+    @property
+    def database(self) -> TraceDatabase:
+        """Where queries over them are answered."""
+        return self._database
 
     def in_sql(self, condition: Expression, today: date) -> Sql | None:
         """A condition on the rows as SQL, where DuckDB certainly judges like the evaluator; None elsewhere."""

@@ -4,10 +4,12 @@
 
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from clew import budgets
 from clew.budgets import QuestionLimits
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _BATCH_ROWS = 100_000
+_Result = TypeVar("_Result")
 
 
 def connected(limits: QuestionLimits | None) -> "duckdb.DuckDBPyConnection":
@@ -51,10 +54,19 @@ def answered(connection: "duckdb.DuckDBPyConnection", sql: Sql) -> "pa.Table":
 
     Raises duckdb.Error where the query fails for another reason.
     """
+    return _within_budget(connection, lambda: _fetched(connection, sql))
+
+
+def _executed(connection: "duckdb.DuckDBPyConnection", sql: Sql) -> None:
+    """Do what a statement says, within the budget of the question at hand."""
+    _within_budget(connection, lambda: connection.execute(sql.text, list(sql.parameters)))
+
+
+def _within_budget(connection: "duckdb.DuckDBPyConnection", work: Callable[[], _Result]) -> _Result:
     import duckdb
 
     try:
-        return budgets.interruptibly(lambda: _fetched(connection, sql), connection.interrupt)
+        return budgets.interruptibly(work, connection.interrupt)
     except duckdb.InterruptException:
         budgets.check()
         raise
@@ -94,6 +106,15 @@ class TraceDatabase:
 
     def query(self, sql: Sql, files: Iterable[PartFile], tables: Mapping[str, "pa.Table"] | None = None) -> "pa.Table":
         """The rows that a query gives. `files` are those it reads, `tables` those it names beside them."""
+        return self._asked(answered, sql, files, tables)
+
+    def _asked(
+        self,
+        ask: "Callable[[duckdb.DuckDBPyConnection, Sql], _Result]",
+        sql: Sql,
+        files: Iterable[PartFile],
+        tables: Mapping[str, "pa.Table"] | None,
+    ) -> _Result:
         import duckdb
 
         read = list(files)
@@ -104,12 +125,30 @@ class TraceDatabase:
         try:
             for name, table in (tables or {}).items():
                 cursor.register(name, table)
-            return answered(cursor, sql)
+            return ask(cursor, sql)
         except duckdb.Error as error:
             found = self._files.first_unreadable(read)
             raise found or EngineBug(TRACE_INTEGRITY_ERROR.anywhere(problem=without_quoted(str(error)))) from error
         finally:
             cursor.close()
+
+    def require_whole(self, files: Iterable[PartFile]) -> None:
+        """Raise UserError if a file is not as it was written."""
+        for file in files:
+            self._files.require_whole(file)
+
+    @contextmanager
+    def kept(
+        self, sql: Sql, files: Iterable[PartFile], tables: Mapping[str, "pa.Table"] | None = None
+    ) -> Iterator[str]:
+        """The rows that a query gives, as a table for further queries until the block ends; its name."""
+        name = f"kept_{uuid.uuid4().hex}"
+        self._asked(_executed, f"CREATE TABLE {name} AS " + sql, files, tables)
+        try:
+            yield name
+        finally:
+            with self._cursor() as cursor:  # even if the question has no time left
+                cursor.execute(f"DROP TABLE {name}")
 
     def _give(self, cursor: "duckdb.DuckDBPyConnection", sql: Sql, files: Mapping[str, PartFile]) -> None:
         """Let DuckDB read the remote files of a query."""

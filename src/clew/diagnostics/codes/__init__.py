@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from clew.diagnostics.codes.captures import CAPTURE_CODES
+from clew.diagnostics.codes.changes import CHANGE_CODES
 from clew.diagnostics.codes.commands import COMMAND_CODES
 from clew.diagnostics.codes.engine import ENGINE_CODES
 from clew.diagnostics.codes.language import LANGUAGE_CODES
@@ -23,6 +24,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Data of runs": ENGINE_CODES,
     "Trace and explain": TRACE_CODES,
     "Questions": QUESTION_CODES,
+    "Changes between runs": CHANGE_CODES,
     "Captures": CAPTURE_CODES,
     "TraceLink": TRACELINK_CODES,
     "Server": SERVER_CODES,

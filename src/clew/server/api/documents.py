@@ -228,6 +228,52 @@ class ReconciliationDocument(ApiDocument):
     outputs: list[Json]
 
 
+class ComparisonDocument(ApiDocument):
+    """In what a run differs from another: counts, totals, and a page of the rows that differ."""
+
+    run_a: str
+    run_b: str
+    rows_a: int
+    rows_b: int
+    only_in_a: int
+    only_in_b: int
+    changed: int
+    same: int
+    columns: list[Json]
+    rows: list[Json]
+    has_more: bool
+    next_offset: int | None
+
+
+class ChangeBridgeDocument(ApiDocument):
+    """Why a value changed: causes that add up to the difference."""
+
+    run_a: str
+    run_b: str
+    column: str
+    value_a: str
+    value_b: str
+    difference: str
+    mode: str
+    causes: list[Json]
+
+
+class WhatIfDocument(ApiDocument):
+    """What would be different in a run: the totals that move, and a page of the rows that would differ."""
+
+    run_id: str
+    supposed: list[str]
+    rows_before: int
+    rows_after: int
+    changed: int
+    gone: int
+    new: int
+    columns: list[Json]
+    rows: list[Json]
+    has_more: bool
+    next_offset: int | None
+
+
 class LineageDocument(ApiDocument):
     """A graph of trace ids."""
 

@@ -51,6 +51,21 @@ def reconciliation(run_id: str) -> str:
     return f"{run(run_id)}/reconciliation"
 
 
+def compare(run_id: str, **query: object) -> str:
+    """In what another run differs from a run."""
+    return _with(f"{run(run_id)}/compare", query)
+
+
+def why_changed(run_id: str, **query: object) -> str:
+    """Why a value of another run is not what it is in a run."""
+    return _with(f"{run(run_id)}/why-changed", query)
+
+
+def what_if(run_id: str, **query: object) -> str:
+    """What would be different in a run."""
+    return _with(f"{run(run_id)}/what-if", query)
+
+
 def lineage(**query: object) -> str:
     """The graph of runs and datasets, or of the rows that a value was made from."""
     return _with("/lineage", query)

@@ -204,6 +204,9 @@ class RunPage:
     """None until the run has ended, since its trace cannot be read before, and for callers who may not see rows."""
     why_not_address: str | None
     reconciliation_address: str | None
+    compare_address: str | None
+    why_changed_address: str | None
+    what_if_address: str | None
     evidence_address: str | None
     verified: str | None
     """When it was last verified, by whom, and with which result."""
@@ -257,6 +260,9 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         rows_address=addresses.rows(record.run_id) if readable else None,
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
         reconciliation_address=addresses.reconciliation(record.run_id) if has_output else None,
+        compare_address=addresses.compare(record.run_id) if has_output else None,
+        why_changed_address=addresses.why_changed(record.run_id) if has_output else None,
+        what_if_address=addresses.what_if(record.run_id) if has_output else None,
         verified=None if around.verification is None else _verified(around.verification),
         is_intact=around.verification is None or around.verification.is_intact,
         evidence_address=addresses.evidence(record.run_id) if readable and view.plan is not None else None,

@@ -1,0 +1,375 @@
+"""The cone of a supposition: the rows that it reaches, evaluated again; all others are as the run left them.
+
+An edited row of the input reaches itself. One of a joined dataset reaches the rows that looked it up, or would. A row
+that differs reaches the summary of its group, before and after.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from clew import budgets
+from clew.change.recomputing import Cells, JoinLookup
+from clew.change.suppositions import RowSupposition, Suppositions
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.changes import INVALID_SUPPOSITION
+from clew.explain.pinned import dataset_rows
+from clew.explain.row_conditions import all_of, equals, is_not_deleted
+from clew.lang.evaluation import Row, evaluator, group_evaluator
+from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, columns_of
+from clew.lang.types import Type
+from clew.plan.datasets import DatasetUse
+from clew.plan.operations import Step
+from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join, PlannedExpression, StepBase
+from clew.trace.reader import RunTrace
+
+_MOST_GROUPS_ASKED = 20
+"""For more groups, all rows are read once instead of those of each group."""
+_BYTES_PER_ROW = 1_000
+
+GroupValues = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EditedRow:
+    """A row of a dataset as it was, and as it is supposed to be; None if it is not there."""
+
+    old: Mapping[str, Value]
+    new: Mapping[str, Value] | None
+
+
+@dataclass(slots=True)
+class SupposedDataset:
+    """A dataset with what is supposed of it."""
+
+    rows: list[Cells]
+    """All rows, as supposed."""
+    edited: list[EditedRow]
+
+
+@dataclass(slots=True)
+class Cone:
+    """Rows that may differ from what the run has stored, in their supposed state."""
+
+    trace: RunTrace
+    supposed: Suppositions
+    rows: dict[int, Cells | None] = field(default_factory=dict)
+    """By ordinal; None for rows that would not be there. Rows that the run does not have have negative numbers."""
+    evaluated: int = 0
+    """How many rows were evaluated, each step counted."""
+    _datasets: dict[str, SupposedDataset] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(-1, -1))
+
+    def after(self, until: int) -> dict[int, Cells | None]:
+        """The rows that may differ after a step."""
+        self._load()
+        for step in self.trace.plan.steps:
+            if step.seq <= until and self.trace.run.not_done.get(step.seq) is None:
+                budgets.check()
+                self._take(step)
+        return self.rows
+
+    def _take(self, step: Step) -> None:
+        added: Cells = dict.fromkeys(column.name for column in step.adds)
+        for cells in self.rows.values():
+            if cells is not None:
+                cells.update({name: value for name, value in added.items() if name not in cells})
+        if isinstance(step, ChangingStepBase) and step.traced_as == "delete":
+            for cells in self._selected(step.selector):
+                cells["_deleted"] = True
+        elif isinstance(step, ChangingStepBase):
+            self._update(step)
+        elif isinstance(step, CreatingStepBase) and step.made_from is None:
+            self._summarize(step, step.keys or ())
+        elif isinstance(step, CreatingStepBase) and step.made_from is not None:
+            self._append(step, step.made_from)
+
+    def _put(self, ordinal: int, cells: Cells | None) -> None:
+        if ordinal not in self.rows:
+            budgets.hold(_BYTES_PER_ROW)
+        self.rows[ordinal] = cells
+
+    # What is supposed of datasets
+
+    def _load(self) -> None:
+        """The rows of the input that are supposed to be different."""
+        trace, use = self.trace, self.trace.plan.input
+        mine = self.supposed.of_dataset(use)
+        if mine:
+            names = [name for name, _ in trace.run.columns(0)]
+            alive = is_not_deleted(use.table)
+            found = set[int]()
+            for each in mine:
+                reached = 0
+                for ordinal, cells in trace.working(0).matching(all_of([alive, each.where]), names, trace.see):
+                    reached += 1
+                    seen = {**cells, "_row_id": trace.row_ids.row_id(ordinal)}
+                    known = self.rows[ordinal] if ordinal in found else seen
+                    found.add(ordinal)
+                    self._put(ordinal, _supposed(known, each, use.table, trace))
+                _require_any(reached, each, use)
+        for other in trace.plan.datasets_read[1:]:
+            if self.supposed.of_dataset(other):
+                self._dataset(other)
+
+    def _dataset(self, use: DatasetUse) -> SupposedDataset:
+        if use.key not in self._datasets:
+            rows, edited = list[Cells](), list[EditedRow]()
+            mine = self.supposed.of_dataset(use)
+            tests = [(each, evaluator(each.where) if each.where is not None else None) for each in mine]
+            reached = dict.fromkeys(range(len(tests)), 0)
+            for row in dataset_rows(self.trace, use, None, use.table):
+                old: Cells = dict(row.cells)
+                new: Cells | None = dict(old)
+                touched = False
+                for number, (each, test) in enumerate(tests):
+                    if test is None or test(Row({use.table: old}, self.trace.today)) is True:
+                        reached[number] += 1
+                        new, touched = _supposed(new, each, use.table, self.trace), True
+                if touched and new != old:
+                    edited.append(EditedRow(old, new))
+                if new is not None:
+                    rows.append(new)
+            for number, each in enumerate(mine):
+                _require_any(reached[number], each, use)
+            self._datasets[use.key] = SupposedDataset(rows, edited)
+        return self._datasets[use.key]
+
+    # Updates and deletions
+
+    def _update(self, step: ChangingStepBase) -> None:
+        condition = step.selector.tree if step.selector else None
+        if self.supposed.changes(step):
+            self._reach(step, condition)
+        for join in step.lookups:
+            if self.supposed.of_dataset(join.dataset):
+                for each in self._dataset(join.dataset).edited:
+                    for version in (each.old, each.new):
+                        if version is not None:
+                            self._reach(step, all_of([condition, self._looking_up(join, version)]))
+        lookups = [JoinLookup.of(join, self._dataset(join.dataset).rows, self.trace.today) for join in step.lookups]
+        values = [(each.column, evaluator(each.value.tree)) for each in self.supposed.assigned(step)]
+        for cells in self._selected(step.selector):
+            seen = Row({self.trace.plan.input.table: cells}, self.trace.today)
+            for lookup in lookups:
+                seen = lookup.joined(seen, step)
+            cells.update({column: value(seen) for column, value in values})
+
+    def _looking_up(self, join: Join, cells: Mapping[str, Value]) -> Expression | None:
+        """The rows that find a row of a joined dataset; None for all if that depends on other joins."""
+        found = _with_row(join.on.tree, join.alias, cells)
+        is_own = all(table == self.trace.plan.input.table for table, _ in columns_of(found))
+        return found if is_own else None
+
+    def _reach(self, step: StepBase, condition: Expression | None) -> None:
+        """Take in the rows of the run for which a condition was true before a step."""
+        trace = self.trace
+        before = trace.run.before(step.seq)
+        names = [name for name, _ in trace.run.columns(before)]
+        added: Cells = dict.fromkeys(column.name for column in step.adds)
+        wanted = all_of([is_not_deleted(trace.plan.input.table), condition])
+        for ordinal, cells in trace.working(before).matching(wanted, names, trace.see):
+            if ordinal not in self.rows:
+                self._put(ordinal, {**added, **cells, "_row_id": trace.row_ids.row_id(ordinal)})
+
+    def _selected(self, selector: PlannedExpression | None) -> Iterator[Cells]:
+        """The live rows of the cone that a selector matches."""
+        condition = evaluator(selector.tree) if selector is not None else None
+        for cells in self.rows.values():
+            if cells is None or cells["_deleted"]:
+                continue
+            self.evaluated += 1
+            if condition is None or condition(Row({self.trace.plan.input.table: cells}, self.trace.today)) is True:
+                yield cells
+
+    # Rows that steps create
+
+    def _summarize(self, step: CreatingStepBase, keys: tuple[str, ...]) -> None:
+        """The summaries of groups that hold a row of the cone, or held it."""
+        trace, table = self.trace, self.trace.plan.input.table
+        before = trace.run.before(step.seq)
+        types = dict(trace.run.columns(before))
+        condition = evaluator(step.condition.tree) if step.condition else None
+
+        def group_of(cells: Cells) -> GroupValues | None:
+            if cells["_deleted"] or (condition is not None and condition(Row({table: cells}, trace.today)) is not True):
+                return None
+            return tuple(cells[name] for name in keys)
+
+        reached = set[GroupValues | None]()
+        for ordinal, stored in trace.working(before).values(
+            sorted(each for each in self.rows if each >= 0), list(types)
+        ):
+            now = self.rows[ordinal]
+            if now is not None and all(now[name] == value for name, value in stored.items()):
+                del self.rows[ordinal]  # it has come out as it was
+            else:
+                reached.add(group_of({**stored, "_row_id": trace.row_ids.row_id(ordinal)}))
+        members = defaultdict[GroupValues, list[Cells]](list)
+        for cells in self.rows.values():
+            group = None if cells is None else group_of(cells)
+            if group is not None and cells is not None:
+                members[group].append(cells)
+        reached |= members.keys()
+        groups = {each for each in reached if each is not None}
+        if not groups:
+            return
+        for ordinal, cells in self._rows_of_groups(keys, groups, types, before):
+            if ordinal not in self.rows:
+                seen = {**cells, "_row_id": trace.row_ids.row_id(ordinal)}
+                group = group_of(seen)
+                if group is not None and group in groups:
+                    self.evaluated += 1
+                    members[group].append(seen)
+        self._replace(step, groups, members, table)
+
+    def _rows_of_groups(
+        self, keys: tuple[str, ...], groups: set[GroupValues], types: Mapping[str, Type], before: int
+    ) -> Iterator[tuple[int, Cells]]:
+        rows, table = self.trace.working(before), self.trace.plan.input.table
+        alive = is_not_deleted(table)
+        if len(groups) > _MOST_GROUPS_ASKED or not keys:
+            yield from rows.matching(alive, list(types), self.trace.see)
+            return
+        for group in groups:
+            same = [
+                equals(ColumnValue(table, name, types[name]), value) for name, value in zip(keys, group, strict=True)
+            ]
+            yield from rows.matching(all_of([alive, *same]), list(types), self.trace.see)
+
+    def _replace(
+        self,
+        step: CreatingStepBase,
+        groups: Iterable[GroupValues],
+        members: Mapping[GroupValues, Sequence[Cells]],
+        table: str,
+    ) -> None:
+        """The summaries of groups: with other values, gone, or new."""
+        known = self._summaries(step)
+        values = [(each.column, group_evaluator(each.value.tree)) for each in step.filled]
+        for group in groups:
+            ordinal = known.get(group)
+            rows = [Row({table: cells}, self.trace.today) for cells in members.get(group, ())]
+            if not rows:
+                if ordinal is not None:
+                    self._put(ordinal, None)
+                continue
+            keys = dict(zip(step.keys or (), group, strict=True))
+            self._create(step, ordinal, {**keys, **{column: value(rows) for column, value in values}})
+
+    def _summaries(self, step: CreatingStepBase) -> dict[GroupValues, int]:
+        """The rows that a step created, by the keys of their groups."""
+        found = dict[GroupValues, int]()
+        for part in self.trace.run.created:
+            if part.seq == step.seq:
+                columns = [key.column for key in self.trace.group_keys(part)]
+                for ordinal, cells in self.trace.created(part).matching(
+                    None, list(dict.fromkeys(columns)), self.trace.see
+                ):
+                    found[tuple(cells[name] for name in columns)] = ordinal
+        return found
+
+    def _create(self, step: StepBase, ordinal: int | None, values: Cells) -> None:
+        empty: Cells = dict.fromkeys(column.name for column in self.trace.plan.columns_after(step.seq))
+        system: Cells = {"_period": self.trace.period, "_labels": "", "_deleted": False}
+        number = next(self._numbers) if ordinal is None else ordinal
+        row_id = None if ordinal is None else self.trace.row_ids.row_id(ordinal)
+        self._put(number, {**empty, **system, "_row_id": row_id, **values})
+
+    def _append(self, step: CreatingStepBase, use: DatasetUse) -> None:
+        """The rows that edited rows of the source become, or the summaries of their groups."""
+        if not self.supposed.of_dataset(use):
+            return
+        source, table = self._dataset(use), use.table
+        condition = evaluator(step.condition.tree) if step.condition else None
+
+        def counts(cells: Mapping[str, Value] | None) -> bool:
+            if cells is None:
+                return False
+            return condition is None or condition(Row({table: cells}, self.trace.today)) is True
+
+        if step.keys is None:
+            edited = [each for each in source.edited if counts(each.old) or counts(each.new)]
+            self._append_rows(step, use, edited, counts)
+            return
+        keys = step.keys
+        groups = {
+            tuple(version[key] for key in keys)
+            for each in source.edited
+            for version in (each.old, each.new)
+            if version is not None and counts(version)
+        }
+        members = defaultdict[GroupValues, list[Cells]](list)
+        for cells in source.rows:
+            group = tuple(cells[key] for key in keys)
+            if group in groups and counts(cells):
+                self.evaluated += 1
+                members[group].append(cells)
+        self._replace(step, groups, members, table)
+
+    def _append_rows(
+        self,
+        step: CreatingStepBase,
+        use: DatasetUse,
+        edited: Sequence[EditedRow],
+        counts: Callable[[Mapping[str, Value] | None], bool],
+    ) -> None:
+        values = [(each.column, evaluator(each.value.tree)) for each in step.filled]
+        types = dict(self.trace.run.columns(step.seq))
+        taken = set[int]()
+
+        def made(cells: Mapping[str, Value]) -> Cells:
+            self.evaluated += 1
+            return {column: value(Row({use.table: cells}, self.trace.today)) for column, value in values}
+
+        for each in edited:
+            ordinal = None
+            if counts(each.old):
+                ordinal = self._created_with(step, use, made(each.old), types, taken)
+                taken.add(ordinal)
+            if each.new is not None and counts(each.new):
+                self._create(step, ordinal, made(each.new))
+            elif ordinal is not None:
+                self._put(ordinal, None)
+
+    def _created_with(
+        self, step: CreatingStepBase, use: DatasetUse, values: Cells, types: Mapping[str, Type], taken: set[int]
+    ) -> int:
+        """A row that a step created with these values. Rows with the same values are as good as each other."""
+        table = self.trace.plan.input.table
+        same = all_of(equals(ColumnValue(table, name, types[name]), value) for name, value in values.items())
+        for part in self.trace.run.created:
+            if part.seq == step.seq:
+                for ordinal, _ in self.trace.created(part).matching(same, (), self.trace.see):
+                    if ordinal not in taken:
+                        return ordinal
+        problem = f'a row that step {step.seq} "{step.name}" took from {use.name} is not among those it created'
+        raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem, hint="`clew verify --deep` checks the run"))
+
+
+def _supposed(cells: Cells | None, supposed: RowSupposition, table: str, trace: RunTrace) -> Cells | None:
+    """A row with what is supposed of it."""
+    if cells is None or supposed.column is None or supposed.value is None:
+        return None
+    value = evaluator(supposed.value)(Row({table: cells}, trace.today))
+    return {**cells, supposed.column: value}
+
+
+def _require_any(reached: int, supposed: RowSupposition, use: DatasetUse) -> None:
+    if not reached:
+        problem = f'no row of {use.name}, as the run read it, matches "{supposed.text}"'
+        raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem))
+
+
+def _with_row(expression: Expression, alias: str, cells: Mapping[str, Value]) -> Expression:
+    """A condition with the values of a joined row in place."""
+    match expression:
+        case ColumnValue(table, column, type_):
+            return Constant(cells[column], type_) if table == alias else expression
+        case Apply(function, arguments, type_):
+            return Apply(function, tuple(_with_row(each, alias, cells) for each in arguments), type_)
+        case Convert(operand, type_):
+            return Convert(_with_row(operand, alias, cells), type_)
+        case Constant():
+            return expression

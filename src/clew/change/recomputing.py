@@ -1,0 +1,197 @@
+"""A plan at work on rows in Python: what a run would have given for other rows, other steps or another day.
+
+The expressions are those of the plan and the evaluator is that of explanations, so that the result for the rows and
+steps of a run is what the run has stored.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from clew import budgets
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
+from clew.lang.conversion import to_text
+from clew.lang.evaluation import Evaluator, Row, evaluator, group_evaluator
+from clew.lang.typed import Apply, Expression, Value, columns_of
+from clew.lang.types import Kind
+from clew.plan.datasets import DatasetUse
+from clew.plan.operations import Step
+from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join, PlannedExpression, StepBase
+from clew.trace.prefilter import conjuncts
+
+Cells = dict[str, Value]
+"""The values of a row, system columns among them."""
+
+OWN_PERIOD = "\x00own period"
+"""In place of the period of the run in rows, so that another period can be put there."""
+
+_ROWS_PER_CHECK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides the rows of a run."""
+
+    table: str
+    """The name of the working dataset in expressions."""
+    steps: tuple[Step, ...]
+    columns: tuple[str, ...]
+    """All data columns that any of the steps may set."""
+    rows: Sequence[Mapping[str, Value]]
+    """The working dataset as loaded."""
+    datasets: Mapping[str, Sequence[Mapping[str, Value]]]
+    """The rows of the datasets that steps read beside it, by the key of the dataset."""
+    period: str
+    today: date
+
+
+@dataclass(slots=True)
+class Recomputation:
+    """The working dataset of a recipe, step by step."""
+
+    recipe: Recipe
+    rows: list[Cells] = field(default_factory=list)
+
+    def run(self) -> list[Cells]:
+        """The rows after the last step, deleted ones among them. Raises UserError where the run would have failed."""
+        empty: Cells = dict.fromkeys(self.recipe.columns)
+        self.rows = [self._dated({**empty, **row}) for row in self.recipe.rows]
+        for step in self.recipe.steps:
+            budgets.check()
+            self._take(step)
+        return self.rows
+
+    def _take(self, step: Step) -> None:
+        if isinstance(step, ChangingStepBase):
+            self._change(step)
+        elif isinstance(step, CreatingStepBase):
+            self._create(self._created(step))
+
+    def _change(self, step: ChangingStepBase) -> None:
+        if step.traced_as == "delete":
+            for row in self._selected(step.selector):
+                row["_deleted"] = True
+            return
+        values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
+        lookups = [JoinLookup.of(join, self._dataset(join.dataset), self.recipe.today) for join in step.lookups]
+        for row in self._selected(step.selector):
+            seen = Row({self.recipe.table: row}, self.recipe.today)
+            for lookup in lookups:
+                seen = lookup.joined(seen, step)
+            row.update({column: value(seen) for column, value in values})
+
+    def _created(self, step: CreatingStepBase) -> list[Cells]:
+        """The values that new rows are filled with."""
+        table, today = self.recipe.table, self.recipe.today
+        if step.made_from is None:
+            rows = self._selected(step.condition)
+        else:
+            table = step.made_from.table
+            rows = self._dataset(step.made_from)
+            condition = evaluator(step.condition.tree) if step.condition is not None else None
+            rows = [row for row in rows if condition is None or condition(Row({table: row}, today)) is True]
+        if step.keys is not None:
+            return self._groups(step, rows, table)
+        values = [(each.column, evaluator(each.value.tree)) for each in step.filled]
+        return [{column: value(Row({table: row}, today)) for column, value in values} for row in rows]
+
+    def _groups(self, step: CreatingStepBase, rows: Iterable[Cells], table: str) -> list[Cells]:
+        groups = defaultdict[tuple[Value, ...], list[Row]](list)
+        keys = step.keys or ()
+        for row in rows:
+            groups[tuple(row[key] for key in keys)].append(Row({table: row}, self.recipe.today))
+        filled = [(each.column, group_evaluator(each.value.tree)) for each in step.filled]
+        return [
+            {**dict(zip(keys, key, strict=True)), **{column: value(group) for column, value in filled}}
+            for key, group in groups.items()
+        ]
+
+    def _create(self, created: Iterable[Cells]) -> None:
+        empty: Cells = dict.fromkeys(self.recipe.columns)
+        system: Cells = {"_period": self.recipe.period, "_labels": "", "_deleted": False, "_row_id": None}
+        self.rows += [{**empty, **system, **values} for values in created]
+
+    def _selected(self, selector: PlannedExpression | None) -> list[Cells]:
+        """The live rows for which a selector is true."""
+        live = [row for row in self.rows if not row["_deleted"]]
+        if selector is None:
+            return live
+        condition, found = evaluator(selector.tree), list[Cells]()
+        for number, row in enumerate(live):
+            if number % _ROWS_PER_CHECK == 0:
+                budgets.check()
+            if condition(Row({self.recipe.table: row}, self.recipe.today)) is True:
+                found.append(row)
+        return found
+
+    def _dataset(self, use: DatasetUse) -> list[Cells]:
+        return [self._dated(dict(row)) for row in self.recipe.datasets[use.key]]
+
+    def _dated(self, row: Cells) -> Cells:
+        if row.get("_period") == OWN_PERIOD:
+            row["_period"] = self.recipe.period
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLookup:
+    """The rows of a joined dataset by the values that its condition compares for equality."""
+
+    join: Join
+    on: Evaluator
+    keys: tuple[Evaluator, ...]
+    rows: Mapping[tuple[Value, ...], Sequence[Cells]]
+    nothing: Cells
+
+    @classmethod
+    def of(cls, join: Join, rows: Sequence[Cells], today: date) -> "JoinLookup":
+        """The rows of a dataset, to be looked up."""
+        pairs = [pair for each in conjuncts(join.on.tree) if (pair := equality(each, join.alias)) is not None]
+        theirs = [evaluator(inside) for inside, _ in pairs]
+        found = defaultdict[tuple[Value, ...], list[Cells]](list)
+        for row in rows:
+            found[tuple(value(Row({join.alias: row}, today)) for value in theirs)].append(row)
+        nothing: Cells = dict.fromkeys(column.name for column in join.dataset.columns)
+        return cls(join, evaluator(join.on.tree), tuple(evaluator(mine) for _, mine in pairs), found, nothing)
+
+    def joined(self, seen: Row, step: StepBase) -> Row:
+        """A row with the one that it finds under the alias; with NULLs if it finds none."""
+        key = tuple(value(seen) for value in self.keys)
+        candidates = [
+            together
+            for cells in self.rows.get(key, ())
+            if self.on(together := Row({**seen.tables, self.join.alias: cells}, seen.today)) is True
+        ]
+        if len(candidates) > 1:
+            shown = ", ".join("NULL" if value is None else to_text(value) for value in key)
+            problem = f'step {step.seq} "{step.name}": {len(candidates)} rows of {self.join.dataset.name} match {shown}'
+            raise UserError(JOIN_NOT_UNIQUE.anywhere(problem=problem))
+        return candidates[0] if candidates else Row({**seen.tables, self.join.alias: self.nothing}, seen.today)
+
+
+def equality(condition: Expression, alias: str) -> tuple[Expression, Expression] | None:
+    """The two sides of an equality, that of the joined dataset first; None for other conditions.
+
+    Doubles are left to the condition itself, since NaN equals NaN there.
+    """
+    if not isinstance(condition, Apply) or condition.function != "=":
+        return None
+    left, right = condition.arguments
+    if left.type.kind is Kind.DOUBLE:
+        return None
+    tables = [{table for table, _ in columns_of(side)} for side in (left, right)]
+    if tables[0] == {alias} and alias not in tables[1]:
+        return left, right
+    return (right, left) if tables[1] == {alias} and alias not in tables[0] else None
+
+
+def trees_of(step: Step) -> list[Expression]:
+    """Every expression of a step."""
+    planned = [step.selector, *(join.on for join in step.lookups)]
+    if isinstance(step, ChangingStepBase):
+        planned += [each.value for each in step.assigned]
+    elif isinstance(step, CreatingStepBase):
+        planned += [step.condition, *(each.value for each in step.filled)]
+    return [each.tree for each in planned if each is not None]

@@ -1,0 +1,144 @@
+"""Two runs side by side on a terminal."""
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from clew.change.bridge import BridgeCause, ChangeBridge
+from clew.change.comparison import Amount, DifferingRow, RunComparison
+from clew.change.what_if import WhatIf
+from clew.cli.views.page import headed, plain
+from clew.cli.views.trace import shown
+
+_MOST_CAUSE_ROWS = 5
+_WHAT_IF_WORDS = {"changed": "changed", "only_in_a": "gone", "only_in_b": "new"}
+_WORDS = {"changed": ("changed", "yellow"), "only_in_a": ("only in A", "red"), "only_in_b": ("only in B", "green")}
+
+
+def comparison_page(found: RunComparison) -> Group:
+    """What differs: counts, totals, and a page of rows."""
+    parts: list[RenderableType] = [_heading(found)]
+    totals = [each for each in found.columns if each.has_totals]
+    if totals:
+        rows = [
+            [
+                plain(each.name),
+                _number(each.total_a),
+                _number(each.total_b),
+                _number(each.difference, signed=True),
+                Text(f"{each.changed:,}"),
+            ]
+            for each in totals
+        ]
+        parts += [Text(), headed(["total of", "A", "B", "difference", "rows changed"], rows)]
+    if found.rows:
+        parts += [Text(), headed(["", "key", "columns"], list(map(_row, found.rows)), fixed=1)]
+    parts += [Text(line, style="dim") for line in _remarks(found)]
+    return Group(*parts)
+
+
+def _heading(found: RunComparison) -> Group:
+    counts = found.counts
+    return Group(
+        Text.assemble(
+            ("A ", "bold"),
+            f"{found.run_a}  {found.point_a.seq} ",
+            plain(found.point_a.name),
+            f"  {counts.rows_a:,} rows",
+        ),
+        Text.assemble(
+            ("B ", "bold"),
+            f"{found.run_b}  {found.point_b.seq} ",
+            plain(found.point_b.name),
+            f"  {counts.rows_b:,} rows",
+        ),
+        Text(
+            f"{counts.changed:,} changed, {counts.only_in_a:,} only in A, {counts.only_in_b:,} only in B, "
+            f"{counts.same:,} the same",
+            style="bold",
+        ),
+    )
+
+
+def _row(row: DifferingRow) -> list[RenderableType]:
+    word, style = _WORDS[row.change]
+    key = ", ".join(f"{name} {shown(value)}" for name, value in row.key.items())
+    return [Text(word, style=style), plain(key), _changes(row)]
+
+
+def _changes(row: DifferingRow) -> Text:
+    pieces = list[str]()
+    for name, each in row.columns.items():
+        if row.change == "changed":
+            pieces.append(f"{name} {shown(each.old)} -> {shown(each.new)}")
+        else:
+            pieces.append(f"{name} {shown(each.old if row.change == 'only_in_a' else each.new)}")
+    return plain(", ".join(pieces))
+
+
+def _remarks(found: RunComparison) -> Iterable[str]:
+    yield from found.notes
+    for names, where in ((found.columns_only_in_a, "A"), (found.columns_only_in_b, "B")):
+        if names:
+            yield f"only {where} has {', '.join(names)}"
+    for each in found.not_compared:
+        yield f"{each.column} is not compared: {each.because}"
+    if found.next_offset is not None:
+        yield f"more rows: --offset {found.next_offset}"
+
+
+def _number(value: Amount | None, *, signed: bool = False) -> Text:
+    if value is None:
+        return Text()
+    if isinstance(value, float):
+        return Text(f"{value:+g}" if signed else f"{value:g}", justify="right")
+    return Text(f"{value:+,f}" if signed and value else f"{value:,f}", justify="right")
+
+
+def bridge_page(found: ChangeBridge) -> Group:
+    """From one value to the other, cause by cause."""
+    rows: list[list[RenderableType]] = [[Text(f"{found.value_a:,f}", justify="right"), plain(f"A  {found.run_a}")]]
+    for cause in found.causes:
+        rows.append([Text(f"{cause.amount:+,f}", justify="right"), plain(cause.title)])
+        rows += [[Text(), Text(f"  {line}", style="dim")] for line in _cause_lines(cause)]
+    rows.append([Text(f"{found.value_b:,f}", justify="right"), plain(f"B  {found.run_b}")])
+    parts: list[RenderableType] = [headed([found.column, ""], rows)]
+    if found.without_effect:
+        parts.append(Text(f"without effect: {'; '.join(found.without_effect)}", style="dim"))
+    return Group(*parts, *(Text(note, style="dim") for note in found.notes))
+
+
+def _cause_lines(cause: BridgeCause) -> Iterable[str]:
+    if cause.interaction:
+        yield f"{cause.alone:+,f} alone"
+    yield from cause.details
+    if cause.kind == "reference" and cause.row_count == 1:
+        return  # its title says it all
+    for row in cause.rows[:_MOST_CAUSE_ROWS]:
+        key = ", ".join(f"{name} {shown(value)}" for name, value in row.key.items()) or "row"
+        changes = ", ".join(f"{name} {shown(row.old.get(name))} -> {shown(value)}" for name, value in row.new.items())
+        alone = "" if row.alone is None else f"  {row.alone:+,f} alone"
+        yield f"{key} {row.change}{': ' + changes if row.change == 'changed' else ''}{alone}"
+    if cause.row_count > _MOST_CAUSE_ROWS:
+        yield f"{cause.row_count - _MOST_CAUSE_ROWS:,} more rows"
+
+
+def what_if_page(found: WhatIf) -> Group:
+    """What would differ: totals that move, and a page of rows."""
+    headline = f"{found.changed:,} rows would change, {found.gone:,} would go, {found.new:,} would come"
+    parts: list[RenderableType] = [Text(headline, style="bold")]
+    moved = [each for each in found.columns if each.has_totals and each.difference]
+    if moved:
+        rows = [
+            [plain(each.name), _number(each.total_a), _number(each.total_b), _number(each.difference, signed=True)]
+            for each in moved
+        ]
+        parts += [Text(), headed(["total of", "now", "then", "difference"], rows)]
+    if found.rows:
+        lines = [[Text(_WHAT_IF_WORDS[row.change]), *_row(row)[1:]] for row in found.rows]
+        parts += [Text(), headed(["", "key", "columns"], lines, fixed=1)]
+    parts.append(Text(f"{found.evaluated:,} rows evaluated again", style="dim"))
+    if found.next_offset is not None:
+        parts.append(Text(f"more rows: --offset {found.next_offset}", style="dim"))
+    return Group(*parts)

@@ -1,0 +1,149 @@
+"""Two runs: in what they differ, and why."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from clew.api.run import Run
+from clew.auth.access_log import Subject
+from clew.change.bridge import ChangeBridge
+from clew.change.comparison import RunComparison
+from clew.change.what_if import WhatIf
+from clew.server.access.visit import RowVisit, Visit
+from clew.server.pages import words
+from clew.server.pages.compare_page import PAGE_ROWS, CompareQuery, compare_page
+from clew.server.pages.rendering import AtDesk
+from clew.server.pages.what_if_page import WHAT_IF_ROWS, WhatIfQuery, what_if_page
+from clew.server.pages.why_changed_page import WhyChangedQuery, why_changed_page
+
+router = APIRouter()
+
+_MOST_RUNS = 50
+
+
+@router.get("/runs/{run}/compare")
+@router.get("/runs/{run}/compare.json")
+def compare(
+    run: str,
+    visit: RowVisit,
+    desk: AtDesk,
+    other: str = "",
+    where: str = "",
+    sort: str = "",
+    output: Annotated[int | None, Query(ge=0)] = None,
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """In what another run of the project differs from a run."""
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
+    found = visit.workspace.find_run(other) if other else None
+    if found is not None:
+        told = f" where {trace.recorded(where)}" if where else ""
+        visit.has_read(Subject.TRACE, asked.id, f"compared with {found.id}{told}")
+        visit.has_read(Subject.TRACE, found.id, f"compared with {asked.id}{told}")
+    query = CompareQuery(found.id if found else "", where.strip(), sort, output, offset)
+
+    def answer(wanted: CompareQuery) -> RunComparison:
+        return asked.compare(
+            wanted.other,
+            output=wanted.output,
+            where=wanted.where or None,
+            sort=wanted.sort or None,
+            limit=PAGE_ROWS,
+            offset=wanted.offset,
+        )
+
+    return desk.page(
+        visit,
+        "compare.html",
+        section="Runs",
+        page=lambda: compare_page(trace, _others(visit, asked), query, answer),
+        document=lambda: (
+            answer(query).to_json() if query.other else {"runs": [run_id for run_id, _ in _others(visit, asked)]}
+        ),
+    )
+
+
+@router.get("/runs/{run}/why-changed")
+@router.get("/runs/{run}/why-changed.json")
+def why_changed(
+    run: str,
+    visit: RowVisit,
+    desk: AtDesk,
+    other: str = "",
+    column: str = "",
+    where: str = "",
+    output: Annotated[int | None, Query(ge=0)] = None,
+) -> Response:
+    """Why a value of another run is not what it is in a run."""
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
+    found = visit.workspace.find_run(other) if other else None
+    if found is not None and column:
+        told = f" where {trace.recorded(where)}" if where else ""
+        visit.has_read(Subject.EXPLANATION, asked.id, f"why {column} changed{told} in {found.id}")
+        visit.has_read(Subject.EXPLANATION, found.id, f"why {column} changed{told} since {asked.id}")
+    query = WhyChangedQuery(found.id if found else "", column, where.strip(), output)
+
+    def answer(wanted: WhyChangedQuery) -> ChangeBridge:
+        return asked.why_changed(wanted.other, wanted.column, where=wanted.where or None, output=wanted.output)
+
+    return desk.page(
+        visit,
+        "why_changed.html",
+        section="Runs",
+        page=lambda: why_changed_page(trace, _others(visit, asked), query, answer),
+        document=lambda: (
+            answer(query).to_json()
+            if query.other and query.column
+            else {"runs": [run_id for run_id, _ in _others(visit, asked)]}
+        ),
+    )
+
+
+@router.get("/runs/{run}/what-if")
+@router.get("/runs/{run}/what-if.json")
+def what_if(
+    run: str,
+    visit: RowVisit,
+    desk: AtDesk,
+    sets: Annotated[list[str] | None, Query(alias="set")] = None,
+    drops: Annotated[list[str] | None, Query(alias="drop")] = None,
+    expressions: Annotated[list[str] | None, Query(alias="expression")] = None,
+    sort: str = "",
+) -> Response:
+    """What would be different in a run."""
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
+    texts = [tuple(each.strip() for each in given or () if each.strip()) for given in (sets, drops, expressions)]
+    query = WhatIfQuery(texts[0], texts[1], texts[2], sort)
+    if query.is_asked:
+        told = asked.recorded_suppositions(sets=query.sets, drops=query.drops, expressions=query.expressions)
+        visit.has_read(Subject.EXPLANATION, asked.id, f"what if: {told}")
+
+    def answer(wanted: WhatIfQuery) -> WhatIf:
+        return asked.what_if(
+            sets=wanted.sets,
+            drops=wanted.drops,
+            expressions=wanted.expressions,
+            sort=wanted.sort or None,
+            limit=WHAT_IF_ROWS,
+        )
+
+    return desk.page(
+        visit,
+        "what_if.html",
+        section="Runs",
+        page=lambda: what_if_page(trace, query, answer),
+        document=lambda: answer(query).to_json() if query.is_asked else {"run_id": asked.id},
+    )
+
+
+def _others(visit: Visit, run: Run) -> list[tuple[str, str]]:
+    """Ids and names of the other runs of a project, newest first."""
+    runs = visit.workspace.find_runs(project=run.project, limit=_MOST_RUNS)
+    return [(each.id, _name(each)) for each in runs if each.id != run.id]
+
+
+def _name(run: Run) -> str:
+    return f"{run.period} · {words.minute(run.record.created_at)} · {words.short(run.id)}"

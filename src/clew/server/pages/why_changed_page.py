@@ -1,0 +1,129 @@
+"""Why a value changed: a waterfall from one run to the other, whose bars lead to rows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from clew.change.bridge import BridgeCause, ChangeBridge
+from clew.diagnostics import UserError, render
+from clew.privacy.seen_trace import SeenTrace
+from clew.server.pages import addresses, words
+
+_WIDTH = 1000
+"""Of the drawing, in its own units."""
+_MOST_ROWS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WhyChangedQuery:
+    """The other run, the column, and which rows."""
+
+    other: str = ""
+    column: str = ""
+    where: str = ""
+    output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaterfallBar:
+    """A bar of the drawing, and what is behind it."""
+
+    title: str
+    amount: str
+    alone: str
+    style: str
+    x: int
+    width: int
+    lines: tuple[str, ...]
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhyChangedPage:
+    """The question and its answer."""
+
+    run_id: str
+    run_address: str
+    title: str
+    period: str
+    others: tuple[tuple[str, str, bool], ...]
+    columns: tuple[tuple[str, bool], ...]
+    where: str
+    is_asked: bool
+    value_a: str
+    value_b: str
+    bars: tuple[WaterfallBar, ...]
+    remarks: tuple[str, ...]
+    problem: str | None
+
+
+Ask = Callable[[WhyChangedQuery], ChangeBridge]
+"""Returns the answer. Raises UserError if the question is wrong."""
+
+
+def why_changed_page(
+    trace: SeenTrace, others: Sequence[tuple[str, str]], query: WhyChangedQuery, ask: Ask
+) -> WhyChangedPage:
+    """The form, and the answer if there is a question. `others` are ids and names of runs of the project."""
+    answer, problem = None, None
+    if query.other and query.column:
+        try:
+            answer = ask(query)
+        except UserError as error:
+            problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
+    columns = [name for name, type_ in trace.columns.columns(trace.run.columns(trace.run.last)) if type_.is_numeric]
+    return WhyChangedPage(
+        run_id=trace.run_id,
+        run_address=addresses.run(trace.run_id),
+        title=trace.plan.title,
+        period=trace.period,
+        others=tuple((run_id, name, run_id == query.other) for run_id, name in others),
+        columns=tuple((name, name == query.column) for name in columns),
+        where=query.where,
+        is_asked=answer is not None,
+        value_a=f"{answer.value_a:,f}" if answer else "",
+        value_b=f"{answer.value_b:,f}" if answer else "",
+        bars=_bars(answer) if answer else (),
+        remarks=(*answer.notes, *(f"Without effect: {each}." for each in answer.without_effect)) if answer else (),
+        problem=problem,
+    )
+
+
+def _bars(found: ChangeBridge) -> tuple[WaterfallBar, ...]:
+    """Each bar starts where the one before it ends."""
+    places, at = list[tuple[Decimal, Decimal]](), found.value_a
+    for cause in found.causes:
+        places.append((at, at + cause.amount))
+        at += cause.amount
+    ends = [each for place in places for each in place] or [found.value_a]
+    low, high = min(ends), max(ends)
+    unit = (high - low) or Decimal(1)
+    bars = list[WaterfallBar]()
+    for cause, (start, end) in zip(found.causes, places, strict=True):
+        first, last = (int((each - low) * _WIDTH / unit) for each in (min(start, end), max(start, end)))
+        bars.append(
+            WaterfallBar(
+                title=cause.title,
+                amount=f"{cause.amount:+,f}",
+                alone=f"{cause.alone:+,f}" if cause.interaction else "",
+                style="created" if cause.amount >= 0 else "deleted",
+                x=first,
+                width=max(2, last - first),
+                lines=tuple(_lines(cause)),
+                address=addresses.compare(found.run_a, other=found.run_b, where=found.where, sort=found.column),
+            )
+        )
+    return tuple(bars)
+
+
+def _lines(cause: BridgeCause) -> list[str]:
+    found = list(cause.details)
+    for row in cause.rows[:_MOST_ROWS]:
+        key = ", ".join(f"{name} {words.cell(value).text}" for name, value in row.key.items()) or "row"
+        changes = ", ".join(
+            f"{name} {words.cell(row.old.get(name)).text} → {words.cell(value).text}" for name, value in row.new.items()
+        )
+        found.append(f"{key} {row.change}" + (f": {changes}" if row.change == "changed" else ""))
+    if cause.row_count > _MOST_ROWS:
+        found.append(f"{cause.row_count - _MOST_ROWS:,} more rows")
+    return found

@@ -1,0 +1,217 @@
+"""Questions about two runs, and about a run that was not made: commands and Python, in a shop without Spark."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from clew.api.workspace import Workspace
+from clew.cli.main import run as command
+from clew.diagnostics import UserError
+from tests.trace.interpreted_shop import CLOSE, Ran, interpreted_shop, ran_shop
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    with ran_shop(tmp_path_factory.mktemp("shop")) as ran:
+        yield ran
+
+
+@pytest.fixture
+def asked(ran: Ran, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a command answers: its exit code and its document."""
+
+    def ask(*arguments: str) -> tuple[int, dict[str, Any]]:
+        capsys.readouterr()
+        code = command([*arguments, "--json", "-w", str(ran.shop.root)])
+        return code, json.loads(capsys.readouterr().out)
+
+    return ask
+
+
+def test_two_months_have_no_order_in_common(ran: Ran, asked: Any) -> None:
+    code, found = asked("compare", ran.january, ran.february)
+    assert code == 0
+    assert (found["rows_a"], found["rows_b"], found["changed"], found["same"]) == (6, 6, 0, 0)
+    assert (found["only_in_a"], found["only_in_b"]) == (6, 6)
+    assert found["at_a"] == {"seq": 30, "name": "Publish", "output": True}
+    assert {"column": "_period", "because": "the runs are for different periods"} in found["not_compared"]
+    [usd] = [column for column in found["columns"] if column["name"] == "usd"]
+    assert (usd["total_a"], usd["total_b"], usd["difference"]) == ("28.20", "28.20", "0.00")
+    assert {row["change"] for row in found["rows"]} == {"only_in_a", "only_in_b"}
+
+
+def test_two_months_matched_by_another_key(ran: Ran, asked: Any) -> None:
+    _, found = asked("compare", ran.january, ran.february, "--key", "amount", "--key", "currency", "--sort", "usd")
+    assert (found["changed"], found["only_in_a"], found["only_in_b"]) == (6, 0, 0)
+    assert found["rows"][0]["columns"] == {"id": {"old": 102, "new": 202}}
+    assert [each["columns"] for each in found["matching"]] == [["amount", "currency"]]
+
+
+def test_python_gives_tables_and_the_same_document(ran: Ran, asked: Any) -> None:
+    with Workspace(ran.shop.root) as workspace:
+        found = workspace.get_run(ran.january).compare(workspace.get_run(ran.february), limit=20)
+        assert found.to_json() == asked("compare", ran.january, ran.february)[1]
+        table = found.to_arrow()
+        assert table["change"].to_pylist() == ["only_in_a"] * 6 + ["only_in_b"] * 6
+        assert table["old.usd"].to_pylist()[:6] == [row.columns["usd"].old for row in found.rows[:6]]
+        assert len(found.to_pandas()) == 12
+        assert "only in the first" in found._repr_html_()
+
+
+def test_all_rows_that_differ_go_into_a_file(ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", ran.january, ran.february, "-w", str(ran.shop.root), "--limit", "1"]
+    assert command([*arguments, "--to", str(tmp_path / "d.csv")]) == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "d.csv").read_text(encoding="utf-8"))))
+    assert [row["key.id"] for row in rows[:2]] == ["102", "103"]
+    assert len(rows) == 12
+    assert command([*arguments, "--to", str(tmp_path / "d.parquet")]) == 0
+    assert pq.read_table(tmp_path / "d.parquet").num_rows == 12
+    assert command([*arguments, "--to", str(tmp_path / "d.xlsx")]) == 2
+    assert "must end with .csv or .parquet" in capsys.readouterr().err
+    assert command([*arguments, "--to", str(tmp_path / "nowhere" / "d.csv")]) != 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "exit_code"),
+    [
+        (["JANUARY", "REPORT"], "DifferentProjects", 2),
+        (["JANUARY", "FAILED"], "StepOutOfRange", 3),
+        (["JANUARY", "nowhere"], "RunNotFound", 3),
+        (["JANUARY", "FEBRUARY", "--output", "20"], "NotAnOutput", 2),
+        (["JANUARY", "FEBRUARY", "--at", "30", "--output", "30"], "WrongUsage", 2),
+        (["JANUARY", "FEBRUARY", "--where", "nothing > 1"], "UnknownColumn", 1),
+        (["JANUARY", "FEBRUARY", "--sort", "currency"], "InvalidComparison", 2),
+        (["JANUARY", "FEBRUARY", "--key", "nothing"], "DifferentKeys", 2),
+    ],
+)
+def test_wrong_questions_have_a_code_and_no_traceback(
+    ran: Ran, asked: Any, arguments: list[str], code: str, exit_code: int
+) -> None:
+    names = {"JANUARY": ran.january, "FEBRUARY": ran.february, "REPORT": ran.report, "FAILED": ran.failed}
+    found, document = asked("compare", *(names.get(each, each) for each in arguments))
+    assert (document["error"]["code"], found) == (code, exit_code)
+
+
+def test_both_runs_get_a_record_of_the_read(ran: Ran, asked: Any) -> None:
+    asked("compare", ran.january, ran.february, "--where", "usd > 3")
+    _, audit = asked("audit", "--limit", "2")
+    assert {each["subject_id"] for each in audit["records"]} == {ran.january, ran.february}
+    assert all("where usd > 3; returned" in each["detail"] for each in audit["records"])
+
+
+def test_a_draft_is_compared_with_the_version_that_followed(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        shop = interpreted_shop(tmp_path, patch)
+        shop.project("close", *CLOSE, status="draft")
+        before = shop.run("close").record.run_id
+        changed = json.loads(json.dumps(CLOSE).replace("amount * r.rate", "amount * r.rate + 1"))
+        shop.project("close", *changed)
+        after = shop.run("close").record.run_id
+        with Workspace(shop.root) as workspace:
+            found = workspace.get_run(before).compare(after, sort="usd")
+    assert (found.counts.changed, found.counts.only_in_a, found.counts.only_in_b) == (6, 0, 0)
+    assert [str(each.difference) for each in found.columns if each.name == "usd"] == ["6.00"]
+    assert all(row.columns.keys() == {"usd"} for row in found.rows)
+
+
+def test_a_run_that_was_removed_is_refused(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        shop = interpreted_shop(tmp_path, patch)
+        first, second = (shop.run("close", period).record.run_id for period in ("2026-01", "2026-02"))
+        with Workspace(shop.root) as workspace:
+            run = workspace.get_run(first)
+            workspace.get_run(second).remove(force=True, reason="test")
+            with pytest.raises(UserError) as refused:
+                run.compare(second)
+    assert [each.code for each in refused.value.diagnostics] == ["RunNotFound"]
+
+
+def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        shop = interpreted_shop(tmp_path, patch)
+        first, second = (shop.run("close", period).record.run_id for period in ("2026-01", "2026-02"))
+        [part] = (shop.storage / "runs" / second).glob("changes/*/part-00000.parquet")
+        part.write_bytes(part.read_bytes()[:-8])
+        with Workspace(shop.root) as workspace, pytest.raises(UserError) as refused:
+            workspace.get_run(first).compare(second)
+    assert [each.code for each in refused.value.diagnostics] == ["DamagedTrace"]
+
+
+def test_the_difference_of_two_months_is_rows_that_came_and_went(ran: Ran, asked: Any) -> None:
+    code, found = asked("why-changed", ran.january, ran.february, "usd", "--where", 'currency = "EUR"')
+    assert code == 0
+    assert (found["value_a"], found["value_b"], found["difference"]) == ("13.20", "13.20", "0.00")
+    assert {cause["title"]: cause["amount"] for cause in found["causes"]} == {
+        "3 rows of orders added": "13.20",
+        "3 rows of orders removed": "-13.20",
+    }
+    assert found["without_effect"] == ["period 2026-01 -> 2026-02"]
+    with Workspace(ran.shop.root) as workspace:
+        bridge = workspace.get_run(ran.january).why_changed(ran.february, "usd", where='currency = "EUR"')
+    assert bridge.to_json() == found
+    assert "3 rows of orders added +13.20" in bridge.to_text()
+
+
+def test_a_changed_operation_is_named_with_both_expressions(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        shop = interpreted_shop(tmp_path, patch)
+        shop.project("close", *CLOSE, status="draft")
+        before = shop.run("close").record.run_id
+        shop.project("close", *json.loads(json.dumps(CLOSE).replace("amount * r.rate", "amount * r.rate + 1")))
+        after = shop.run("close").record.run_id
+        with Workspace(shop.root) as workspace:
+            [cause] = workspace.get_run(before).why_changed(after, "usd").causes
+    assert (cause.kind, str(cause.amount), cause.alone) == ("code", "6.00", cause.amount)
+    assert cause.title == (
+        'operation 10 "Convert" changed: usd: ROUND(amount * r.rate, 2) -> ROUND(amount * r.rate + 1, 2)'
+    )
+
+
+def test_what_if_answers_alike_through_commands_and_python(ran: Ran, asked: Any) -> None:
+    setting = 'rates where currency = "EUR": rate = 2'
+    code, found = asked("what-if", ran.january, "--set", setting, "--sort", "usd")
+    assert code == 0
+    assert (found["changed"], found["gone"], found["new"]) == (3, 0, 0)
+    [usd] = [column for column in found["columns"] if column["name"] == "usd"]
+    assert (usd["total_a"], usd["total_b"], usd["difference"]) == ("28.20", "39.00", "10.80")
+    assert found["rows"][0]["columns"] == {"usd": {"old": "6.60", "new": "12.00"}}
+    with Workspace(ran.shop.root) as workspace:
+        assert workspace.get_run(ran.january).what_if(sets=[setting], sort="usd").to_json() == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "exit_code"),
+    [
+        (["why-changed", "JANUARY", "REPORT", "usd"], "DifferentProjects", 2),
+        (["why-changed", "JANUARY", "FEBRUARY", "currency"], "InvalidComparison", 2),
+        (["why-changed", "JANUARY", "FEBRUARY", "nothing"], "UnknownColumn", 1),
+        (["what-if", "JANUARY"], "InvalidSupposition", 2),
+        (["what-if", "JANUARY", "--drop", "orders where id = 999"], "InvalidSupposition", 2),
+        (["what-if", "JANUARY", "--set", "orders: amount = currency"], "TypeMismatch", 1),
+        (["what-if", "FAILED", "--set", "orders: amount = 1"], "StepOutOfRange", 3),
+    ],
+)
+def test_wrong_questions_about_causes_and_suppositions(
+    ran: Ran, asked: Any, arguments: list[str], code: str, exit_code: int
+) -> None:
+    names = {"JANUARY": ran.january, "FEBRUARY": ran.february, "REPORT": ran.report, "FAILED": ran.failed}
+    found, document = asked(*(names.get(each, each) for each in arguments))
+    assert (document["error"]["code"], found) == (code, exit_code)
+
+
+def test_causes_and_suppositions_are_on_record(ran: Ran, asked: Any) -> None:
+    asked("why-changed", ran.january, ran.february, "usd", "--where", "usd > 3")
+    asked("what-if", ran.january, "--set", "orders: amount = 1")
+    _, audit = asked("audit", "--limit", "3")
+    told = [(each["subject_id"], each["detail"].partition(";")[0]) for each in reversed(audit["records"])]
+    assert told == [
+        (ran.january, f"why usd changed where usd > 3 in {ran.february}"),
+        (ran.february, f"why usd changed where usd > 3 since {ran.january}"),
+        (ran.january, "what if: orders: amount = 1"),
+    ]
