@@ -224,14 +224,12 @@ def small_pair(other: dict[str, Any] | None = None) -> Iterator[Pair]:
         ({"column": "amount", "where": '_row_id = "x"'}, "NotRecomputable"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Using `assume` outside")
 def test_wrong_questions_are_refused(question: dict[str, Any], code: str) -> None:
     with small_pair() as pair, pytest.raises(UserError) as refused:
         asked(pair, **question)
     assert [each.code for each in refused.value.diagnostics] == [code]
 
 
-@pytest.mark.filterwarnings("ignore:Using `assume` outside")
 def test_operations_that_need_each_other_are_one_cause() -> None:
     listed = [
         {

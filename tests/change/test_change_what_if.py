@@ -63,7 +63,7 @@ SETS: list[tuple[str, str, str, Change]] = [
         "set",
         "main",
         't where k < 3: currency = "x:"',
-        setting(lambda r: (r["k"] or 9) < 3 and r["k"] is not None, EUR, lambda _: "x:"),
+        setting(lambda r: r["k"] is not None and r["k"] < 3, EUR, lambda _: "x:"),
     ),
     ("set", "main", "main where flag: flag = FALSE", setting(lambda r: r["flag"] is True, "flag", lambda _: False)),
     ("drop", "main", 'main where currency = "USD"', without(lambda r: r[EUR] == "USD")),
