@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from clew.change.comparing import CompareQuestion
@@ -149,7 +149,7 @@ def answered(ask: Callable[[], WhatIf]) -> WhatIf | None:
         return None
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])  # most settings match nothing
 @given(cases(), STYLES)
 def test_it_is_what_a_run_with_the_change_made_gives(
     tmp_path_factory: pytest.TempPathFactory, case: Any, style: Style
