@@ -149,7 +149,7 @@ def answered(ask: Callable[[], WhatIf]) -> WhatIf | None:
         return None
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])  # most settings match nothing
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(cases(), STYLES)
 def test_it_is_what_a_run_with_the_change_made_gives(
     tmp_path_factory: pytest.TempPathFactory, case: Any, style: Style
