@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -40,8 +40,8 @@ def standalone_cluster(folder: Path, workers: int = 2, hidden: Sequence[Path] = 
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """The address of a Connect server on a local Spark."""
+def connect_server(folder: Path, further: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The address of a Connect server on a local Spark, with further settings."""
     submit = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "700m"]
     settings = {
         "spark.connect.grpc.binding.port": "0",
@@ -50,6 +50,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.driver.extraJavaOptions": "-Dderby.stream.error.file=/dev/null",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
+        **(further or {}),
     }
     confs = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
     server = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]

@@ -1,52 +1,16 @@
 """Three projects on TPC-H data, each output compared with the same logic written as SQL for DuckDB."""
 
-import subprocess
-import sys
-from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 from tests.engine.engine_workspaces import SHOP, Shop
+from tests.engine.tpch.tpch_data import TABLES, dataset, generated, pairs, same, step
 from tests.engine.tpch.tpch_states import check_states, check_states_where
 
 pytestmark = pytest.mark.usefixtures("spark")
-
-SCALE = "0.01"
-TABLES = {
-    "lineitem": "l_orderkey integer, l_linenumber integer, l_quantity decimal(15;2), l_extendedprice decimal(15;2), "
-    "l_discount decimal(15;2), l_tax decimal(15;2), l_returnflag string, l_linestatus string, l_shipdate date",
-    "orders": "o_orderkey integer, o_custkey integer, o_orderstatus string, o_totalprice decimal(15;2), "
-    "o_orderdate date, o_orderpriority string",
-    "customer": "c_custkey integer, c_nationkey integer, c_acctbal decimal(15;2), c_mktsegment string",
-    "nation": "n_nationkey integer, n_name string, n_regionkey integer",
-    "region": "r_regionkey integer, r_name string",
-}
-KEYS = {
-    "lineitem": ["l_orderkey", "l_linenumber"],
-    "orders": ["o_orderkey"],
-    "customer": ["c_custkey"],
-    "nation": [],
-    "region": ["r_regionkey"],
-}
-
-
-def dataset(name: str) -> dict[str, Any]:
-    pairs = (text.split() for text in TABLES[name].split(", "))
-    columns = [{"name": column, "type": type_.replace(";", ",")} for column, type_ in pairs]
-    return {"id": name, "natural_key": KEYS[name], "main_table": {"name": name, "columns": columns}}
-
-
-def step(seq: int, type_: str, selector: str | None = None, **arguments: Any) -> dict[str, Any]:
-    chosen = {} if selector is None else {"selector": selector}
-    return {"seq": seq, "name": f"{type_} {seq}", "type": type_, **chosen, "arguments": arguments}
-
-
-def pairs(**columns: str) -> list[dict[str, str]]:
-    return [{"column": column, "expression": text} for column, text in columns.items()]
 
 
 def output(seq: int, path: str, selector: str | None, columns: str) -> dict[str, Any]:
@@ -57,11 +21,7 @@ def output(seq: int, path: str, selector: str | None, columns: str) -> dict[str,
 @pytest.fixture(scope="module")
 def tpch(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     root = tmp_path_factory.mktemp("tpch")
-    generator = Path(sys.executable).with_name("tpchgen-cli")
-    tables = f"--tables={','.join(TABLES)}"
-    subprocess.run(
-        [generator, "parquet", "-s", SCALE, tables, "--output-dir", root / "data"], check=True, capture_output=True
-    )
+    generated(root)
     resolver = {"type": "path", "datasource_id": "data", "path": "{table}.parquet", "format": "parquet"}
     shop = Shop(root).write({name: SHOP[name] for name in SHOP if not name.startswith("datasets/")})
     shop.write({"resolvers/r.yaml": {"id": "r", "is_default": True, "rules": [{"name": "a", "strategy": resolver}]}})
@@ -77,15 +37,6 @@ def sql(shop: Shop, query: str) -> list[tuple[Any, ...]]:
 
 def written(shop: Shop, path: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in shop.read(f"reports/{path}")]
-
-
-def same(found: Sequence[tuple[Any, ...]], expected: Sequence[tuple[Any, ...]]) -> None:
-    assert sorted(map(plain, found)) == sorted(map(plain, expected))
-    assert found
-
-
-def plain(row: tuple[Any, ...]) -> str:
-    return repr([value.normalize() + 0 if isinstance(value, Decimal) else value for value in row])
 
 
 def test_discounts_taxes_and_totals_by_return_flag(tpch: Shop) -> None:
