@@ -99,6 +99,9 @@ def test_values_that_are_wrong_are_refused_all_at_once(
     [
         ("amount * param.«rte»", DECLARED, "UnknownParameter"),
         ("amount * param.«rate»", "", "UnknownParameter"),
+        ("amount", "\nparameters:\n  rate: {type: «money»}\n", "InvalidValue"),
+        ("amount", "\nparameters:\n  rate: {type: integer, default: «1.5»}\n", "InvalidValue"),
+        ("amount", "\nparameters:\n  rate: {type: integer, default: «3», allowed: [1, 2]}\n", "InvalidValue"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_refused_at_its_place(
