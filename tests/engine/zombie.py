@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -21,10 +22,13 @@ class Zombie:
     def freeze(self, root: Path, run_id: str, place: str) -> None:
         """Let it come to a place in a run and stand still there."""
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([str(root), run_id, place]) + "\n")
         self.process.stdin.flush()
-        _, status = os.waitpid(self.process.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status), self.said
+        while not (changed := os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG))[0]:
+            went_on, _, _ = select.select([self.process.stdout], [], [], 0.1)
+            assert not went_on, f"it went on past {place}: {self.said}"
+        assert os.WIFSTOPPED(changed[1]), self.said
 
     def thaw(self) -> None:
         """Let it go on, until it has given the run up."""
