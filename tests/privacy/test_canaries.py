@@ -268,11 +268,10 @@ def test_the_environment_says_who_sees_what(clinic: Clinic, tmp_path: Path) -> N
 def test_a_local_role_holds_for_what_is_done_as_well(
     clinic: Clinic, workspaces: dict[str, Path], role: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever may only look starts nothing, and gives nobody rights that they do not have."""
-    commands = [["run", "care", "--period", "2026-03"], ["token", "create", "mine", "--role", "admin"]]
-    for command in [*commands, ["activate", "care"]]:
+    """Whoever may only look starts nothing, and gives nobody rights: not even those that they have."""
+    tokens = [["token", "create", "mine", "--role", each] for each in ("admin", role)]
+    for command in [["run", "care", "--period", "2026-03"], *tokens, ["activate", "care"]]:
         code = run_command([*command, "--json", "-w", str(workspaces[role])])
         error = json.loads(capfd.readouterr().out)["error"]
         assert (code != 0, error["code"]) == (True, "Forbidden"), command
         assert role in error["message"]
-    assert run_command(["token", "create", "mine", "--role", role, "-w", str(workspaces[role])]) == 0
