@@ -59,6 +59,10 @@ def month_close() -> ProjectBuilder:
                 "project_travel": '{{travel}} AND STARTSWITH(transactions.cost_center, "P")',
                 "test_entries": 'CONTAINS(transactions.description, "TEST")',
             },
+            controls=[
+                {"name": "Ledger in USD", "expression": "amount_usd", "by": ["account_type"]},
+                {"name": "Booked amounts", "expression": "amount_local", "by": ["currency"]},
+            ],
         )
         .update(
             "Look up account types",

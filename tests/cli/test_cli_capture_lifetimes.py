@@ -280,7 +280,7 @@ def test_what_has_expired_is_decided_by_the_clock_of_the_state_store(
 ) -> None:
     """The clock of the state store is hours away from that of the process: behind it, or ahead of it."""
     moment = utc_now() + timedelta(hours=hours)
-    monkeypatch.setattr("clew.api.state.StoreOptions", partial(StoreOptions, clock=lambda: moment))
+    monkeypatch.setattr("clew.api.opened_stores.StoreOptions", partial(StoreOptions, clock=lambda: moment))
     first, second = emitting(sample, CaptureStatus.FAILED, moment=moment)
     ready(sample, days=0.1 if hours < 0 else -0.1, moment=moment)
     workspace = clew_package.open(sample)

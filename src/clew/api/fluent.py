@@ -26,8 +26,13 @@ def project(
     version: int | None = None,
     selectors: Mapping[str, str] | None = None,
     resolver_overrides: Mapping[str, str] | None = None,
+    parameters: Mapping[str, OperationData] | None = None,
+    controls: Sequence[OperationData] | None = None,
 ) -> "ProjectBuilder":
-    """A project on one input dataset, without operations yet. Use named selectors as {{NAME}}."""
+    """A project on one input dataset, without operations yet. Use named selectors as {{NAME}}.
+
+    Parameters and control totals have the same keys as in project files.
+    """
     return ProjectBuilder(
         {
             "id": project_id,
@@ -37,6 +42,8 @@ def project(
             "input_dataset": input,
             "selectors": selectors,
             "resolver_overrides": resolver_overrides,
+            "parameters": parameters,
+            "controls": controls,
         }
     )
 

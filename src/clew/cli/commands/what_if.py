@@ -37,7 +37,7 @@ def what_if(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Show what would be different in a run if some of its data or an expression were.
+    """Show what a run would be with other data or rules.
 
     Only rows that this reaches are evaluated again: those that look up a changed row, groups that hold changed rows,
     and what later steps make of them. Nothing is stored. Options may be repeated.

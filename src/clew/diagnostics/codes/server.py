@@ -48,7 +48,7 @@ UNSAFE_SIGN_IN = Code(
     "UnsafeSignIn",
     "people would sign in over {address}, where others can listen in",
     "With OpenID Connect, the provider sends people back to the server, whose address must be https or this machine.",
-    "use --certificate, or a TLS proxy and --url https://...",
+    "use --certificate, or a TLS proxy and an https address with --url",
     Nature.USAGE,
 )
 TOO_MANY_STREAMS = Code(
