@@ -61,7 +61,7 @@ WITHOUT_VALUES = {
     "NeverLoaded": {"read", "rules", "not_looked_into"},
     "NotWritten": {"outcome"},
     "Parents": {"count"},
-    "Recomputed": {"outcome"},
+    "Recomputed": {"outcome", "by", "rows", "rows_in_python"},
     "RuleOutcome": {"rule", "reason"},
     "StepRef": {"seq", "name", "type", "place"},
     "Summarised": {"step", "expression", "of"},

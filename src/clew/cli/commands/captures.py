@@ -31,7 +31,7 @@ def captures(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """List the captures that runs took at breakpoints, newest first."""
+    """List the captures that runs took, newest first."""
     from clew.cli.views.captures import capture_table
     from clew.cli.views.page import show
 
