@@ -110,6 +110,8 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
     }
     path = re.sub(r"\{(\w+)(:\w+)?\}", lambda found: values.get(found[1], "x"), pattern)
     asked = EXPLAINED if "explain" in pattern else QUERIES
+    if pattern.endswith(("/compare", "/why-changed")):
+        asked = {"other": served.run_id, "column": "amount_usd"}
     return client.request(method, path, params=asked, json=BODIES.get(pattern), data=FORMS.get(pattern))
 
 

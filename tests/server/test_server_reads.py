@@ -24,7 +24,9 @@ WITHOUT_ROWS = {
 """Routes that need the right to read rows or captures, or a place for a question, and give none by themselves."""
 
 WHERE = 'journal_id = "JE-00001"'
-ONE = "{row}"
+ONE, RUN = "{row}", "{run}"
+TWICE = ("diff", "compare", "why-changed")
+"""Questions about two things. Runs are compared with themselves here, so that no row differs."""
 QUESTIONS: dict[str, dict[str, str]] = {
     "/api/v1/runs/{run}/trace/rows": {"where": WHERE},
     "/api/v1/runs/{run}/trace/rows/{row}": {},
@@ -48,6 +50,12 @@ QUESTIONS: dict[str, dict[str, str]] = {
     "/runs/{run}/why-not": {"where": WHERE},
     "/runs/{run}/reconciliation": {},
     "/captures/{capture}": {},
+    "/api/v1/runs/{run}/compare": {"other": RUN},
+    "/api/v1/runs/{run}/why-changed": {"other": RUN, "column": "amount_usd"},
+    "/api/v1/runs/{run}/what-if": {"drop": f"journal-lines where {WHERE}"},
+    "/runs/{run}/compare": {"other": RUN},
+    "/runs/{run}/why-changed": {"other": RUN, "column": "amount_usd"},
+    "/runs/{run}/what-if": {"drop": f"journal-lines where {WHERE}"},
 }
 """What each of the others is asked."""
 
@@ -61,7 +69,10 @@ class Asked:
 
     def call(self, pattern: str, query: dict[str, str]) -> Response:
         path = re.sub(r"\{(\w+)\}", lambda found: self.values[found[1]], pattern)
-        asked = {name: value.replace(ONE, self.values["row"]) for name, value in query.items()}
+        asked = {
+            name: value.replace(ONE, self.values["row"]).replace(RUN, self.values["run"])
+            for name, value in query.items()
+        }
         client = self.served.client("engineer")
         return client.get(path, params=asked) if path.startswith("/api/") else as_page(client, path, asked)
 
@@ -101,13 +112,16 @@ def test_rows_that_are_returned_are_on_record_with_their_columns_and_number(aske
         assert [each[2] for each in records] == ["up; returned nothing"]
         return
     assert answer.status_code == 200, answer.text
-    assert len(records) == (2 if "diff" in pattern else 1), records
+    assert len(records) == (2 if any(word in pattern for word in TWICE) else 1), records
     for subject, subject_id, detail in records:
         assert subject_id in {asked.values["run"], asked.values["capture"], asked.values["other"]}
         said = re.search(r"; returned ([\d,]+) rows?( of (.+))?$", detail)
         assert said, (subject, detail)
         assert said[3], "the columns are missing"
-        has_rows = not any(word in pattern for word in ("reconciliation", "report")) and detail[:10] != "statistics"
+        has_rows = (
+            not any(word in pattern for word in ("reconciliation", "report", *TWICE[1:]))
+            and detail[:10] != "statistics"
+        )
         assert (int(said[1].replace(",", "")) > 0) is has_rows
 
 
@@ -115,8 +129,10 @@ def test_rows_that_are_returned_are_on_record_with_their_columns_and_number(aske
 def test_documents_of_pages_are_on_record_like_pages(asked: Asked, pattern: str) -> None:
     before = len(asked.records())
     assert asked.call(f"{pattern}.json", QUESTIONS[pattern]).status_code == 200
-    [(_, _, detail)] = asked.records()[before:]
-    assert re.search(r"; returned [\d,]+ rows? of ", detail)
+    records = asked.records()[before:]
+    assert len(records) == (2 if any(word in pattern for word in TWICE) else 1)
+    for _, _, detail in records:
+        assert re.search(r"; returned [\d,]+ rows? of ", detail)
 
 
 def test_the_number_is_that_of_the_answer(asked: Asked) -> None:
