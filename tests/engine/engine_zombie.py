@@ -7,9 +7,11 @@ for each, and says `done` when its driver has given the run up.
 import json
 import os
 import signal
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -31,17 +33,26 @@ from clew.store.registry import SqlDatasetRegistry
 LEASE = LeasePolicy(ttl_s=2, poll_s=0.5)
 
 
-def frozen(function: Callable[..., Any], is_the_one: Callable[..., bool]) -> Callable[..., Any]:
+def frozen(root: str, function: Callable[..., Any], is_the_one: Callable[..., bool]) -> Callable[..., Any]:
     """A function before which the process stops, the first time that its arguments are those."""
     waiting = [True]
 
     def freezing(*arguments: Any, **more: Any) -> Any:
         if waiting and is_the_one(*arguments):
             waiting.clear()
+            let_writers_end(root)
             os.kill(os.getpid(), signal.SIGSTOP)
         return function(*arguments, **more)
 
     return freezing
+
+
+def let_writers_end(root: str) -> None:
+    """Wait for other threads that write to the state store: a process frozen in mid-write would lock it for all."""
+    for path in Path(root, ".clew").glob("*.db"):
+        with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
 
 
 def of_kind(kind: str) -> Callable[..., bool]:
@@ -98,7 +109,7 @@ def overtaken(root: str, run_id: str, place: str) -> None:
     spot, name, is_the_one = PLACES[place]
     with (
         patch.object(RunEnvironment, "lease_policy", lambda _environment: LEASE),
-        patch.object(spot, name, frozen(getattr(spot, name), is_the_one)),
+        patch.object(spot, name, frozen(root, getattr(spot, name), is_the_one)),
     ):
         workspace = Workspace(Path(root))
         if place == "links":

@@ -245,10 +245,11 @@ def test_a_file_of_any_size_is_written_and_read(root: StorageRoot) -> None:
 
 
 def test_a_file_is_written_as_its_bytes_come(root: StorageRoot) -> None:
-    root.upload("f/a", (bytes([number]) * 3_000_000 for number in range(15)))
-    assert root.stat("f/a").size == 45_000_000
+    piece = 300_000 if root.address.startswith("gs:") else 3_000_000  # the server for gs copies all with each part
+    root.upload("f/a", (bytes([number]) * piece for number in range(15)))
+    assert root.stat("f/a").size == 15 * piece
     with root.open("f/a") as opened:
-        opened.seek(44_999_999)
+        opened.seek(15 * piece - 1)
         assert opened.read() == bytes([14])
     root.upload("f/empty", ())
     assert root.read_bytes("f/empty") == b""
