@@ -93,12 +93,14 @@ integrations: java $(STAMP) ## Airflow's operator and Dagster Pipes in a real Ai
 	@CLEW_AIRFLOW=$(CURDIR)/.venv-integrations/airflow/bin/python CLEW_DAGSTER=$(CURDIR)/.venv-integrations/dagster/bin/python \
 		$(BIN)/python -m pytest tests/integrations
 
-# Azurite is a package of Node.js, which `make test` does not ask for.
-stores: $(STAMP) ## the suite of storage roots on Azure's protocol too, for which it installs Azurite
+# Azurite is a package of Node.js, which `make test` does not ask for. The server for Google's protocol does not stand the
+# two tests that are left out: many writers at once, and large files.
+stores: $(STAMP) ## the suite of storage roots on the protocols of Azure and Google too
 	@command -v npm >/dev/null 2>&1 || { echo "npm is missing: install Node.js (Debian and Ubuntu: apt-get install npm; macOS: brew install node)"; exit 1; }
 	@test -e .venv-integrations/azurite/node_modules/.bin/azurite-blob || { echo "Setting up Azurite ..."; \
 		npm install --silent --no-audit --no-fund --prefix .venv-integrations/azurite $(AZURITE); }
-	@CLEW_AZURITE=$(CURDIR)/.venv-integrations/azurite/node_modules/.bin/azurite-blob $(BIN)/python -m pytest tests/storage/test_storage_root.py
+	@CLEW_AZURITE=$(CURDIR)/.venv-integrations/azurite/node_modules/.bin/azurite-blob $(BIN)/python -m pytest \
+		tests/storage/test_storage_root.py -k "not (gs and (several_answers or bytes_come))"
 
 lint: $(STAMP) ## style
 	@echo "Checking style (ruff) ..."

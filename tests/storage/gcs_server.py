@@ -18,11 +18,24 @@ TOKEN = "test-access-token"
 _SERVER = """
 import sys, threading
 from functools import partial
-from http.server import HTTPServer
+from http.server import ThreadingHTTPServer
 from gcp_storage_emulator.server import RequestHandler
 from gcp_storage_emulator.storage import Storage
 
-server = HTTPServer(("127.0.0.1", 0), partial(RequestHandler, Storage(use_memory_fs=True)))
+writing = threading.Lock()  # its storage is not for several threads; one that reads may wait for its client
+
+class Handler(RequestHandler):
+    def do_POST(self):
+        with writing:
+            super().do_POST()
+    def do_PUT(self):
+        with writing:
+            super().do_PUT()
+    def do_DELETE(self):
+        with writing:
+            super().do_DELETE()
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, Storage(use_memory_fs=True)))
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
 sys.stdin.read()
