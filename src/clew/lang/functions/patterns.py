@@ -16,6 +16,7 @@ from clew.lang.functions.declaration import (
     SignatureProblem,
 )
 from clew.lang.functions.inference import Infer, fixed
+from clew.lang.functions.text import counted
 from clew.lang.like_patterns import ESCAPE, is_like, pieces_of
 from clew.lang.regular_expressions import MOST_MATCHED, PatternProblem, RegularExpression, regular_expression
 from clew.lang.typed import Value
@@ -143,8 +144,9 @@ def _function(
     *examples: tuple[str, str],
 ) -> Function:
     shown = tuple(Example(expression, result) for expression, result in examples)
+    made = counted(apply) if returns == str(STRING) else apply
     return Function(
-        name, Family.TEXT, parameters, returns, NullRule.PROPAGATES, sentence, shown, infer, lambda _signature: apply
+        name, Family.TEXT, parameters, returns, NullRule.PROPAGATES, sentence, shown, infer, lambda _signature: made
     )
 
 

@@ -24,7 +24,7 @@ _COUNT = Parameter("count", "integer")
 _PART = Parameter("part", "string")
 
 
-def _function(
+def text_function(
     name: str,
     parameters: tuple[Parameter, ...],
     returns: Type,
@@ -33,7 +33,8 @@ def _function(
     *examples: tuple[str, str],
     infer: Infer | None = None,
 ) -> Function:
-    types = tuple(STRING if parameter.takes == "string" else INTEGER for parameter in parameters)
+    """A function of texts and whole numbers that is NULL where an argument is."""
+    types = tuple(STRING if parameter.takes.startswith("string") else INTEGER for parameter in parameters)
     made = counted(apply) if returns == STRING else apply
     return Function(
         name,
@@ -130,7 +131,7 @@ def lower(text: str) -> str:
 
 
 TEXT = (
-    _function(
+    text_function(
         "CONCAT",
         (Parameter("text", "string", repeats=True),),
         STRING,
@@ -140,9 +141,9 @@ TEXT = (
         ('CONCAT("a", NULL)', "NULL"),
         infer=repeated(STRING, returns=STRING),
     ),
-    _function("UPPER", (_TEXT,), STRING, "The string in upper case.", upper, ('UPPER("größe")', '"GRÖSSE"')),
-    _function("LOWER", (_TEXT,), STRING, "The string in lower case.", lower, ('LOWER("ÄB")', '"äb"')),
-    _function(
+    text_function("UPPER", (_TEXT,), STRING, "The string in upper case.", upper, ('UPPER("größe")', '"GRÖSSE"')),
+    text_function("LOWER", (_TEXT,), STRING, "The string in lower case.", lower, ('LOWER("ÄB")', '"äb"')),
+    text_function(
         "TRIM",
         (_TEXT,),
         STRING,
@@ -150,10 +151,10 @@ TEXT = (
         lambda text: text.strip(" "),
         ('TRIM("  a b ")', '"a b"'),
     ),
-    _function("LEFT", (_TEXT, _COUNT), STRING, "The first characters.", _left, ('LEFT("ledger", 3)', '"led"')),
-    _function("RIGHT", (_TEXT, _COUNT), STRING, "The last characters.", _right, ('RIGHT("ledger", 3)', '"ger"')),
-    _function("LEN", (_TEXT,), INTEGER, "The number of characters in the string.", len, ('LEN("naïve")', "5")),
-    _function(
+    text_function("LEFT", (_TEXT, _COUNT), STRING, "The first characters.", _left, ('LEFT("ledger", 3)', '"led"')),
+    text_function("RIGHT", (_TEXT, _COUNT), STRING, "The last characters.", _right, ('RIGHT("ledger", 3)', '"ger"')),
+    text_function("LEN", (_TEXT,), INTEGER, "The number of characters in the string.", len, ('LEN("naïve")', "5")),
+    text_function(
         "CONTAINS",
         (_TEXT, _PART),
         BOOLEAN,
@@ -161,7 +162,7 @@ TEXT = (
         lambda text, part: part in text,
         ('CONTAINS("TEST posting", "TEST")', "TRUE"),
     ),
-    _function(
+    text_function(
         "STARTSWITH",
         (_TEXT, _PART),
         BOOLEAN,
@@ -169,7 +170,7 @@ TEXT = (
         str.startswith,
         ('STARTSWITH("5210", "52")', "TRUE"),
     ),
-    _function(
+    text_function(
         "ENDSWITH",
         (_TEXT, _PART),
         BOOLEAN,
@@ -177,7 +178,7 @@ TEXT = (
         str.endswith,
         ('ENDSWITH("5210", "52")', "FALSE"),
     ),
-    _function(
+    text_function(
         "REPLACE",
         (_TEXT, _PART, Parameter("replacement", "string")),
         STRING,
@@ -185,7 +186,7 @@ TEXT = (
         _replace,
         ('REPLACE("1-2-3", "-", "/")', '"1/2/3"'),
     ),
-    _function(
+    text_function(
         "SUBSTRING",
         (_TEXT, Parameter("start", "integer"), _COUNT),
         STRING,

@@ -2,24 +2,19 @@
 
 import hashlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from clew.lang.arithmetic import out_of_range
 from clew.lang.functions.declaration import (
     Argument,
-    Example,
-    Family,
-    Function,
-    NullRule,
     Parameter,
     Signature,
     SignatureProblem,
 )
-from clew.lang.functions.inference import Infer, fixed
+from clew.lang.functions.inference import fixed
 from clew.lang.functions.patterns import literal_text
-from clew.lang.functions.text import MOST_CHARACTERS, TEXT_TOO_LONG, counted, lower, upper
-from clew.lang.typed import Value
-from clew.lang.types import INTEGER, STRING, Type
+from clew.lang.functions.text import MOST_CHARACTERS, TEXT_TOO_LONG, lower, text_function, upper
+from clew.lang.types import INTEGER, STRING
 
 _TEXT = Parameter("text", "string")
 _LENGTH = Parameter("length", "integer")
@@ -96,32 +91,8 @@ def _uuid5(namespace: str, name: str) -> str:
     return str(uuid.uuid5(uuid.UUID(namespace), name))
 
 
-def _function(
-    name: str,
-    parameters: tuple[Parameter, ...],
-    returns: Type,
-    sentence: str,
-    apply: Callable[..., Value],
-    *examples: tuple[str, str],
-    infer: Infer | None = None,
-) -> Function:
-    types = tuple(STRING if parameter.takes.startswith("string") else INTEGER for parameter in parameters)
-    made = counted(apply) if returns == STRING else apply
-    return Function(
-        name,
-        Family.TEXT,
-        parameters,
-        str(returns),
-        NullRule.PROPAGATES,
-        sentence,
-        tuple(Example(expression, result) for expression, result in examples),
-        infer or fixed(*types, returns=returns),
-        lambda _signature: made,
-    )
-
-
 TEXT_PARTS = (
-    _function(
+    text_function(
         "FIND",
         (_TEXT, Parameter("part", "string"), Parameter("start", "integer; 1 by default", optional=True)),
         INTEGER,
@@ -131,7 +102,7 @@ TEXT_PARTS = (
         ('FIND("ledger", "e", 3)', "5"),
         ('FIND("ledger", "x")', "0"),
     ),
-    _function(
+    text_function(
         "SPLIT",
         (_TEXT, Parameter("separator", "string"), Parameter("number", "integer")),
         STRING,
@@ -142,7 +113,7 @@ TEXT_PARTS = (
         ('SPLIT("DE-BY-80331", "-", -1)', '"80331"'),
         ('SPLIT("DE", "-", 2)', "NULL"),
     ),
-    _function(
+    text_function(
         "LPAD",
         (_TEXT, _LENGTH, _FILL),
         STRING,
@@ -151,7 +122,7 @@ TEXT_PARTS = (
         ('LPAD("42", 6, "0")', '"000042"'),
         ('LPAD("ledger", 3)', '"led"'),
     ),
-    _function(
+    text_function(
         "RPAD",
         (_TEXT, _LENGTH, _FILL),
         STRING,
@@ -159,7 +130,7 @@ TEXT_PARTS = (
         _rpad,
         ('RPAD("EUR", 5, ".")', '"EUR.."'),
     ),
-    _function(
+    text_function(
         "PROPER",
         (_TEXT,),
         STRING,
@@ -168,7 +139,7 @@ TEXT_PARTS = (
         _proper,
         ('PROPER("MARY-ANN O\'NEILL")', '"Mary-Ann O\'Neill"'),
     ),
-    _function(
+    text_function(
         "REPEAT",
         (_TEXT, Parameter("count", "integer")),
         STRING,
@@ -176,7 +147,7 @@ TEXT_PARTS = (
         _repeat,
         ('REPEAT("ab", 3)', '"ababab"'),
     ),
-    _function(
+    text_function(
         "HASH",
         (_TEXT,),
         STRING,
@@ -184,7 +155,7 @@ TEXT_PARTS = (
         _hash,
         ('HASH("abc")', '"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"'),
     ),
-    _function(
+    text_function(
         "UUID5",
         (Parameter("namespace", "string, a literal UUID"), Parameter("name", "string")),
         STRING,
