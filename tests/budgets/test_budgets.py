@@ -11,6 +11,10 @@ from clew import budgets
 from clew.budgets import Allowance, QuestionLimits, QuestionStopped, asking, under
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.questions import CALLER_GONE
+from clew.lang.functions.declaration import Signature
+from clew.lang.functions.patterns import PATTERNS
+from clew.lang.functions.text import TEXT
+from clew.lang.types import STRING
 from clew.trace.sql import Sql
 from clew.trace.trace_database import answered, connected
 
@@ -156,3 +160,15 @@ def test_ctrl_c_ends_a_query_of_the_database_at_once() -> None:
 
 def test_a_stopped_question_is_no_error_that_readers_handle() -> None:
     assert not issubclass(QuestionStopped, ClewError)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("REPLACE", ("x" * 4_000, "x", "y" * 100)), ("REGEX_REPLACE", ("x" * 4_000, "x", "y" * 100))],
+)
+def test_long_texts_that_functions_make_count(name: str, arguments: tuple[str, ...]) -> None:
+    [function] = [each for each in (*TEXT, *PATTERNS) if each.name == name]
+    make = function.bind(Signature((STRING, STRING, STRING), STRING))
+    assert len(str(make(*arguments))) == 400_000
+    with under(Allowance(QuestionLimits(memory_bytes=100_000))), pytest.raises(QuestionStopped):
+        make(*arguments)
