@@ -99,4 +99,4 @@ def supposed(bench: Bench) -> list[Figure]:
 def _supposed(bench: Bench) -> WhatIf:
     eyes = eyes_of(bench)
     wanted = suppositions_of(bench.trace.plan, eyes, sets=(), drops=(), expressions=("10.amount = amount * 3",))
-    return what_if(bench.trace, eyes.working, wanted, CompareQuestion(at=60, limit=10))
+    return what_if(bench.trace, (eyes.working,), wanted, CompareQuestion(at=60, limit=10))

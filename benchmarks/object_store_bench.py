@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -84,6 +85,7 @@ def _questions(folder: Path, s3: S3Server) -> list[Figure]:
         Figure("explanation of a total: S3 against disk", _ratio(explained), "times"),
         Figure("the same on S3", explained[0], "s"),
         *_counted(bench, root, ids[1], folder / "copies", s3),
+        *_explained(bench, root, totals, s3),
     ]
     bench.trace.close()
     return figures
@@ -114,6 +116,28 @@ def _counted(bench: Bench, root: ObjectStorage, row_id: str, copies: Path, s3: S
                 told = f"history of one row in a trace opened for it, {turn} time{name}"
                 yield Figure(f"{told}: requests", len(asked), "requests", at_most=12)
                 yield Figure(f"{told}: read from S3", proxy.bytes_sent / 1e6, "MB")
+
+
+_LATENCY = 0.03
+"""Seconds: about what a store in the same region takes to answer."""
+
+
+def _explained(bench: Bench, root: ObjectStorage, totals: list[str], s3: S3Server) -> Iterator[Figure]:
+    """What an explanation asks for, and how long it takes at a distance: each answer is held back for a while."""
+    with s3_proxy(s3.endpoint) as proxy:
+        proxy.latency = _LATENCY
+        behind = ObjectStorage(root.place, s3.through(proxy.endpoint).access)
+        with closing(_opened(bench, behind)) as trace:
+            for turn, total in zip(("first", "second"), totals[:2], strict=True):
+                with proxy.counting() as asked:
+                    started = time.perf_counter()
+                    explain(trace, total, "total")
+                    seconds = time.perf_counter() - started
+                told = f"explanation of a total, {turn} time, {_LATENCY * 1e3:.0f} ms for each request"
+                yield Figure(f"{told}: requests", len(asked), "requests", at_most=60)
+                yield Figure(f"{told}: waited for one after the other", proxy.round_trips, "requests", at_most=30)
+                yield Figure(f"{told}: read from S3", proxy.bytes_sent / 1e6, "MB")
+                yield Figure(told, seconds, "s")
 
 
 # Runs

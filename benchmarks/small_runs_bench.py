@@ -19,10 +19,13 @@ import duckdb
 from benchmarks.figure import Figure
 from benchmarks.timing import medians
 
+from clew.engine.java import java_of_spark
+from clew.engine.jvm_archive import archive_for, archive_options
 from clew.sample import write_sample
 
 ROUNDS = int(os.environ.get("CLEW_BENCH_ROUNDS", "5"))
 PERIOD = "2026-01"
+_PATIENCE_S = 180
 _SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
@@ -124,8 +127,15 @@ def run(command: list[str], folder: Path, environment: dict[str, str] | None = N
 
 
 def wait_for_archive() -> None:
-    """The JVM of the first run writes it after the command has ended, and nothing is taken that is still written."""
-    time.sleep(75)
+    """The JVM of the first run writes it after the command has ended; nothing is waited for where there is one."""
+    java = java_of_spark()
+    path = archive_for(java)
+    end = time.monotonic() + _PATIENCE_S
+    while path is not None and not path.is_file():
+        if time.monotonic() > end:
+            raise SystemExit(f"no JVM has written {path}")
+        time.sleep(1)
+        archive_options(java, ())  # takes one that is complete
 
 
 def compare(ours: Path, bare: Path) -> None:

@@ -1,6 +1,9 @@
-"""Taking times."""
+"""Taking times, and the processor time of commands."""
 
-from collections.abc import Callable, Sequence
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -19,3 +22,19 @@ def medians(*sides: Sequence[Callable[[], object]]) -> list[float]:
         for index, side in enumerate(turn):
             measured[index].append(seconds(side))
     return [median(each) for each in measured]
+
+
+def cpu_seconds(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> float:
+    """The processor time of a new process: others on the machine weigh less on it than on the clock."""
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime
+
+
+def compiled_once(folder: Path) -> dict[str, str]:
+    """The environment of processes that load compiled modules, as installed, whatever this process was told."""
+    without = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return without | {"PYTHONPYCACHEPREFIX": str(folder)}

@@ -25,7 +25,7 @@ from clew.lang.functions import (
     Shorthand,
     usage,
 )
-from clew.lang.text_form import text_of_value
+from clew.lang.literals import text_of_value
 from clew.lang.types import BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, common_type, decimal
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference"

@@ -13,7 +13,7 @@ import pytest
 from clew.api.workspace import Workspace
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
-from tests.trace.interpreted_shop import CLOSE, Ran, interpreted_shop, ran_shop
+from tests.trace.interpreted_shop import CLOSE, Ran, interpreted_shop, ran_shop, step
 
 
 @pytest.fixture(scope="module")
@@ -215,3 +215,82 @@ def test_causes_and_suppositions_are_on_record(ran: Ran, asked: Any) -> None:
         (ran.february, f"why usd changed where usd > 3 since {ran.january}"),
         (ran.january, "what if: orders: amount = 1"),
     ]
+
+
+@pytest.fixture
+def edited(ran: Ran) -> Iterator[None]:
+    """The close with another limit for what is too small, while a test runs."""
+    ran.shop.project("close", CLOSE[0], step(20, "Drop small", "delete", "amount < 4"), CLOSE[2])
+    yield
+    ran.shop.project("close", *CLOSE)
+
+
+@pytest.mark.usefixtures("edited")
+def test_an_edited_project_is_tried_on_a_run_before_it_is_activated(ran: Ran, asked: Any) -> None:
+    code, found = asked("plan", "close", "--against", ran.january)
+    assert code == 0
+    assert [(each["name"], each["fate"]) for each in found["steps"]] == [
+        ("Convert", "same"),
+        ("Drop small", "changed"),
+        ("Publish", "same"),
+    ]
+    assert found["steps"][1]["told"] == 'operation 20 "Drop small" changed: selector: amount < 2 -> amount < 4'
+    assert (found["reused"], found["is_same"], found["failed"]) == (1, False, [])
+    [output] = found["outputs"]
+    answer = output["difference"]
+    assert (answer["changed"], answer["gone"], answer["new"], answer["rows_before"]) == (0, 2, 0, 6)
+    with Workspace(ran.shop.root) as workspace:
+        assert workspace.get_run(ran.january).impact().to_json() == found
+
+
+@pytest.mark.usefixtures("edited")
+def test_a_condition_on_totals_decides_the_exit_code(ran: Ran, asked: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = asked("plan", "close", "--against", ran.january, "--fail-if", "rows_gone > 1")
+    assert code == 1
+    assert [each.split(":")[0] for each in found["failed"]] == ["30 Publish"]
+    assert asked("plan", "close", "--against", ran.january, "--fail-if", "ABS(delta) > 1000")[0] == 0
+    root = str(ran.shop.root)
+    assert command(["plan", "close", "--against", ran.january, "--markdown", "-w", root]) == 0
+    told = capsys.readouterr().out
+    assert "| usd | 28.20 |" in told
+    assert command(["plan", "close", "--against", ran.january, "-w", root]) == 0
+    assert "2 would go" in capsys.readouterr().out
+
+
+def test_a_project_that_was_not_edited_would_change_nothing(ran: Ran, asked: Any) -> None:
+    code, found = asked("plan", "report", "--against", ran.report, "--fail-if", "rows_changed + rows_gone > 0")
+    assert (code, found["is_same"], found["reused"]) == (0, True, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "exit_code"),
+    [
+        (["plan", "close", "--against", "REPORT"], "DifferentProjects", 2),
+        (["plan", "close", "--against", "nothing"], "RunNotFound", 3),
+        (["plan", "close", "--fail-if", "TRUE"], "WrongUsage", 2),
+        (["plan", "close", "--markdown"], "WrongUsage", 2),
+        (["plan", "close", "--against", "JANUARY", "--fail-if", "delta +"], "SyntaxError", 1),
+        (["what-if", "JANUARY", "--parameter", "rate=2"], "UnknownParameter", 1),
+        (["what-if", "JANUARY", "--parameter", "rate"], "WrongUsage", 2),
+    ],
+)
+def test_wrong_questions_about_edited_projects(
+    ran: Ran, asked: Any, arguments: list[str], code: str, exit_code: int
+) -> None:
+    names = {"JANUARY": ran.january, "REPORT": ran.report}
+    found, document = asked(*(names.get(each, each) for each in arguments))
+    assert (document["error"]["code"], found) == (code, exit_code)
+
+
+def test_which_rates_a_total_hangs_on_most(ran: Ran, asked: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = asked("what-if", ran.january, "--sensitivity", "usd")
+    assert (code, found["not_tried"]) == (0, 0)
+    assert [each["dataset"] for each in found["effects"]] == ["rates"] * len(found["effects"])
+    sizes = [abs(float(each["difference"])) for each in found["effects"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes
+    with Workspace(ran.shop.root) as workspace:
+        assert workspace.get_run(ran.january).sensitivity("usd").to_json() == found
+    assert command(["what-if", ran.january, "--sensitivity", "usd", "-w", str(ran.shop.root)]) == 0
+    assert "values tried" in capsys.readouterr().out
+    assert asked("what-if", ran.january, "--sensitivity", "usd", "--drop", "orders where id = 1")[0] == 2

@@ -5,17 +5,19 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from clew.change.comparing import CompareQuestion
+from clew.change.sensitivity import sensitivity
 from clew.change.suppositions import suppositions_of
 from clew.change.what_if import WhatIf, what_if
 from clew.diagnostics import UserError
 from clew.plan import Plan
+from clew.plan.binding import bound
 from clew.privacy.eyes import RunEyes
 from clew.trace.reader import RunTrace
 from tests.change.random_pairs import Data, all_clear
@@ -36,6 +38,7 @@ OUTPUT = {
 }
 Rows = list[dict[str, Any]]
 Change = Callable[[Rows], Rows]
+Answer = TypeVar("Answer")
 
 
 def setting(test: Callable[[Any], bool], column: str, value: Callable[[Any], Any]) -> Change:
@@ -94,10 +97,9 @@ SETS: list[tuple[str, str, str, Change]] = [
 ]
 
 
-def supposed(trace: RunTrace, plan: Plan, question: CompareQuestion, **texts: list[str]) -> WhatIf:
+def supposed(trace: RunTrace, plan: Plan, question: CompareQuestion, **texts: Any) -> WhatIf:
     eyes = RunEyes(all_clear().policy, plan, all_clear())
-    given_texts = {"sets": [], "drops": [], "expressions": [], **texts}
-    return what_if(trace, eyes.working, suppositions_of(plan, eyes, **given_texts), question)
+    return what_if(trace, (eyes.working,), suppositions_of(plan, eyes, **texts), question)
 
 
 def updated_columns(project: dict[str, Any]) -> list[tuple[int, str]]:
@@ -137,7 +139,7 @@ def written_rows(plan: Plan, data: Data) -> Counter[tuple[Any, ...]] | None:
         return None
 
 
-def answered(ask: Callable[[], WhatIf]) -> WhatIf | None:
+def answered(ask: Callable[[], Answer]) -> Answer | None:
     """The answer; None if a join would be ambiguous."""
     try:
         return ask()
@@ -276,3 +278,56 @@ def test_wrong_suppositions_are_refused(small: tuple[RunTrace, Plan], texts: dic
     with pytest.raises(UserError) as refused:
         supposed(small[0], small[1], CompareQuestion(), **texts)
     assert [each.code for each in refused.value.diagnostics] == [code]
+
+
+def test_a_total_hangs_on_the_rates_that_its_rows_looked_up(small: tuple[RunTrace, Plan]) -> None:
+    eyes = RunEyes(all_clear().policy, small[1], all_clear())
+    found = sensitivity(small[0], eyes, "amount", None, None)
+    assert [(each.key, each.column, each.rows) for each in found.effects] == [
+        ({"code": "EUR", "label": "EUR", "rate": Decimal("1.500000")}, "rate", 2),
+        ({"code": "USD", "label": "USD", "rate": Decimal("1.000000")}, "rate", 3),
+    ]
+    for each in found.effects:  # the same as to suppose it by hand
+        text = f'dim where code = "{each.key["code"]}": rate = {each.moved_to}'
+        by_hand = supposed(*small, CompareQuestion(), sets=[text])
+        [amount] = [column for column in by_hand.columns if column.name == "amount"]
+        assert amount.difference == each.difference
+    assert [(each.moved_to, each.slope) for each in found.effects] == [
+        (Decimal("1.515000"), Decimal(6)),
+        (Decimal("1.010000"), Decimal(9)),
+    ]
+    assert (found.tried, found.not_tried) == (3, 0)
+
+
+@pytest.mark.parametrize("column", ["currency", "nothing", "flag"])
+def test_only_a_total_hangs_on_anything(small: tuple[RunTrace, Plan], column: str) -> None:
+    eyes = RunEyes(all_clear().policy, small[1], all_clear())
+    with pytest.raises(UserError) as refused:
+        sensitivity(small[0], eyes, column, None, None)
+    assert [each.code for each in refused.value.diagnostics] == ["InvalidComparison"]
+
+
+def test_another_value_of_a_parameter_is_what_a_run_with_it_gives(tmp_path: Path) -> None:
+    project = copy.deepcopy(PROJECT)
+    project["parameters"] = {"factor": {"type": "decimal(5,2)", "default": 1}}
+    project["operations"][0]["selector"] = "amount * param.factor > 2"
+    declared = compiled(tmp_path / "w", project)
+    assert declared is not None
+    rows = [
+        {"k": number, "amount": Decimal(number), "currency": ("EUR", "USD")[number % 2], "_period": "2026-01"}
+        for number in range(6)
+    ]
+    dim = [{"code": "EUR", "rate": Decimal("1.5"), "label": "e"}, {"code": "USD", "rate": Decimal(3), "label": "u"}]
+    data: Data = {"main": rows, "dim": dim, "extra": [], "finer": []}
+    plan, other = bound(declared, {}, None), bound(declared, {"factor": "2.5"}, None)
+    trace = Writer(tmp_path / "s", interpreted(plan, data, TODAY), Style()).write()
+    found = supposed(trace, plan, CompareQuestion(limit=None), parameters={"factor": "2.5"})
+    sums = [
+        sum((Decimal(str(row["amount"])) for row in interpreted(each, data, TODAY).outputs["1000"]), Decimal(0))
+        for each in (plan, other)
+    ]
+    [amount] = [column for column in found.columns if column.name == "amount"]
+    assert [amount.total_a, amount.total_b] == sums
+    assert sums[0] != sums[1]
+    assert found.supposed == ("parameter factor = 2.5",)
+    trace.close()

@@ -11,6 +11,7 @@ import pytest
 
 import clew as clew_package
 from clew.api.signalling import send_signal
+from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.cli.main import run
 from clew.cli.views.progress import LiveWatch
@@ -191,8 +192,8 @@ def test_a_run_that_failed_before_its_first_step_is_done_again_by_another(
     assert "error JavaMissing: there is no Java" in answer.out
     first = run_id_in(answer.out)
     assert f"clew signal {first} RETRY_RUN" in answer.out
-    assert "A retry uses the project as it was when the run started." in answer.out
-    assert "clew activate gl-close\n  clew run gl-close --period 2026-01" in answer.out
+    assert "A retry uses the project and its resolvers as they were. If you have corrected them:" in answer.out
+    assert f"  clew signal {first} RETRY_RUN --with-current-definitions" in answer.out
     engine.failing.clear()
     again = clew("signal", first, "RETRY_RUN", "--json", cwd=sample)
     assert (again.code, again.json["status"]) == (0, "COMPLETED")
@@ -229,6 +230,35 @@ def test_a_pause_stops_the_run_between_two_steps_and_resume_goes_on(
     assert f"run {run_id} is PAUSED; `clew signal {run_id} RESUME` continues it" in busy.err
     assert clew("signal", run_id, "RESUME", cwd=sample).code == 0
     assert engine.executed == STEPS
+
+
+def test_a_second_terminal_leaves_no_run_behind(
+    clew: Clew, sample: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both requests are accepted while neither has begun; then the other one is faster."""
+    with clew_package.open(sample) as workspace:
+        first = workspace.submit("gl-close", "2026-01", request_id="first")
+    prepare = RunStarter.prepare
+    begun = list[str]()
+
+    def overtaken(starter: RunStarter) -> None:
+        prepare(starter)
+        if not begun:
+            begun.append(first.id)
+            first.drive()
+
+    monkeypatch.setattr(RunStarter, "prepare", overtaken)
+    engine.during["20"] = tell(sample, SignalType.PAUSE)
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert answer.code == 1
+    assert answer.err.startswith('error PeriodBusy: another run of project "gl-close" for period "2026-01"')
+    assert f"run {first.id[:8]} is PAUSED" in answer.err
+    second, kept = clew_package.open(sample).runs()
+    assert (kept.id, kept.status, second.status) == (first.id, "PAUSED", "CANCELLED")
+
+    waiting = clew("run", "gl-close", "--period", "2026-01", "--request-id", "mine", cwd=sample)
+    assert waiting.code == 1
+    assert [run.status for run in clew_package.open(sample).runs()] == ["PENDING", "CANCELLED", "PAUSED"]
 
 
 def test_ctrl_c_cancels_in_order(clew: Clew, sample: Path, engine: FakeEngine) -> None:
@@ -345,7 +375,9 @@ def test_the_file_may_have_changed_since_its_version(clew: Clew, sample: Path, e
     path = sample / "projects" / "gl-close.yaml"
     path.write_text(path.read_text().replace("'\"5290\"'", "'\"5291\"'"))
     answer = clew("run", "gl-close", "--period", "2026-02", cwd=sample)
-    assert answer.out.startswith("note: the file has changed since version 1, which runs; `clew activate gl-close`")
+    assert answer.out.startswith(
+        "note: the project or a resolver of it has changed since version 1, which runs; `clew activate gl-close`"
+    )
     assert "gl-close v1, period 2026-02" in answer.out
 
 

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from clew.auth.access_log import Subject
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStatus
 from clew.cli.main import run as command
 from clew.events.chain import SealKey
+from tests.captures.captured_files import captured
 from tests.trace.interpreted_shop import Ran, ran_shop
 
 
@@ -164,7 +165,7 @@ def test_a_checkpoint_that_was_edited_is_noticed(site: Site, verify: Callable[..
 
 
 def test_rows_that_were_changed_with_their_description_and_event_are_noticed(
-    site: Site, verify: Callable[..., Answer]
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All that can be computed without the key is made consistent: file, description, event, record of the run."""
     [description] = site.run_folder.glob("input/orders/*/part.json")
@@ -185,6 +186,105 @@ def test_rows_that_were_changed_with_their_description_and_event_are_noticed(
     assert verify(site.ran.january).code == 1
     site.sql(f"UPDATE run_events SET event_data = replace(event_data, '{before}', '{after}')")
     assert {each["problem"] for each in verify(site.ran.january).json["findings"]} >= {"event 4: the event was changed"}
+    assert refused(site, capsys) == "ForgedHistory"
+
+
+RUN = "run_id = '{run}'"
+LAST = f"run_seq = (SELECT max(run_seq) FROM run_events WHERE {RUN})"
+FORGERIES = {
+    "an event": [f"UPDATE run_events SET event_data = json_set(event_data, '$.more', 1) WHERE run_seq = 3 AND {RUN}"],
+    "all hashes of events": ["UPDATE run_events SET hash = NULL, previous_hash = NULL"],
+    "the period of the run": [f"UPDATE runs SET period = '2026-02' WHERE {RUN}"],
+    "another plan": [f"UPDATE runs SET plan_digest = (SELECT max(plan_digest) FROM runs WHERE NOT {RUN}) WHERE {RUN}"],
+    "who asked for the run": [f"UPDATE runs SET requested_by = 'mallory' WHERE {RUN}"],
+    "the saved state": [f"UPDATE snapshots SET document = json_set(document, '$.status', 'CANCELLED') WHERE {RUN}"],
+    "the head and the last event": [
+        f"DELETE FROM run_events WHERE {RUN} AND {LAST}",
+        f"UPDATE runs SET last_seq = last_seq - 1 WHERE {RUN}",
+        f"UPDATE runs SET last_hash = (SELECT hash FROM run_events WHERE {RUN} AND {LAST}) WHERE {RUN}",
+        f"DELETE FROM snapshots WHERE {RUN}",
+    ],
+    "what the ledger says of the run": ["DELETE FROM ledger WHERE subject_id = '{run}'"],
+    "entries of the ledger that are renumbered": [
+        "DELETE FROM ledger WHERE subject_id = '{run}'",
+        "UPDATE ledger SET seq = -(SELECT count(*) FROM ledger AS l WHERE l.seq <= ledger.seq)",
+        "UPDATE ledger SET seq = -seq",
+    ],
+    "the whole ledger": ["DELETE FROM ledger"],
+    "the whole ledger and all hashes": [
+        "DELETE FROM ledger",
+        "UPDATE run_events SET hash = NULL, previous_hash = NULL",
+        "UPDATE runs SET last_hash = NULL",
+    ],
+}
+
+
+def refused(site: Site, capsys: pytest.CaptureFixture[str]) -> str | None:
+    """The code with which an explanation of a value of January is refused; None if it is given."""
+    asked = ["explain", site.ran.january, "--where", "id = 102", "usd", "--json", "-w", str(site.root)]
+    code, told = command(asked), json.loads(capsys.readouterr().out)
+    return str(told["error"]["code"]) if code else None
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_history_is_refused_when_rows_are_read_and_noticed_by_verify(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str], forgery: str
+) -> None:
+    if forgery == "an event":
+        assert refused(site, capsys) is None
+    site.sql(*(statement.format(run=site.ran.january) for statement in FORGERIES[forgery]))
+    assert refused(site, capsys) in {"ForgedHistory", "RunNotFinished"}
+    found = verify("--all")
+    assert found.code == 1
+    assert found.json.get("findings") or found.json["error"]
+
+
+def test_without_the_key_nothing_is_answered_since_reads_are_on_record(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.sql(FORGERIES["an event"][0].format(run=site.ran.january))
+    (site.root / ".clew" / "keys" / "dev.key").unlink()
+    assert refused(site, capsys) == "OtherSealKey"
+
+
+def test_a_changed_file_of_a_registered_dataset_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    files = sorted((site.root / ".clew" / "storage" / "datasets" / "closed").rglob("*.parquet"))
+    assert len(files) == 2
+    for number, path in enumerate(files):
+        content = bytearray(path.read_bytes())
+        content[40] ^= 1
+        path.write_bytes(content)
+        named = [each for each in verify("--all").json["findings"] if path.parent.name in each["problem"]]
+        assert named, number
+    files[1].unlink()
+    assert any(files[1].parent.name in each["problem"] for each in verify("--all").json["findings"])
+
+
+def test_a_changed_file_of_a_capture_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    folder = site.root / ".clew" / "storage" / "captures" / "c2"
+    made = captured(folder, {"id": "integer"}, [[1], [2]], run_id=site.ran.january).manifest
+    manifest = replace(made, capture_id="c2", folder=".clew/storage/captures/c2")
+    new = CaptureRecord(
+        capture_id="c2",
+        kind="capture",
+        slot="b",
+        tenant_id="default",
+        run_id=site.ran.january,
+        request_id="r",
+        breakpoint="close::main::a",
+        seq=10,
+        status=CaptureStatus.READY,
+        request=None,
+    )
+    with clew.open(site.root) as workspace, workspace._access.opened() as at:
+        at.state.captures.publish(new, manifest)
+    assert verify("--all").code == 0
+    path = folder / manifest.files[0].path
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    [finding] = verify("--all").json["findings"]
+    assert (finding["subject"], "is not what was written" in finding["problem"]) == ("capture c2", True)
 
 
 def test_a_plan_that_was_edited_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:

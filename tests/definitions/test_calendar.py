@@ -109,7 +109,10 @@ def test_years_are_generated_within_reason(workspace_of: WorkspaceOf, generate: 
 
 
 def test_only_known_levels_can_be_generated(workspace_of: WorkspaceOf) -> None:
-    content = "id: c\nlevels: [week]\ngenerate: {first_year: 2026, last_year: 2026}\n"
+    content = "id: c\nlevels: [fortnight]\ngenerate: {first_year: 2026, last_year: 2026}\n"
     [(_, message, line)] = problems(workspace_of, content)
-    assert message == "periods can be generated for the levels year, quarter, month only; the calendar has none of them"
+    assert (
+        message
+        == "periods can be generated for the levels year, quarter, month, week, day only; the calendar has none of them"
+    )
     assert line == 3

@@ -140,8 +140,13 @@ def test_datasets(loaded: LoadedWorkspace) -> None:
 def test_resolvers(loaded: LoadedWorkspace) -> None:
     resolver = loaded.workspace.default_resolver
     assert resolver is not None
-    months, rest = resolver.rules
+    months, widths, rest = resolver.rules
+    assert isinstance(widths.strategy, PathStrategy)
+    assert (widths.strategy.columns["entry_date"].start, widths.strategy.columns["entry_date"].width) == (1, 8)
     assert isinstance(months.strategy, PathStrategy)
+    assert months.strategy.columns["entry_date"].source == "Entry date"
+    assert months.strategy.columns["is_open"].false_values == ("no",)
+    assert (months.strategy.bad_rows.value, months.strategy.values.nulls) == ("quarantine", ("n/a", "-"))
     assert months.strategy.file_format == "csv"
     assert months.when is not None
     assert months.when.value == 'period.level = "month"'

@@ -27,7 +27,14 @@ def with_options(shop: Shop, place: str, options: dict[str, Any]) -> Shop:
     step = {"seq": 1, "name": "Write", "type": "output", "arguments": {"destination": target}}
     shop.project("p", step)
     if place == "resolver":
-        strategy = {"type": "path", "datasource_id": "data", "path": "{table}.csv", "options": options}
+        # The options of csv are known and none is a secret; those of a connector may be anything.
+        strategy = {
+            "type": "path",
+            "datasource_id": "data",
+            "path": "{table}",
+            "format": "avro",
+            "options": options,
+        }
         shop.write(
             {"resolvers/r.yaml": {"id": "r", "is_default": True, "rules": [{"name": "a", "strategy": strategy}]}}
         )

@@ -71,11 +71,15 @@ LATE_IMPORTS = {
     "clew.explain.tree": _READING,
     "clew.explain.unread_files": _READING,
     "clew.storage.checked_files": _READING,
+    "clew.storage.compression": _READING,
     "clew.storage.local": _READING,
     "clew.storage.object_store": _READING,
+    "clew.storage.plans": "a list of runs does not wait for what reads plans",
     "clew.storage.roots": "what object stores need is loaded where there is one",
-    "clew.storage.shared_files": _READING,
+    "clew.storage.remote_blocks": _READING,
+    "clew.storage.sheets": _READING,
     "clew.storage.store_access": _READING,
+    "clew.storage.tables.table_places": "reading a trace does not wait for what reads a workspace",
     "clew.store": "the module is imported by those who open a store",
     "clew.store.database": "the driver of PostgreSQL is loaded by those who have one",
     "clew.store.postgresql": "the driver is loaded by those who have such a store",
@@ -93,7 +97,7 @@ CALLERS = ("clew.cli", "clew.server")
 BEHIND_THE_DOOR = {"clew.store", "clew.engine", "clew.storage", "clew.bus", "clew.gc", "clew.sample"}
 UNFILTERED = {"clew.trace.reader", "clew.trace.run_trace", "clew.trace.history", "clew.explain.explaining"}
 """Modules whose objects hold values as they are, whoever asks. Callers do not even take their types."""
-OPEN_TO_ALL = {"clew.diagnostics"}
+OPEN_TO_ALL = {"clew.diagnostics", "clew.deferred"}
 DOOR = {
     "clew.api.doctor": {"examine"},
     "clew.api.opened_environment": {"Principal"},
@@ -200,6 +204,16 @@ def _may_take(module: SourceModule, taken: ImportedName, called: set[str]) -> bo
         return value.__module__ in WORDING
     is_enum = inspect.isclass(value) and issubclass(value, enum.Enum)
     return is_enum or taken.name.isupper() or taken.called not in called
+
+
+_OTHER_DATACLASS = re.compile(r"^from dataclasses import .*\bdataclass\b|dataclasses\.dataclass\(", re.MULTILINE)
+
+
+def test_every_dataclass_is_deferred() -> None:
+    """Commands start quickly: write `from clew.deferred import dataclass`."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
+    found = {str(path.relative_to(ROOT / "src")) for path, text in texts.items() if _OTHER_DATACLASS.search(text)}
+    assert found == {"clew/deferred/dataclass.py"}
 
 
 PRIVATE = {"clew.engine.spark_internals": "tests/engine/test_spark_internals.py"}

@@ -17,6 +17,7 @@ from clew.engine.loading import Pinned, PinRequest, TableReader, pin
 from clew.events.artifacts import key_of_part
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalModeName
+from clew.plan.file_rules import FileRules
 from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 from clew.storage.roots import storage_at
@@ -62,8 +63,11 @@ def path_source(
     of: str = "2026-01",
     *,
     tied: bool = False,
+    rules: FileRules | None = None,
+    corrections: str | None = None,
 ) -> ResolvedSource:
-    return ResolvedSource("files", "path", location, "the rule", of, tied, format_, options or {})
+    rules = rules or FileRules()
+    return ResolvedSource("files", "path", location, "the rule", of, tied, format_, options or {}, rules, corrections)
 
 
 @dataclass

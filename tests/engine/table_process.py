@@ -48,6 +48,7 @@ def _called(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 _FURTHER = dict[str, str]()
 """Settings of the process beside those that all have."""
 _MASTER = "spark.master"
+_JARS = "spark.jars"
 
 
 def _session() -> SparkSession:
@@ -62,9 +63,9 @@ def _session() -> SparkSession:
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.sql.shuffle.partitions": "2",
             "spark.ui.enabled": "false",
-            **_FURTHER,
+            **{name: value for name, value in _FURTHER.items() if name != _JARS},
         },
-        jars=tuple(jars),
+        jars=(*jars, *filter(None, _FURTHER.get(_JARS, "").split(","))),
         app_name="clew-table-tests",
     )
     return spark_session(settings)

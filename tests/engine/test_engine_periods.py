@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from clew.api.run_view import RunView
+from clew.api.workspace import Workspace
+from clew.diagnostics import UserError
 from tests.engine.engine_workspaces import Shop, make_shop
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -95,3 +97,22 @@ def test_a_month_of_a_registered_quarter_is_refused_before_its_rows_are_there_tw
     )
     assert hint.startswith("run the project for 2026-Q1 again")
     assert shop.published() == before
+
+
+def test_a_month_of_a_registered_quarter_is_refused_before_an_earlier_output_is_published(shop: Shop) -> None:
+    assert shop.run("close", "2026-Q1").snapshot.status.value == "COMPLETED"
+    before = shop.published()
+    shop.project(
+        "again",
+        {**output("first"), "seq": 10, "name": "First"},
+        output("second", register_as_dataset="closed"),
+        dataset="sales",
+    )
+    (shop.root / "projects" / "close.yaml").unlink()
+    view = shop.run("again", "2026-01")
+    assert failure(view)[0] == "RegistrationConflict"
+    assert view.failed_step is None
+    assert [step.status.value for step in view.snapshot.steps if step.status.value != "PENDING"] == []
+    assert shop.published() == before
+    with pytest.raises(UserError, match="has the rows of 2026-Q1, and 2026-01 is part of it"):
+        Workspace(shop.root).dry_run("again", "2026-01")

@@ -109,6 +109,9 @@ def check_histories(ran: Ran, expected: Recorded, ids: list[str]) -> None:
                 histories[ids[index]].append((seq, record[0], state))
         found = trace.step_rows(seq, limit=10_000).records
         assert {each.row_id: (each.change_type, each.before, each.after) for each in found} == records, f"step {seq}"
+        kept = {ids[index]: ids[other] for index, other in expected.kept.get(seq, {}).items()}
+        assert {each.row_id: each.kept for each in found if each.kept} == kept, f"step {seq}"
+        assert all(trace.history(row_id).entries[-1].kept == other for row_id, other in kept.items())
         before = states
     for row_id in ids:
         entries = trace.history(row_id).entries

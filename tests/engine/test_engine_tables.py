@@ -118,6 +118,13 @@ def test_tables_are_joined_overwritten_and_added_to(shop: Shop, server: Postgres
     assert "targets, table targets of books" in why
 
 
+def test_the_record_of_an_output_names_the_table_without_placeholders(shop: Shop, server: PostgresServer) -> None:
+    shop.project("p", ENRICH, output(20, "ledger", "claims_{year}"))
+    view = shop.run("p")
+    assert [each["table"] for each in view.outputs()] == ["claims_2026"]
+    assert ask(server, "SELECT count(*)::int FROM books.claims_2026") == [(2,)]
+
+
 def test_the_example_of_the_specification_writes_its_table(tmp_path: Path, server: PostgresServer) -> None:
     """As an active project, so that it goes to the warehouse and not to the sandbox."""
     shutil.copytree(EXAMPLE, tmp_path / "example")

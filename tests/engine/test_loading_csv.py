@@ -82,10 +82,13 @@ def test_other_encodings_are_read(bench: Bench, encoding: str) -> None:
     assert bench.placed(pinned, "name") == [("a.csv", 2, text)]
 
 
-def test_an_encoding_with_several_bytes_needs_multiline(bench: Bench) -> None:
-    bench.write("a.csv", "id,name\n1,né\n".encode("utf-16"))
-    source = path_source("a.csv", options={"encoding": "utf-16"})
-    assert "utf-16" in bench.problem(TWO, source, code="SourceUnavailable")
+def test_encodings_with_several_bytes_are_read(bench: Bench) -> None:
+    for encoding, text in (("utf-16", "né"), ("shift_jis", "日本"), ("gb18030", "中"), ("utf-8-sig", "é")):
+        bench.write("a.csv", f"id,name\n1,{text}\n".encode(encoding))
+        pinned = bench.pin(TWO, path_source("a.csv", options={"encoding": encoding}))
+        assert bench.placed(pinned, "name") == [("a.csv", 2, text)]
+    bench.write("a.csv", b"id,name\n1,\x82\n")
+    assert "shift_jis" in bench.problem(TWO, path_source("a.csv", options={"encoding": "shift_jis"}))
     assert "which is unknown" in bench.problem(
         TWO, path_source("a.csv", options={"encoding": "utf-88"}), code="SourceUnavailable"
     )
@@ -122,10 +125,10 @@ def test_records_with_line_breaks_inside_are_read_in_other_encodings(bench: Benc
     assert bench.placed(pinned, "id", "name") == [("a.csv", 2, 1, "é\nü"), ("a.csv", 4, 2, "ß")]
 
 
-def test_records_in_an_encoding_that_spark_does_not_read_are_refused(bench: Bench) -> None:
-    bench.write("a.csv", "id,name\n1,猫\n".encode("shift_jis"))
+def test_records_in_an_encoding_that_spark_does_not_read_are_read(bench: Bench) -> None:
+    bench.write("a.csv", 'id,name\n1,"猫\n犬"\n2,犬\n'.encode("shift_jis"))
     source = path_source("a.csv", options={"multiline": "true", "encoding": "shift_jis"})
-    assert "shift_jis" in bench.problem(TWO, source, code="SourceUnavailable")
+    assert bench.placed(bench.pin(TWO, source), "name") == [("a.csv", 2, "猫\n犬"), ("a.csv", 4, "犬")]
     bench.write("b.csv", b"id,name\n1,\xff\n")
     assert "not UTF-8" in bench.problem(TWO, path_source("b.csv", options={"multiline": "true"}))
 
@@ -185,7 +188,8 @@ def test_a_word_where_a_number_should_be_may_stand_for_no_value(bench: Bench) ->
     with pytest.raises(UserError) as caught:
         bench.pin(TWO, path_source("a.csv"))
     assert caught.value.diagnostic.hint == (
-        'correct the value; if "n/a" stands for no value, set the option `null_value: "n/a"` of the rule'
+        'correct the value; if "n/a" stands for no value, set the option `null_value: "n/a"` of the rule; '
+        "`bad_rows: quarantine` in the rule keeps such rows apart"
     )
     bench.write("b.csv", "number, other \n1,x\n")
     with pytest.raises(UserError) as caught:

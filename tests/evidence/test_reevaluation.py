@@ -1,20 +1,29 @@
 """Deep verification: a second engine agrees with what a run stored, for every row, and says where it does not."""
 
 import copy
+import hashlib
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+from clew.evidence import reevaluation
 from clew.evidence.reevaluation import reevaluate
+from clew.trace.reader import RunTrace
+from tests.tiers import examples
 from tests.trace.random_projects import PERIOD, compiled, interpreted, projects, tables
-from tests.trace.trace_writer import TODAY, Writer
+from tests.trace.trace_writer import TODAY, Style, Writer
 
 
 @settings(max_examples=40)
@@ -33,6 +42,103 @@ def test_random_runs_are_what_the_second_engine_gives(
         assert found.problems == []
         assert found.steps == len(plan.steps)
         trace.close()
+
+
+def planted(trace: RunTrace, root: Path, draw: st.DataObject) -> RunTrace | None:
+    """The trace with one value of one file changed, and a description that fits; None where there is no value."""
+    places = [
+        (part, file, column)
+        for part in trace.parts
+        if part.kind in {"changes", "created"}
+        for file in part.files
+        for column in pq.read_schema(root / file.path).names
+        if file.rows and column != "__ordinal" and not column.startswith("__source")
+    ]
+    if not places:
+        return None
+    part, file, column = draw.draw(st.sampled_from(places))
+    table = pq.read_table(root / file.path)
+    values, index = table[column].to_pylist(), draw.draw(st.integers(0, file.rows - 1))
+    others: dict[type, list[object]] = {
+        str: ["EUR", "forged", None],
+        bool: [True, False, None],
+        int: [0, 1, None],
+        Decimal: [Decimal(1), Decimal("99.99"), None],
+        date: [date(2026, 1, 15), None],
+        float: [0.25, 0.75, None],
+    }
+    kind = next((type(value) for value in values if value is not None), None)
+    if kind not in others:
+        return None
+    values[index] = draw.draw(st.sampled_from([each for each in others[kind] if each != values[index]]))
+    field = table.schema.field(column)
+    changed = table.set_column(table.schema.get_field_index(column), field, pa.array(values, field.type))
+    pq.write_table(changed, root / file.path)
+    data = (root / file.path).read_bytes()
+    forged = replace(file, size=len(data), sha256=hashlib.sha256(data).hexdigest(), blocks=())
+    files = tuple(forged if each is file else each for each in part.files)
+    return replace(trace, parts=tuple(replace(each, files=files) if each is part else each for each in trace.parts))
+
+
+@settings(max_examples=examples(60))
+@given(projects(most_steps=5), tables(most_rows=8), st.data())
+def test_a_value_planted_anywhere_is_found_at_once_as_it_is_row_by_row(
+    project: dict[str, Any], data: dict[str, list[dict[str, Any]]], draw: st.DataObject
+) -> None:
+    """The evaluator alone is the oracle for DuckDB: both name the same rows, and count the same."""
+    with TemporaryDirectory() as folder:
+        plan = compiled(Path(folder, "workspace"), project)
+        assume(plan is not None)
+        assert plan is not None
+        recorded, root = interpreted(plan, data, TODAY), Path(folder, "storage")
+        style = Style(longest_part=2, states=draw.draw(st.frozensets(st.integers(0, 3))))
+        trace = planted(Writer(root, recorded, style).write(), root, draw)
+        assume(trace is not None)
+        assert trace is not None
+        written = {step.seq: len(recorded.outputs[step.name]) for step in plan.outputs}
+        found = reevaluate(trace, written)
+        with ExitStack() as stack:
+            for name in ("changed_at_once", "created_at_once", "written_at_once"):
+                stack.enter_context(patch.object(reevaluation, name, lambda *_: None))
+            expected = reevaluate(trace, written)
+        assert found.problems == expected.problems
+        assert found.rows == expected.rows
+        trace.close()
+
+
+def test_a_large_run_is_evaluated_by_duckdb_and_one_wrong_row_is_found(tmp_path: Path) -> None:
+    """Of 20,000 rows the evaluator looks at a sample, and at the one row that was changed."""
+    rows = [{**DATA["main"][0], "k": k, "amount": Decimal(k % 97), "currency": "EUR"} for k in range(20_000)]
+    plan = compiled(tmp_path / "workspace", PROJECT)
+    assert plan is not None
+    recorded = interpreted(plan, {**DATA, "main": rows}, TODAY)
+    trace = Writer(tmp_path / "storage", recorded).write()
+    written = {step.seq: len(recorded.outputs[step.name]) for step in plan.outputs}
+    whole = reevaluate(trace, written)
+    assert whole.problems == []
+    assert whole.rows > 60_000
+    assert whole.in_python < 5_000
+    [part] = [part for part in trace.parts if part.kind == "changes"]
+    [file] = part.files
+    path = tmp_path / "storage" / file.path
+    table = pq.read_table(path)
+    amounts = table["__s10_a0"].to_pylist()
+    row = next(index for index in range(12_345, len(amounts)) if amounts[index] is not None)
+    amounts[row] += Decimal("0.01")
+    field = table.schema.field("__s10_a0")
+    pq.write_table(
+        table.set_column(table.schema.get_field_index("__s10_a0"), field, pa.array(amounts, field.type)), path
+    )
+    data = path.read_bytes()
+    forged = replace(file, size=len(data), sha256=hashlib.sha256(data).hexdigest(), blocks=())
+    parts = tuple(replace(each, files=(forged,)) if each is part else each for each in trace.parts)
+    trace.close()
+    found = reevaluate(replace(trace, parts=parts), written)
+    ordinal = table["__ordinal"][row].as_py()
+    assert found.problems[0].startswith(
+        f'step 10 "update": amount of row {trace.row_ids.row_id(ordinal)} is {amounts[row]}'
+    )
+    assert found.in_python < 5_000 + 20_000  # the sum that it belongs to is evaluated again row by row
 
 
 def step(seq: int, type_: str, selector: str | None = None, **arguments: Any) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def test_a_rule_that_did_not_apply_says_which_condition_decided(ran: Ran, answer
     before = (ran.shop.root / "resolvers/r.yaml").read_text(encoding="utf-8")
     ran.shop.write({"resolvers/r.yaml": {"id": "r", "is_default": True, "rules": rules}})
     try:
-        told = answer("explain", ran.january, "--why-not", "id = 999", "--json")["never_loaded"]["rules"]
+        with clew.open(ran.shop.root) as workspace:  # a version keeps the rules that it was made with
+            run = workspace.run("close", "2026-01", with_current_definitions=True)
+        told = answer("explain", run.id, "--why-not", "id = 999", "--json")["never_loaded"]["rules"]
     finally:
         ran.shop.write({"resolvers/r.yaml": before})
     assert told == [

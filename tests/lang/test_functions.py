@@ -18,7 +18,7 @@ from clew.lang.functions import (
     Shorthand,
     arity,
 )
-from clew.lang.text_form import text_of_value
+from clew.lang.literals import text_of_value
 from clew.lang.types import INTEGER
 
 ALL: list[AnyFunction | Shorthand] = [*FUNCTIONS.values(), *SHORTHANDS.values()]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 from clew.lang.arithmetic import fit
 from clew.lang.evaluation import Row, evaluator, group_evaluator
@@ -44,6 +45,8 @@ class Interpretation:
     outputs: dict[str, list[Cells]] = field(default_factory=dict)
     """By the name of the operation, and by its seq."""
     changes: list[Change] = field(default_factory=list)
+    kept: dict[int, dict[int, int]] = field(default_factory=dict)
+    """For each step that lets one of several rows stay: the place of that row, by those of the deleted ones."""
 
     def run(self) -> "Interpretation":
         """Load the input and take all steps."""
@@ -59,10 +62,9 @@ class Interpretation:
             case UpdateStep():
                 self._update(step)
             case DeleteStep():
-                for row in self._selected(step):
-                    self._change(step, row, {"_deleted": True}, "deleted")
+                self._delete(step)
             case AggregateStep():
-                groups = _grouped(self._selected(step), step.group_by)
+                groups = [group for group in _grouped(self._selected(step), step.group_by) if self._has(step, group[1])]
                 self._create(step, [self._summary(step.aggregations, *group) for group in groups])
             case AppendStep():
                 self._append(step)
@@ -71,6 +73,26 @@ class Interpretation:
                 kept = self._matching(step.selector, rows)
                 written = [{column: row[column] for column in step.columns} for row in kept]
                 self.outputs[step.name] = self.outputs[str(step.seq)] = written
+
+    def _delete(self, step: DeleteStep) -> None:
+        selected = self._selected(step)
+        if step.keeping is None:
+            for row in selected:
+                self._change(step, row, {"_deleted": True}, "deleted")
+            return
+        rule, numbers = step.keeping, {id(row): number for number, row in enumerate(self.rows)}
+        self.kept[step.seq] = {}
+        for _, members in _grouped(selected, rule.keys):
+            group = members
+            for key in reversed(rule.order):  # sorting is stable, so the last key comes first
+                group.sort(key=lambda row, column=key.column: _sortable(row[column]))  # type: ignore[misc]
+                if key.descending:
+                    group = [row for rows in reversed(_runs(group, key.column)) for row in rows]
+            stays = group[0 if rule.which == "first" else -1]
+            for row in group:
+                if row is not stays:
+                    self._change(step, row, {"_deleted": True}, "deleted")
+                    self.kept[step.seq][numbers[id(row)]] = numbers[id(stays)]
 
     def _update(self, step: UpdateStep) -> None:
         values = [(each.column, evaluator(each.value.tree)) for each in step.assignments]
@@ -100,6 +122,11 @@ class Interpretation:
         else:
             created = [self._summary(step.columns, *group, table) for group in _grouped(rows, step.group_by)]
         self._create(step, created)
+
+    def _has(self, step: AggregateStep, group: Sequence[Cells]) -> bool:
+        if step.having is None:
+            return True
+        return group_evaluator(step.having.tree)([self._seen(row, {}) for row in group]) is True
 
     def _summary(
         self, columns: Sequence[Assignment], keys: Cells, group: Sequence[Cells], table: str | None = None
@@ -174,3 +201,20 @@ def _grouped(rows: Sequence[Cells], keys: Sequence[str]) -> Iterator[tuple[Cells
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     for values, group in groups.items():
         yield dict(zip(keys, values, strict=True)), group
+
+
+def _sortable(value: Value) -> tuple[int, Any]:
+    if value is None:
+        return 0, 0
+    return (2, 0) if value != value else (1, value)  # noqa: PLR0124 - NaN comes last
+
+
+def _runs(rows: Sequence[Cells], column: str) -> list[list[Cells]]:
+    """Sorted rows in lists of those that are equal in a column."""
+    runs = list[list[Cells]]()
+    for row in rows:
+        if runs and _sortable(runs[-1][0][column]) == _sortable(row[column]):
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs

@@ -43,6 +43,8 @@ def _details(step: Step) -> Iterator[str]:
             yield from (f"set {each.column} = {_expression(each.value)}" for each in step.assignments)
         case AggregateStep():
             yield f"by {', '.join(step.group_by)}"
+            if step.having is not None:
+                yield f"having {_expression(step.having)}"
             yield from (f"make {each.column} = {_expression(each.value)}" for each in step.aggregations)
         case AppendStep():
             yield f"source {step.source.dataset_id}"
@@ -56,7 +58,8 @@ def _details(step: Step) -> Iterator[str]:
             yield f"to {to.datasource_id} {to.table or to.path} {to.format}, {step.mode}, registers {step.registers}"
             yield f"columns {', '.join(step.columns)}"
         case DeleteStep():
-            pass
+            if step.keeping is not None:
+                yield f"keep {step.keeping.text}"
     reads = sorted({f"{read.table}.{read.column}" for read in step.reads})
     if reads:
         yield f"reads {', '.join(reads)}"

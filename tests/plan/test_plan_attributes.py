@@ -121,7 +121,7 @@ def test_an_empty_or_wrongly_typed_attribute_is_reported_at_its_value(check: Che
     ("key", "remedy"),
     [
         ("selector", "remove the key to choose all rows, or write FALSE for none"),
-        ("arguments", "remove the key, or write {}"),
+        ("arguments", "write a mapping with the keys keep, keys, order"),
     ],
 )
 def test_a_selector_and_arguments_without_a_value_are_refused_alike(

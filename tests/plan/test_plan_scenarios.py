@@ -1,8 +1,12 @@
 """Scenarios at compile time: their projects with their datasets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from clew.plan import WorkspaceCompiler
+import pytest
+
+from clew.definitions import Project
+from clew.plan import Compilation, WorkspaceCompiler
+from clew.plan.datasets import DatasetUse
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
@@ -112,3 +116,38 @@ def test_an_error_that_does_not_exist_cannot_be_expected(check: Check) -> None:
         'no error has the code "SchemaMissmatch"',
         'did you mean "SchemaMismatch"?',
     )
+
+
+TESTED = """
+name: %s
+periods: [{identifier: "1", level: all, start_date: 2026-01-01, end_date: 2026-01-31}]
+period: "1"
+datasets: [%s]
+project: p
+expected_output: {rows: %s}
+"""
+
+
+def test_scenarios_that_differ_in_rows_alone_share_a_plan(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = "{id: orders, main_table: {name: lines, columns: [{name: amount, type: integer}]}, rows: [{amount: 1}]}"
+    files = {
+        "scenarios/a.yaml": TESTED % ("a", "{id: orders, rows: [{amount: 1}]}", "[]"),
+        "scenarios/b.yaml": TESTED % ("b", "{id: orders, rows: [{amount: 2}]}", "[{amount: 2}]"),
+        "scenarios/c.yaml": TESTED % ("c", own, "[]"),
+        "scenarios/d.yaml": TESTED % ("d", "{id: orders, rows: [{amont: 2}]}", "[]"),
+    }
+    found = check(ON_X, files=files)
+    assert [(each.code, each.span and each.span.file) for each in found.diagnostics] == [
+        ("UnknownColumn", "scenarios/d.yaml")
+    ]
+    compiled, compiling = list[object](), WorkspaceCompiler.project_with
+
+    def counting(self: WorkspaceCompiler, project: Project, inline: Mapping[str, DatasetUse]) -> Compilation:
+        compiled.append(inline)
+        return compiling(self, project, inline)
+
+    monkeypatch.setattr(WorkspaceCompiler, "project_with", counting)
+    compiler = WorkspaceCompiler(found.loaded.workspace)
+    for each in found.loaded.workspace.scenarios:
+        compiler.scenario(each)
+    assert len(compiled) == 2

@@ -145,6 +145,9 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
             yield {"set": text, "at": 80}
         yield {"drop": 'patients where name = "x"', "expression": '30.risk = "x"'}
         yield {"drop": "patients where cost > 103", "at": 80}
+    elif "/sensitivity" in pattern:
+        yield {"column": "cost", "at": 10}
+        yield {"column": "salary", "at": 10}
     elif pattern.endswith("/diff/{other}"):
         yield {"key": "name"}
 

@@ -130,6 +130,8 @@ COMMANDS = [
     "why-changed {care} {failed} salary --at 10",
     "why-changed {care} {failed} cost --at 10 --where 'name IS NOT NULL'",
     "what-if {care} --set 'patients: cost = cost + 1'",
+    "what-if {care} --sensitivity cost --at 10",
+    "plan care --against {care}",
     "what-if {care} --set 'patients: cost = salary'",
     "what-if {care} --set 'wards: head = \"x\"' --at 80",
     "what-if {care} --drop 'patients where name IS NOT NULL' --at 80",

@@ -51,6 +51,8 @@ def request_of(clinic: Clinic, route: Route) -> Request:
         query = {"other": clinic.care, "column": "cost"}
     elif "/what-if" in route.pattern:
         query = {"set": "patients: cost = 1"}
+    elif "/sensitivity" in route.pattern:
+        query = {"column": "cost"}
     return Request(route, route.path(given), query)
 
 

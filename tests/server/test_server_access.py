@@ -112,6 +112,10 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
     asked = EXPLAINED if "explain" in pattern else QUERIES
     if pattern.endswith(("/compare", "/why-changed")):
         asked = {"other": served.run_id, "column": "amount_usd"}
+    elif pattern.endswith("/sensitivity"):
+        asked = {"column": "amount_usd"}
+    elif pattern.endswith("/checks/rows"):
+        asked = {"name": "none"}
     return client.request(method, path, params=asked, json=BODIES.get(pattern), data=FORMS.get(pattern))
 
 

@@ -14,6 +14,7 @@ from tests.server.test_server_access import GUARDED, ROUTES, Called, _permission
 from tests.server.test_server_captures import capture
 
 WITHOUT_ROWS = {
+    "/api/v1/runs/{run}/checks/rows": "nothing for a run without checks; tests of checks ask for failing rows",
     "/captures": "a list of captures",
     "/captures.json": "the same",
     "/api/v1/captures": "the same",
@@ -53,6 +54,8 @@ QUESTIONS: dict[str, dict[str, str]] = {
     "/api/v1/runs/{run}/compare": {"other": RUN},
     "/api/v1/runs/{run}/why-changed": {"other": RUN, "column": "amount_usd"},
     "/api/v1/runs/{run}/what-if": {"drop": f"journal-lines where {WHERE}"},
+    "/api/v1/runs/{run}/sensitivity": {"column": "amount_usd"},
+    "/api/v1/runs/{run}/impact": {},
     "/runs/{run}/compare": {"other": RUN},
     "/runs/{run}/why-changed": {"other": RUN, "column": "amount_usd"},
     "/runs/{run}/what-if": {"drop": f"journal-lines where {WHERE}"},
@@ -119,7 +122,7 @@ def test_rows_that_are_returned_are_on_record_with_their_columns_and_number(aske
         assert said, (subject, detail)
         assert said[3], "the columns are missing"
         has_rows = (
-            not any(word in pattern for word in ("reconciliation", "report", *TWICE[1:]))
+            not any(word in pattern for word in ("reconciliation", "report", "impact", *TWICE[1:]))
             and detail[:10] != "statistics"
         )
         assert (int(said[1].replace(",", "")) > 0) is has_rows

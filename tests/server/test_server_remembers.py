@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.plan import plan_from_json
+from clew.plan import json_form, plan_from_json
 from clew.storage import plans
 from clew.trace.trace_database import TraceDatabase
 from tests.server.server_fixtures import Served
@@ -21,7 +21,7 @@ def test_the_plan_of_a_run_is_put_together_once(served: Served, monkeypatch: pyt
         read.append(document)
         return plan_from_json(document)
 
-    monkeypatch.setattr(plans, "plan_from_json", counting)
+    monkeypatch.setattr(json_form, "plan_from_json", counting)
     client = served.client("viewer")
     documents = [client.get(f"/api/v1/runs/{served.run_id}").json() for _ in range(3)]
     assert documents[0] == documents[1] == documents[2]

@@ -1,6 +1,7 @@
 """A proxy in front of an S3 server: it counts what is asked, and answers wrongly where a test says so."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,7 +61,11 @@ class Proxy:
 
     endpoint: str
     asked: list[Asked] = field(default_factory=list)
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    """When each request came, and when its answer had gone."""
     bytes_sent: int = 0
+    latency: float = 0.0
+    """Seconds for which every answer is held back, as a store at some distance does."""
     fault: Callable[[Asked], Fault] = lambda _: None
     ended: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -77,8 +82,17 @@ class Proxy:
     @contextmanager
     def counting(self) -> Iterator[list[Asked]]:
         """Forget what was asked before, and give what is asked in the block."""
-        self.asked, self.bytes_sent = [], 0
+        self.asked, self.spans, self.bytes_sent = [], [], 0
         yield self.asked
+
+    @property
+    def round_trips(self) -> int:
+        """The most requests of which each came after the answer to the one before: as often someone had to wait."""
+        count, free = 0, float("-inf")
+        for started, ended in sorted(self.spans, key=lambda span: span[1]):
+            if started >= free:
+                count, free = count + 1, ended
+        return count
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -91,7 +105,17 @@ class _Handler(BaseHTTPRequestHandler):
         asked = Asked(self.command, unquote(parts.path), parts.query, self.headers.get("Range"))
         with proxy.lock:
             proxy.asked.append(asked)
+        started = time.monotonic()
         body = self._body()
+        time.sleep(proxy.latency)
+        try:
+            self._answer(asked, body)
+        finally:
+            with proxy.lock:
+                proxy.spans.append((started, time.monotonic()))
+
+    def _answer(self, asked: Asked, body: bytes) -> None:
+        proxy = self.server.proxy
         match proxy.fault(asked):
             case Answer() as answer:
                 self._refuse(answer)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clew.definitions.storage_addresses import RemoteAddress
+from clew.storage import store_access
 from clew.storage.object_store import ObjectStorage
 from clew.storage.store_access import StoreAccess, parse_credential
 from clew.storage.store_errors import StoreUnavailable
@@ -107,7 +108,10 @@ def test_a_store_that_cannot_be_reached_is_named() -> None:
         root.read_bytes("a")
 
 
-def test_a_store_that_does_not_answer_is_given_up(root: ObjectStorage, proxy: Proxy) -> None:
+def test_a_store_that_does_not_answer_is_given_up(s3: S3Server, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_access, "_SILENT_SECONDS", 1)
+    root = s3.through(proxy.endpoint).storage()
+    root.write_new("f/a", CONTENT)
     silence = when(lambda asked: asked.method == "GET", Silence())
     with proxy.failing(silence), pytest.raises(StoreUnavailable, match="does not answer in time"):
         root.read_bytes("f/a")

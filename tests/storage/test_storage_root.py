@@ -21,6 +21,7 @@ from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
 from tests.storage.azure_server import AZURITE, AzureServer, azure_server
 from tests.storage.gcs_server import GcsServer, gcs_server
+from tests.storage.hdfs_server import MINICLUSTER, HdfsServer, hdfs_server
 from tests.storage.s3_server import S3Server
 
 
@@ -44,10 +45,16 @@ def _azure(request: pytest.FixtureRequest) -> StorageRoot:
     return server.storage()
 
 
+def _hdfs(request: pytest.FixtureRequest) -> StorageRoot:
+    server: HdfsServer = request.getfixturevalue("hdfs")
+    return server.storage()
+
+
 PLACES: dict[str, Callable[[pytest.FixtureRequest], StorageRoot]] = {
     "local": _local,
     "s3": _s3,
     **({"abfss": _azure, "gs": _gcs} if AZURITE else {}),
+    **({"hdfs": _hdfs} if MINICLUSTER else {}),
 }
 """Every implementation, by name. A new one is added here, and passes. `make stores` has the servers for the others."""
 
@@ -64,7 +71,15 @@ def azure() -> Iterator[AzureServer]:
         yield server
 
 
-@pytest.fixture(params=sorted(PLACES))
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.spark] if name == "hdfs" else []) for name in sorted(PLACES)]
+)
 def root(request: pytest.FixtureRequest) -> StorageRoot:
     return PLACES[request.param](request)
 

@@ -94,6 +94,20 @@ def projects(draw: st.DrawFn, most_steps: int = 7) -> dict[str, Any]:
     return {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main", "operations": operations}
 
 
+_HAVING = ["COUNT_ALL() > 1", "SUM(amount) > 0 OR MAX_AGG(k) < 3", "SUM(amount) / COUNT(amount) > 10"]
+
+
+@st.composite
+def _deletes_of_duplicates(draw: st.DrawFn) -> dict[str, Any]:
+    """Only loaded rows have `at`: the order of those that Spark created is its own."""
+    keys = draw(st.lists(st.sampled_from(["currency", "flag", "share", "day", "_labels"]), min_size=1, max_size=2))
+    order = draw(st.lists(st.sampled_from(["amount", "share", "day", "currency", "at"]), max_size=2, unique=True))
+    directed = [f"{name}{draw(st.sampled_from(['', ' desc', ' asc']))}" for name in order]
+    keep = draw(st.sampled_from(["first", "last"]))
+    arguments = {"keep": keep, "keys": list(dict.fromkeys(keys)), "order": directed}
+    return {"type": "delete", "selector": "at IS NOT NULL", "arguments": arguments}
+
+
 @st.composite
 def _operations(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(["update"] * 5 + ["delete", "delete", "aggregate", "append", "output"]))
@@ -107,6 +121,8 @@ def _operations(draw: st.DrawFn) -> dict[str, Any]:
             listed = [{"column": column, "expression": text} for column, text in assignments]
             join = {"joins": [{"alias": "dim", "dataset_id": "dim", "on": "dim.code = t.currency"}]} if joins else {}
             return {"type": "update", **chosen, "arguments": {**join, "assignments": listed}}
+        case "delete" if draw(st.integers(0, 2)) == 0:
+            return draw(_deletes_of_duplicates())
         case "delete":
             return {"type": "delete", "selector": selector or "amount > 50"}
         case "aggregate":
@@ -116,10 +132,13 @@ def _operations(draw: st.DrawFn) -> dict[str, Any]:
                 {"column": "rows", "expression": "COUNT_ALL()"},
                 {"column": "most", "expression": "MAX_AGG(at)"},
             ]
-            return {"type": "aggregate", **chosen, "arguments": {"group_by": group_by, "aggregations": aggregations}}
+            arguments: dict[str, Any] = {"group_by": group_by, "aggregations": aggregations}
+            if draw(st.integers(0, 2)) == 0:
+                arguments["having"] = draw(st.sampled_from(_HAVING))
+            return {"type": "aggregate", **chosen, "arguments": arguments}
         case "append":
             condition = draw(st.none() | st.sampled_from(["x.amount > 1", 'x.currency = "EUR"']))
-            arguments: dict[str, Any] = {"source": {"dataset_id": "extra"}}
+            arguments = {"source": {"dataset_id": "extra"}}
             if condition is not None:
                 arguments["source_selector"] = condition
             if draw(st.booleans()):

@@ -9,9 +9,11 @@ import pytest
 from benchmarks.trace_data import Bench, written
 
 from clew.diagnostics import ClewError
+from clew.explain.explaining import explain
 from clew.plan import Plan
 from clew.storage.local_copies import LocalCopies
 from clew.storage.object_store import ObjectStorage
+from clew.storage.root import StorageRoot
 from clew.storage.row_identity import RowIds
 from clew.trace.reader import RunTrace
 from tests.storage.s3_proxy import DENIED, Cut, Proxy
@@ -29,7 +31,7 @@ def remote(bench: Bench, root: ObjectStorage) -> RunTrace:
     return reopened(bench, root)
 
 
-def reopened(bench: Bench, root: ObjectStorage, plan: Plan | None = None) -> RunTrace:
+def reopened(bench: Bench, root: StorageRoot, plan: Plan | None = None) -> RunTrace:
     """The trace as a process opens it that has just started."""
     local = bench.trace
     return RunTrace(root, local.run_id, plan or local.plan, local.parts, local.period, local.today)
@@ -80,7 +82,22 @@ def test_a_history_of_one_row_out_of_five_million_takes_at_most_twelve_requests(
         assert trace.history(row) == found
     assert len(again) < len(asked)
     trace.close()
+    explain_a_total_of(bench, trace.root, proxy)
     bench.trace.close()
+
+
+def explain_a_total_of(bench: Bench, root: StorageRoot, proxy: Proxy) -> None:
+    """All row groups are read. Someone who waits for one after the other would wait more than a hundred times."""
+    created = next(part for part in bench.trace.parts if part.kind == "created")
+    total = row_id(bench, created.files[0].first_ordinal + 3)
+    proxy.latency = 0.02
+    with closing(reopened(bench, root)) as trace, proxy.counting() as asked:
+        found = explain(trace, total, "total")
+    assert found == explain(bench.trace, total, "total")
+    assert not [each for each in asked if each.is_listing or each.method not in {"GET", "HEAD"}]
+    assert len(asked) <= 60, len(asked)
+    assert proxy.round_trips <= 30, proxy.round_trips
+    assert proxy.bytes_sent < 1.4 * sum(file.size for part in bench.trace.parts for file in part.files)
 
 
 @pytest.mark.parametrize("rows", [20_000, 400_000], ids=["small files", "a large file"])

@@ -167,7 +167,9 @@ class Writer:
         before, after = self.recorded.before(step), self.recorded.states[step.seq]
         if isinstance(step, DeleteStep):
             gone = [new["_deleted"] and not old["_deleted"] for old, new in zip(before, after, strict=True)]
-            columns[f"__s{step.seq}_m"] = [1 if each else None for each in gone]
+            kept = self.recorded.kept.get(step.seq)
+            named = {index: self.ordinals[other] for index, other in (kept or {}).items()}
+            columns[f"__s{step.seq}_m"] = [named.get(index, 1) if each else None for index, each in enumerate(gone)]
             arrow[f"__s{step.seq}_m"] = pa.int64()
             return
         assert isinstance(step, UpdateStep)

@@ -1,7 +1,7 @@
 """Captures: found by their full id, opened only with permission, read without Spark."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
@@ -17,6 +17,7 @@ from clew.captures.reading import capture_json, require_reading
 from clew.captures.removal import remove_capture
 from clew.captures.report import report_page
 from clew.captures.statistics import Statistics
+from clew.deferred import dataclass
 from clew.definitions.privacy import Sight
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_EXPIRED, CAPTURE_NOT_FOUND, CAPTURE_NOT_READY

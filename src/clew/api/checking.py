@@ -6,11 +6,11 @@ If there is a state store, a check also compares the definitions with what earli
 # ruff: noqa: PLC0415 - a check without a state store should not load the code that reads one
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.api.concern import Concern, concern_of, unread_files
+from clew.deferred import dataclass
 from clew.definitions import Environment, LoadedWorkspace, Project, Status
 from clew.diagnostics import ClewError, Diagnostic, EngineBug, UserError, did_you_mean, in_order, raise_if_any
 from clew.diagnostics.codes.commands import INTERNAL_ERROR

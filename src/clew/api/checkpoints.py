@@ -10,11 +10,12 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from clew.api.checkpoint_delivery import expect, send_waiting
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.events.chain import SealKey
 from clew.events.codec import canonical_json, iso

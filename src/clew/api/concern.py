@@ -1,9 +1,10 @@
 """Which definitions concern a project: what a check of only that project covers."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
+from clew.deferred import dataclass
 from clew.definitions import (
     LoadedWorkspace,
     Operation,

@@ -4,11 +4,11 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, UserError
-from clew.diagnostics.codes.trace import DAMAGED_TRACE
+from clew.diagnostics.codes.trace import DAMAGED_TRACE, FORGED_HISTORY
 from clew.runs.alerts import Alert, RaisedAlert, raise_alert
 from clew.runs.clock import utc_now
 from clew.runs.stores import EventWriter
@@ -38,7 +38,7 @@ class DamageAlerts:
     def report(self, run_id: str, error: UserError) -> None:
         """Raise an alert, if the error is about damage. The question is refused whether this succeeds or not."""
         for diagnostic in error.diagnostics:
-            if diagnostic.code != DAMAGED_TRACE.name:
+            if diagnostic.code not in {DAMAGED_TRACE.name, FORGED_HISTORY.name}:
                 continue
             scope = hashlib.sha256(diagnostic.message.encode()).hexdigest()[:_DIGITS]
             file = str(diagnostic.params.get("file", ""))

@@ -1,12 +1,13 @@
 """The datasets of a workspace: those that files declare, and the versions that runs registered."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 
 from clew.api.opened_environment import EnvironmentAccess
 from clew.api.state import State
 from clew.api.workspace_files import WorkspaceFiles
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.workspace import NO_SUCH_DATASET
 from clew.runs.registry import DatasetVersion, RegisteredTable

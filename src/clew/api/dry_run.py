@@ -4,7 +4,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from clew.api.projects import choose
@@ -12,6 +12,7 @@ from clew.api.run_parameters import plan_for_run
 from clew.api.state import State, open_state
 from clew.api.workspace_files import WorkspaceFiles
 from clew.captures.queue import capture_parameters
+from clew.deferred import dataclass
 from clew.definitions import CaptureWish, Environment
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
@@ -86,6 +87,8 @@ def dry_run(
             lambda: session_of(environment, definitions.datasources, state.secrets),
             PostgresqlTables(),
         )
+        if choice.version is not None:
+            executors.require_free_period(choice.plan, "", period)
         inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", choice.plan, run_period)
         found = list[DryRead]()
         for use in datasets_of(choice.plan):

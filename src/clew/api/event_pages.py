@@ -5,10 +5,11 @@ No event is ever skipped: if one is missing, readers get a gap.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clew.api.run_view import RunReader
 from clew.api.state import State
+from clew.deferred import dataclass
 from clew.events.envelope import StoredEvent
 from clew.events.reducer import Gap
 from clew.events.snapshot import RunStatus

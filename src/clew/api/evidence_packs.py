@@ -4,7 +4,6 @@ import platform
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
@@ -12,6 +11,7 @@ from clew.api.checkpoints import checkpoint_file, kept_checkpoints
 from clew.api.opened_environment import OpenedEnvironment
 from clew.api.questions import one_row
 from clew.api.run_view import resolver_snapshots
+from clew.deferred import dataclass
 from clew.definitions import Environment
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import EVIDENCE_TOO_LARGE, NOT_AN_OUTPUT, RUN_NOT_FINISHED

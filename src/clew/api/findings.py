@@ -1,9 +1,9 @@
 """What `clew doctor` found, about one thing after the other."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 
 

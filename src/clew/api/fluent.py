@@ -1,9 +1,10 @@
 """Projects written in Python, operation by operation. The same content gives the same plan as a project file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.definitions import Project, project_from_data
 
 _STEP = 10
@@ -75,12 +76,13 @@ class ProjectBuilder:
         aggregations: Mapping[str, str],
         *,
         group_by: Sequence[str] = (),
+        having: str | None = None,
         where: str | None = None,
         seq: int | None = None,
         description: str | None = None,
     ) -> "ProjectBuilder":
-        """Add one summary row for each group of the rows that `where` selects."""
-        arguments = {"group_by": list(group_by), "aggregations": _columns(aggregations)}
+        """Add one summary row for each group, of those that fulfil `having`, of the rows that `where` selects."""
+        arguments = {"group_by": list(group_by), "aggregations": _columns(aggregations), "having": having}
         return self._with("aggregate", name, arguments, where=where, seq=seq, description=description)
 
     def append(
@@ -108,10 +110,22 @@ class ProjectBuilder:
         return self._with("append", name, arguments, where=None, seq=seq, description=description)
 
     def delete(
-        self, name: str, *, where: str, seq: int | None = None, description: str | None = None
+        self,
+        name: str,
+        *,
+        where: str | None = None,
+        keep: Literal["first", "last"] | None = None,
+        keys: Sequence[str] | None = None,
+        order: Sequence[str] | None = None,
+        seq: int | None = None,
+        description: str | None = None,
     ) -> "ProjectBuilder":
-        """Mark the rows that `where` selects as deleted."""
-        return self._with("delete", name, None, where=where, seq=seq, description=description)
+        """Mark the rows that `where` selects as deleted; with `keep`, all but one of those with the same `keys`."""
+        if where is None and keep is None:
+            raise TypeError("delete needs where, or keep and keys")
+        listed = {"keys": keys and list(keys), "order": order and list(order)}
+        arguments = None if keep is None and not any(listed.values()) else {"keep": keep, **listed}
+        return self._with("delete", name, arguments, where=where, seq=seq, description=description)
 
     def output(
         self,

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
 from clew.auth.roles import Permission
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import NO_SUCH_NODE
 from clew.tracelink import NodeHolder, NodeLease

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from clew.api.workspace_files import FilesSource, WorkspaceFiles
 from clew.auth.access_log import GatheredLog
 from clew.auth.gathered_reads import GatheredReads
 from clew.auth.roles import AccessRole, Permission
+from clew.deferred import dataclass
 from clew.definitions.privacy import RoleName
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import FORBIDDEN
@@ -75,10 +76,12 @@ class Traces:
     _opened: "OrderedDict[tuple[str, int], RunTrace]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(
-        self, run: RunRecord, reader: "RunReader", environment: RunEnvironment, alerts: "DamageAlerts"
-    ) -> "RunTrace":
-        """The trace of a run that the reader may see. Files that are not as they were written raise an alert."""
+    def of(self, run: RunRecord, reader: "RunReader", at: "OpenedEnvironment", alerts: "DamageAlerts") -> "RunTrace":
+        """The trace of a run that the reader may see.
+
+        Files that are not as they were written raise an alert, and so does a history that is not what was sealed.
+        """
+        from clew.api.sealed_reading import require_sealed
         from clew.trace.run_trace import open_trace
 
         key = (run.run_id, run.last_seq)
@@ -88,7 +91,9 @@ class Traces:
                 self._opened.move_to_end(key)
                 return known
         with alerts.raised_for(run.run_id) as on_damage:
-            opened = open_trace(reader.facts(run.run_id), environment, on_damage)
+            facts = reader.facts(run.run_id)
+            require_sealed(at.state, at.environment, facts)
+            opened = open_trace(facts, at.environment, on_damage)
         with self._lock:
             self._opened[key] = opened
             while len(self._opened) > _MOST_TRACES:
@@ -219,7 +224,7 @@ class OpenedEnvironment:
         from clew.api.damage_alerts import DamageAlerts
 
         alerts = DamageAlerts(lambda: self.state.stores.writer)
-        return self.store.traces.of(run, self.runs, self.environment, alerts)
+        return self.store.traces.of(run, self.runs, self, alerts)
 
 
 @dataclass

@@ -1,11 +1,11 @@
 """All stores of an environment on one database that is open for writing."""
 
-from dataclasses import dataclass
 from functools import cache, partial
 
 from clew.auth.access_log import AccessLog
 from clew.auth.tokens import BrowserSessionStore, TokenStore
 from clew.captures.queue import CaptureStore
+from clew.deferred import dataclass
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
 from clew.runs.seal_keys import seal_key

@@ -4,12 +4,12 @@ Also garbage collection: deletes runs and versions of datasets that are not need
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
 from clew.api.reads import record_access
 from clew.auth.access_log import AccessRecord, Subject
 from clew.auth.roles import Permission
+from clew.deferred import dataclass
 from clew.events.snapshot import RunStatus
 from clew.gc.garbage import Garbage, Retention, usual_retention
 from clew.gc.run_removal import Removal, garbage_collector, remove_run

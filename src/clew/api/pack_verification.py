@@ -3,10 +3,10 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from clew.api.verification import Finding, Verification
+from clew.deferred import dataclass
 from clew.events.chain import SealKey, chain_hash
 from clew.events.codec import decode
 from clew.events.envelope import RawEvent

@@ -1,18 +1,19 @@
 """The projects of a workspace, and which definition of each runs: the activated version, or the file as a draft."""
 
 import json
-from dataclasses import dataclass
 from typing import Literal
 
-from clew.api.opened_environment import EnvironmentAccess
+from clew.api.opened_environment import EnvironmentAccess, Principal
 from clew.api.state import State
 from clew.api.workspace_files import WorkspaceFiles
 from clew.auth.roles import Permission
+from clew.deferred import dataclass
 from clew.definitions import Project, Status
 from clew.diagnostics import UserError, raise_if_any
 from clew.diagnostics.codes.runs import NO_SUCH_VERSION, PROJECT_NOT_ACTIVE
 from clew.diagnostics.codes.server import PROJECT_CHANGED
 from clew.plan import Plan, plan_from_json, plan_to_json
+from clew.plan.frozen_resolvers import frozen
 from clew.runs.registry import ProjectVersion
 from clew.runs.version_conflicts import Registries, broken_by
 
@@ -28,7 +29,7 @@ class ProjectView:
     state: ProjectState
     version: int | None
     digest: str | None
-    """The digest of the current file; None if it does not compile."""
+    """The digest of the current files, as activation would keep them; None if they do not compile."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `projects --json`."""
@@ -64,18 +65,32 @@ def plan_to_run(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice
     return choice
 
 
+def plan_of_current_definitions(files: WorkspaceFiles, state: State, name: str, principal: Principal) -> ProjectChoice:
+    """What a run uses that wants the definitions as they are now.
+
+    They become the version that runs, if they are not yet: only what is on record as a version writes outside of the
+    sandbox. A draft always runs as it is. Raises UserError Forbidden for who may not activate projects.
+    """
+    choice = choose(files, state, name)
+    if choice.version is None or choice.is_first_run or not is_modified(files, choice):
+        return plan_to_run(files, state, name)
+    principal.require(Permission.ACTIVATE_PROJECTS)
+    made = activate(files, state, choice.project, actor=principal.name)
+    return ProjectChoice(choice.project, _plan_of(made), made.version)
+
+
 def choose(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
     """What a run would use. Changes nothing."""
     project = files.project(name)
     active = state.projects.active(project.id)
     if active is not None:
-        return ProjectChoice(project.id, plan_from_json(json.loads(active.plan)), active.version)
+        return ProjectChoice(project.id, _plan_of(active), active.version)
     versions = state.projects.project_versions(project.id)
     if project.status is Status.INACTIVE or (versions and project.status is Status.ACTIVE):
         raise UserError(PROJECT_NOT_ACTIVE.at(project.place("status"), project=project.id))
     plan = files.plan(project.id)
     if project.status is Status.ACTIVE:
-        return ProjectChoice(project.id, plan, version=1, is_first_run=True)
+        return ProjectChoice(project.id, frozen_plan(files, plan), version=1, is_first_run=True)
     return ProjectChoice(project.id, plan, None)
 
 
@@ -84,15 +99,30 @@ def is_modified(files: WorkspaceFiles, choice: ProjectChoice) -> bool:
     if choice.version is None or choice.is_first_run:
         return False
     try:
-        return files.plan(choice.project).digest != choice.plan.digest
+        plan = files.plan(choice.project)
+        return choice.plan.digest != (frozen_plan(files, plan) if choice.plan.extensions.resolvers else plan).digest
     except UserError:
         return True
+
+
+def frozen_plan(files: WorkspaceFiles, plan: Plan) -> Plan:
+    """A plan as activation keeps it, with the resolvers of the datasets that it reads."""
+    return frozen(plan, files.loaded.workspace, files.source_of)
+
+
+def _plan_of(version: ProjectVersion) -> Plan:
+    return plan_from_json(json.loads(version.plan))
+
+
+def _keeps_none(version: ProjectVersion) -> bool:
+    """Whether a version keeps no resolvers that could be compared: one of an older Clew, or one that needs none."""
+    return not _plan_of(version).extensions.resolvers
 
 
 def activate(files: WorkspaceFiles, state: State, name: str, actor: str) -> ProjectVersion:
     """Check a project and freeze it as the version that runs, unless that would break other active projects."""
     project = files.project(name)
-    plan = files.plan(project.id)
+    plan = frozen_plan(files, files.plan(project.id))
     on_record = Registries(state.datasets, state.projects)
     raise_if_any(list(broken_by(plan, files.loaded.workspace.projects, on_record)))
     return state.projects.activate(
@@ -130,12 +160,13 @@ def project_version(state: State, project: str, version: int) -> ProjectVersion:
 
 
 def _view(files: WorkspaceFiles, state: State, project: Project) -> ProjectView:
-    try:
-        digest = files.plan(project.id).digest
-    except UserError:
-        digest = None
     versions = state.projects.project_versions(project.id)
     active = next((version for version in versions if version.status == "active"), None)
+    try:
+        plan = files.plan(project.id)
+        digest = plan.digest if active is not None and _keeps_none(active) else frozen_plan(files, plan).digest
+    except UserError:
+        digest = None
     if active is not None:
         current: ProjectState = "active" if active.digest == digest else "modified"
         return ProjectView(project.id, project.name, current, active.version, digest)
@@ -192,8 +223,10 @@ class Projects:
         with self._access.opened() as at:
             at.principal.require(Permission.ACTIVATE_PROJECTS)
             files = at.files_now
-            if digest is not None and files.plan(files.project(name).id).digest != digest:
-                raise UserError(PROJECT_CHANGED.anywhere(project=files.project(name).id))
+            if digest is not None:
+                plan = files.plan(files.project(name).id)
+                if digest not in {plan.digest, frozen_plan(files, plan).digest}:
+                    raise UserError(PROJECT_CHANGED.anywhere(project=files.project(name).id))
             return activate(files, at.state, name, at.principal.name)
 
     def deactivate(self, name: str) -> ProjectVersion:

@@ -4,11 +4,12 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from clew.bus.http import http_client
+from clew.deferred import dataclass
 from clew.definitions import CaptureWish
 from clew.diagnostics import ClewError, Diagnostic, TransientFailure, UserError
 from clew.diagnostics.codes import CATALOGUE
@@ -42,12 +43,14 @@ class RemoteServer:
         request_id: str | None,
         captures: Sequence[CaptureWish] = (),
         parameters: Mapping[str, object] | None = None,
+        *,
+        with_current_definitions: bool = False,
     ) -> dict[str, Any]:
         """Request a run with captures and values of parameters. Returns the run."""
         listed = [capture.to_data() for capture in captures]
         values = dict(parameters) if parameters else None
         wish = {"project": project, "period": period, "request_id": request_id, "captures": listed}
-        given = {**wish, "parameters": values}
+        given = {**wish, "parameters": values, "with_current_definitions": with_current_definitions or None}
         return self._document("POST", "/runs", {name: value for name, value in given.items() if value is not None})
 
     def run(self, run_id: str) -> dict[str, Any]:

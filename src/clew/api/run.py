@@ -2,7 +2,7 @@
 
 # ruff: noqa: PLC0415 - what explains, drives and deletes runs is imported only when needed
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -10,7 +10,8 @@ from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
 from clew.api.run_view import ResolverSnapshot, RunInput, RunView, resolver_snapshots
 from clew.auth.access_log import Subject
 from clew.budgets import QuestionLimits, asking, budgeted
-from clew.diagnostics import Diagnostic, UserError
+from clew.diagnostics import Diagnostic, UserError, did_you_mean
+from clew.diagnostics.codes.runs import UNKNOWN_CHECK
 from clew.events.values import LOAD_STEP
 from clew.runs.request import RunRecord
 from clew.trace.results import Html, html_table
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from clew.api.verification_records import VerificationRecord
     from clew.change.bridge import BridgeMode, ChangeBridge
     from clew.change.comparison import RunComparison
+    from clew.change.impact import PlanImpact
+    from clew.change.sensitivity import Sensitivity
     from clew.change.what_if import WhatIf
     from clew.events.chain import ChainReport
     from clew.events.envelope import StoredEvent
@@ -34,11 +37,13 @@ if TYPE_CHECKING:
     from clew.events.values import ArtifactRef
     from clew.evidence.archive import EvidencePack
     from clew.plan import Plan
+    from clew.privacy.seen_checks import RunChecks
     from clew.privacy.seen_trace import SeenTrace
     from clew.runs.leases import Wait
     from clew.runs.projector import Projected
     from clew.runs.signals import SignalType
     from clew.storage.parts import Part
+    from clew.trace.quarantined import QuarantinedRow
     from clew.trace.reconciliation import Reconciliation
     from clew.trace.records import RowState, StepSummary
     from clew.trace.results import FoundRows, RowHistory, StepRecords
@@ -264,16 +269,29 @@ class Run:
     # Signals
 
     def signal(
-        self, signal: "SignalType", *, step: str | None = None, reason: str | None = None, signal_id: str | None = None
+        self,
+        signal: "SignalType",
+        *,
+        step: str | None = None,
+        reason: str | None = None,
+        signal_id: str | None = None,
+        with_current_definitions: bool = False,
     ) -> "SignalOutcome":
         """Send it a signal. The decision is recorded, and takes effect immediately if no worker is driving the run.
 
         `step` is the seq of an operation; step 0 loads the input. Repeating a `signal_id` has no further effect.
+        `with_current_definitions` lets RETRY_RUN use the project and its resolvers as they are now, in place of those
+        of this run; for an active project, they become its next version.
         """
         from clew.api.signalling import send_signal
 
         with self._access.opened() as at:
             actor = at.actor
+            renewal = None
+            if with_current_definitions:
+                from clew.api.renewing import renewal_of
+
+                renewal = renewal_of(at, self.id, signal, signal_id)
             return send_signal(
                 at.state,
                 at.environment,
@@ -283,6 +301,7 @@ class Run:
                 reason=reason,
                 signal_id=signal_id,
                 actor=actor,
+                renewal=renewal,
             )
 
     def possible_signals(self) -> "tuple[PossibleSignal, ...]":
@@ -298,10 +317,14 @@ class Run:
         watch: "Callable[[StoredEvent], None]" = lambda _event: None,
         on_interrupt: Callable[[], None] = lambda: None,
         on_wait: "Callable[[Wait], None]" = lambda _wait: None,
+        *,
+        gives_way: bool = False,
     ) -> "Drive":
         """Drive it to its end in this process and pass each event to `watch`.
 
-        It waits for a free place of the environment and for its start time; `on_wait` is told what it waits for.
+        It waits for a free place of the environment and for its start time; `on_wait` is told what it waits for. If
+        another run of its project and period has started first, it is left to a worker; with `gives_way`, it is
+        cancelled, and UserError PeriodBusy is raised.
 
         The first KeyboardInterrupt cancels the run cleanly; a second one is raised and leaves the run as it is.
         """
@@ -311,7 +334,12 @@ class Run:
         with self._access.opened() as at:
             policy = at.policy
             return drive_in_foreground(
-                starter_of(at), self.id, lambda event: watch(as_seen(policy, event)), on_interrupt, on_wait
+                starter_of(at),
+                self.id,
+                lambda event: watch(as_seen(policy, event)),
+                on_interrupt,
+                on_wait,
+                gives_way=gives_way,
             )
 
     def take_captures(self) -> None:
@@ -448,10 +476,43 @@ class Run:
             return found
 
     @budgeted
+    def quarantine(self, dataset: str | None = None) -> "tuple[QuarantinedRow, ...]":
+        """The rows that it did not load since they are not as their dataset says, with the reasons."""
+        with self._access.opened() as here:
+            return self._seen(here).quarantine(dataset)
+
+    @budgeted
+    def quarantine_csv(self, dataset: str | None = None) -> str:
+        """The rows of a dataset in quarantine, by default of the input, as a file to correct."""
+        with self._access.opened() as here:
+            seen = self._seen(here)
+            return seen.correctable(dataset or seen.plan.input.dataset_id)
+
+    @budgeted
     def reconcile(self) -> "Reconciliation":
         """Whether nothing was lost: for every output, what came in and what went out, in rows and control totals."""
         with self._access.opened() as here:
             return self._seen(here).reconcile(self.view.snapshot)
+
+    def checks(self) -> "RunChecks":
+        """What its checks found, in the order in which the run came to them."""
+        from clew.privacy.seen_checks import RunChecks, checks_of_run
+
+        plan = self.plan
+        return RunChecks(self.id, ()) if plan is None else checks_of_run(self.id, plan, self.view.snapshot)
+
+    @budgeted
+    def failing_rows(self, check: str, *, limit: int = 100, after: str | None = None) -> "FoundRows":
+        """The rows that fail a check, as they stood where it looked. Found in the trace, without Spark."""
+        from clew.explain.failing_rows import failing_rows
+
+        outcomes = self.checks().named(check)
+        if not outcomes:
+            known = [each.check.name for each in self.checks().outcomes]
+            hint = did_you_mean(check, known) or (f"its checks are {', '.join(known)}" if known else None)
+            raise UserError(UNKNOWN_CHECK.anywhere(name=check, hint=hint))
+        with self._access.opened() as here:
+            return self._seen(here).failing(outcomes[0].check, failing_rows, limit, after)
 
     @budgeted
     def compare(
@@ -518,6 +579,7 @@ class Run:
         sets: Sequence[str] = (),
         drops: Sequence[str] = (),
         expressions: Sequence[str] = (),
+        parameters: Mapping[str, object] | None = None,
         output: int | None = None,
         at: int | None = None,
         sort: str | None = None,
@@ -527,26 +589,71 @@ class Run:
         """What would be different in it, at an output (by default the last) or after a step. Nothing is stored.
 
         `sets` are texts like 'rates where currency = "EUR": rate = 1.1', `drops` like 'orders where id = 7', and
-        `expressions` like '10.usd = amount * 2', for a column that an update sets.
+        `expressions` like '10.usd = amount * 2', for a column that an update sets. `parameters` are other values for
+        parameters of the project.
         """
         from clew.api.run_changes import supposed
         from clew.change.comparing import CompareQuestion
 
         question = CompareQuestion(output=output, at=at, sort=sort, limit=limit, offset=offset)
         with self._access.opened() as here:
-            found, asked = supposed(here, self.id, question, sets=sets, drops=drops, expressions=expressions)
+            found, asked = supposed(
+                here,
+                self.id,
+                question,
+                sets=sets,
+                drops=drops,
+                expressions=expressions,
+                parameters=parameters or {},
+            )
             self._asked(asked, tuple(each.name for each in found.columns), len(found.rows))
             return found
 
+    @budgeted
+    def sensitivity(self, column: str, *, output: int | None = None, at: int | None = None) -> "Sensitivity":
+        """Which rows of reference data the sum of a column hangs on most, at an output (by default the last) or a step.
+
+        Each number that was looked up is made one percent larger, one at a time. Nothing is stored.
+        """
+        from clew.api.run_changes import sensed
+
+        with self._access.opened() as here:
+            found, asked = sensed(here, self.id, column, output=output, after=at)
+            self._asked(asked, (column,), len(found.effects))
+            return found
+
+    @budgeted
+    def impact(self, project: str | None = None, *, fail_if: str | None = None, limit: int = 10) -> "PlanImpact":
+        """What its project, as the files of the workspace have it now, would have made of it. Nothing is stored.
+
+        `fail_if` is a condition on each total, such as 'ABS(delta) > 1000'; `failed` of the answer names those for
+        which it is true. `limit` is how many rows of each output are shown.
+        """
+        from clew.api.run_changes import impacted
+
+        with self._access.opened() as here:
+            found, asked = impacted(here, self.id, project, fail_if=fail_if, limit=limit)
+            answers = [each.difference for each in found.outputs if each.difference is not None]
+            columns = tuple(dict.fromkeys(column.name for each in answers for column in each.columns))
+            self._asked(asked, columns, sum(len(each.rows) for each in answers))
+            return found
+
     def recorded_suppositions(
-        self, *, sets: Sequence[str] = (), drops: Sequence[str] = (), expressions: Sequence[str] = ()
+        self,
+        *,
+        sets: Sequence[str] = (),
+        drops: Sequence[str] = (),
+        expressions: Sequence[str] = (),
+        parameters: Mapping[str, object] | None = None,
     ) -> str:
         """Suppositions for the access log, which others read: without the values of columns that are not public."""
         from clew.change.suppositions import recorded_supposition
 
         with self._access.opened() as here:
             seen = here.seen(self.record)
-            return "; ".join(recorded_supposition(seen.plan, seen.eyes, text) for text in (*sets, *drops, *expressions))
+            named = [f"parameter {name} = {value}" for name, value in (parameters or {}).items()]
+            texts = (*sets, *drops, *expressions, *named)
+            return "; ".join(recorded_supposition(seen.plan, seen.eyes, text) for text in texts)
 
     def _compared(self, run_id: str, asked: str, columns: "tuple[str, ...]", rows: int) -> None:
         from clew.api.reads import record_read

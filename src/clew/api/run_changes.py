@@ -1,14 +1,20 @@
-"""Questions about two runs, within what the principal may see of both."""
+"""Questions about two runs, or about a run and what would change it, within what the principal may see of both."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from clew.api.opened_environment import OpenedEnvironment
+from clew.api.run_parameters import plan_for_run
 from clew.change.attribution import AttributionQuestion, AttributionSide, attribute
 from clew.change.bridge import ChangeBridge
 from clew.change.comparing import CompareQuestion, CompareSide, compare_runs
 from clew.change.comparison import RunComparison
+from clew.change.impact import PlanImpact, failing, impact_of
+from clew.change.sensitivity import Sensitivity, sensitivity
 from clew.change.suppositions import recorded_supposition, suppositions_of
 from clew.change.what_if import WhatIf, what_if
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.changes import DIFFERENT_PROJECTS
 from clew.privacy.eyes import RunEyes
 
 
@@ -39,14 +45,50 @@ def supposed(
     sets: Sequence[str],
     drops: Sequence[str],
     expressions: Sequence[str],
+    parameters: Mapping[str, object],
 ) -> tuple[WhatIf, str]:
     """What would differ from a run, and the question in words, for the record."""
     at.policy.require_rows()
     trace = at.trace(run)
     eyes = RunEyes.of(at.policy, trace.plan)
-    suppositions = suppositions_of(trace.plan, eyes, sets=sets, drops=drops, expressions=expressions)
+    suppositions = suppositions_of(
+        trace.plan, eyes, sets=sets, drops=drops, expressions=expressions, parameters=parameters
+    )
     told = "; ".join(recorded_supposition(trace.plan, eyes, text) for text in suppositions.texts)
-    return what_if(trace, eyes.working, suppositions, question), f"what if: {told}"
+    seen = (eyes.working, RunEyes.of(at.policy, suppositions.plan).working)
+    return what_if(trace, seen, suppositions, question), f"what if: {told}"
+
+
+def sensed(
+    at: OpenedEnvironment, run: str, column: str, *, output: int | None, after: int | None
+) -> tuple[Sensitivity, str]:
+    """Which reference data the sum of a column hangs on, and the question in words, for the record."""
+    at.policy.require_rows()
+    trace = at.trace(run)
+    found = sensitivity(trace, RunEyes.of(at.policy, trace.plan), column, output, after)
+    return found, f"what the total of {column} hangs on"
+
+
+def impacted(
+    at: OpenedEnvironment, run: str, project: str | None, *, fail_if: str | None, limit: int
+) -> tuple[PlanImpact, str]:
+    """What a project, as its file has it now, would have made of a run, and the question in words, for the record."""
+    at.policy.require_rows()
+    trace = at.trace(run)
+    record = at.runs.view(run).record
+    files = at.files
+    wanted = files.plan(project or record.request.project_id)
+    if wanted.name != trace.plan.name:
+        problem = f"the run {run} is one of {trace.plan.name}, not of {wanted.name}"
+        raise UserError(DIFFERENT_PROJECTS.anywhere(problem=problem))
+    declared = {each.name for each in wanted.extensions.parameters}
+    given = {name: value for name, value in record.request.values.items() if name in declared}
+    settings = at.environment.settings
+    plan = plan_for_run(wanted, files, trace.period, settings.parameters, given)
+    eyes = [RunEyes.of(at.policy, each).working for each in (trace.plan, plan)]
+    found = impact_of(trace, plan, eyes, limit=limit)
+    failed = () if fail_if is None else failing(found, fail_if)
+    return replace(found, failed=failed), f"what {plan.name} as edited would change"
 
 
 def _side(at: OpenedEnvironment, run: str) -> CompareSide:

@@ -3,14 +3,14 @@
 # ruff: noqa: PLC0415 - what reads captures is imported for runs that have any
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, TypeVar
 
 from clew.api.state import State
+from clew.deferred import dataclass
 from clew.events.envelope import StoredEvent
 from clew.events.snapshot import StepSnapshot
 from clew.events.values import LOAD_STEP
-from clew.plan.plan import Plan
 from clew.runs.environment import RunEnvironment
 from clew.runs.projector import Projected
 from clew.runs.view import RunFacts, RunFactsReader, iso, operation_of
@@ -20,6 +20,7 @@ from clew.storage.plans import PlanReader, kept_plan
 
 if TYPE_CHECKING:
     from clew.captures.queue import CaptureRecord
+    from clew.plan.plan import Plan
     from clew.privacy.policy import PrivacyPolicy
 
 T = TypeVar("T")
@@ -113,7 +114,7 @@ class ResolverSnapshot:
         return asdict(self)
 
 
-def resolver_snapshots(plan: Plan | None, parts: Iterable[Part]) -> list[ResolverSnapshot]:
+def resolver_snapshots(plan: "Plan | None", parts: Iterable[Part]) -> list[ResolverSnapshot]:
     """What the description of every pinned dataset says about its origin."""
     pins = {use.key: use.pinned_version for use in plan.datasets_read} if plan is not None else {}
     found = list[ResolverSnapshot]()

@@ -1,15 +1,16 @@
 """Sends signals, for the user of an embedded environment (who may do everything in its tenant) or another actor."""
 
 import uuid
-from dataclasses import dataclass
 
 from clew.api.state import State, queue_of
 from clew.auth.roles import AccessRole, Permission
+from clew.deferred import dataclass
 from clew.events.bodies import RunRetried
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import LOAD_STEP
 from clew.runs.approving import PolicyAuthorizer
 from clew.runs.environment import RunEnvironment
+from clew.runs.renewal import Renewal
 from clew.runs.request import RunRecord
 from clew.runs.signal_service import SignalDecision, SignalService
 from clew.runs.signals import Actor, Authorizer, Refused, Role, Signal, SignalType, actor_name, rule_refusal
@@ -27,10 +28,11 @@ def send_signal(
     reason: str | None = None,
     signal_id: str | None = None,
     actor: Actor | None = None,
+    renewal: Renewal | None = None,
 ) -> "SignalOutcome":
     """Send a signal to a run. The decision is recorded, and takes effect immediately if no worker is driving the run.
 
-    `step` is a seq; step 0 loads the input.
+    `step` is a seq; step 0 loads the input. RETRY_RUN takes the plan of the `renewal`, if there is one.
     """
     service = SignalService(
         state.stores,
@@ -45,6 +47,7 @@ def send_signal(
         type=signal,
         step_id=LOAD_STEP if step == "0" else step,
         reason=reason,
+        payload={} if renewal is None else renewal.to_payload(),
     )
     decision = service.send(told, actor or Actor(actor_name(), Role.ADMIN, environment.settings.tenant))
     return SignalOutcome(run_id, signal, decision, _next_run(state, run_id, signal, decision), _status(state, run_id))

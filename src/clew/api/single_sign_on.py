@@ -8,7 +8,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,6 +15,7 @@ from clew.api.opened_environment import EnvironmentAccess
 from clew.auth.id_tokens import names_unknown_key, refused, verified_claims
 from clew.auth.openid import Claims, OpenIdAttempt, SignedInPerson, has_claims, person_of
 from clew.bus.http import NotTaken, fetch
+from clew.deferred import dataclass
 from clew.definitions.openid_settings import OpenIdSettings, is_safe_address
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.server import NO_SUCH_ADDRESS, PROVIDER_UNUSABLE

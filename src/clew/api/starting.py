@@ -7,11 +7,11 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from clew.api.checkpoints import keep_checkpoint
-from clew.api.opened_environment import OpenedEnvironment
-from clew.api.projects import plan_to_run
+from clew.api.opened_environment import OpenedEnvironment, Principal
+from clew.api.projects import plan_of_current_definitions, plan_to_run
 from clew.api.run_parameters import parameters_of_request, plan_for_run
 from clew.api.signalling import send_signal
 from clew.api.state import State, queue_of
@@ -23,6 +23,7 @@ from clew.bus.dispatcher import OutboxDispatcher
 from clew.captures.manifests import Places
 from clew.captures.queue import EnlistingExecutors, capture_parameters, enlist
 from clew.captures.tickets import TicketOffice
+from clew.deferred import dataclass
 from clew.definitions import CaptureWish
 from clew.definitions.settings import BusSettings
 from clew.diagnostics import ClewError, UserError
@@ -108,10 +109,18 @@ class RunStarter:
         request_id: str | None = None,
         captures: Sequence[CaptureWish] = (),
         parameters: Mapping[str, object] | None = None,
+        *,
+        activating: Principal | None = None,
     ) -> RunRecord:
-        """Request a run of a project for a period. The same request id returns the same run."""
+        """Request a run of a project for a period. The same request id returns the same run.
+
+        If someone is `activating`, the definitions become the version that runs first, unless they are already.
+        """
         period_of(self.files.loaded.workspace, period)
-        choice = plan_to_run(self.files, self.state, project)
+        if activating is None:
+            choice = plan_to_run(self.files, self.state, project)
+        else:
+            choice = plan_of_current_definitions(self.files, self.state, project, activating)
         return self.submit_plan(
             choice.plan,
             period,
@@ -180,6 +189,21 @@ class RunStarter:
         """
         with suppress(ClewError):
             self.session()
+
+    def withdraw(self, run_id: str) -> None:
+        """Cancel a run that has not begun because another one of its project and period has. Raises PeriodBusy.
+
+        Nobody could request it again, so it would wait until a worker came and did the same work twice.
+        """
+        run = self.state.stores.catalog.run(run_id)
+        if not run.status.is_startable or run.approval_pending:
+            return
+        reason = "another run of the project and period started first"
+        send_signal(self.state, self.environment, run_id, SignalType.CANCEL, reason=reason)
+        project, period = run.request.project_id, run.request.period
+        self._refuse_if_busy(project, period)
+        hint = "another run of it started first, and has ended by now; run it again if need be"
+        raise UserError(PERIOD_BUSY.anywhere(project=project, period=period, hint=hint))
 
     def _refuse_if_busy(self, project: str, period: str) -> None:
         for status in (RunStatus.RUNNING, RunStatus.PAUSED):
@@ -326,8 +350,13 @@ def drive_in_foreground(
     watch: Callable[[StoredEvent], None],
     on_interrupt: Callable[[], None] = lambda: None,
     on_wait: Callable[[Wait], None] = lambda _wait: None,
+    *,
+    gives_way: bool = False,
 ) -> Drive:
     """Drive a run to its end and pass each event to `watch`, in this thread. `on_wait` is told why it does not start.
+
+    If another run of its project and period has started first, the run waits for a worker; one that `gives_way` is
+    cancelled, and PeriodBusy is raised.
 
     The first KeyboardInterrupt sends CANCEL and waits for the run to end cleanly; a second one is raised and leaves the
     run as it is: another worker continues it after its lease expires.
@@ -356,6 +385,8 @@ def drive_in_foreground(
             send_signal(starter.state, starter.environment, run_id, SignalType.CANCEL, reason="interrupted by Ctrl-C")
     if drive.error is not None:
         raise drive.error
+    if gives_way and drive.status is not None:
+        starter.withdraw(run_id)
     return drive
 
 

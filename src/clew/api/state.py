@@ -5,12 +5,16 @@ A state store in a file is at first only read, by the driver alone; the rest is 
 
 # ruff: noqa: PLC0415 - what writes to a state store takes longer to import than reading one takes
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from clew.definitions.settings import UnrecordedReads
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import UNRECORDED_READ
 from clew.runs.environment import PRIVATE_FOLDER, RunEnvironment
 from clew.runs.seal_keys import seal_key
 from clew.runs.secrets import SecretsResolver, redacted_logs
@@ -18,11 +22,12 @@ from clew.runs.stores import RunReading, RunStores
 from clew.storage.private_folders import make_private
 from clew.store.owner import Owner
 from clew.store.reading import SqlHistory, SqlRunList, SqlSavedSnapshots, SqlSource
+from clew.store.sealed_runs import SqlSealedRuns
 from clew.store.sqlite_file import FileAccessLog, readable_file
 
 if TYPE_CHECKING:
     from clew.api.opened_stores import OpenedStores
-    from clew.auth.access_log import AccessLog, ReadRecords
+    from clew.auth.access_log import AccessLog, AccessRecord, ReadRecords
     from clew.auth.tokens import BrowserSessionStore, TokenStore
     from clew.captures.queue import CaptureRecord, CaptureStore
     from clew.runs.registry import DatasetRegistry, ProjectRegistry
@@ -30,6 +35,9 @@ if TYPE_CHECKING:
     from clew.store.ledger import Ledger, SqlLedgerReader
     from clew.store.sqlite_file import SqliteFile
     from clew.tracelink.stores import TraceLinkStores
+
+
+_log = logging.getLogger(__name__)
 
 
 class State:
@@ -72,6 +80,11 @@ class State:
         """What it takes to show runs."""
         source = self._source
         return RunReading(SqlHistory(source), SqlRunList(source), SqlSavedSnapshots(source))
+
+    @property
+    def sealed_runs(self) -> SqlSealedRuns:
+        """What the ledger says about runs, for those who read their rows."""
+        return SqlSealedRuns(self._source, Owner.of(self._environment))
 
     def captures_of(self, run_id: str) -> "tuple[CaptureRecord, ...]":
         """The captures and postlude jobs of a run."""
@@ -117,6 +130,10 @@ class State:
     @property
     def read_records(self) -> "ReadRecords":
         """Where to record who has read what."""
+        if self._file is not None and self._file.is_read_only:
+            if self._environment.settings.unrecorded_reads is UnrecordedReads.REFUSE:
+                raise UserError(UNRECORDED_READ.anywhere())
+            return _Unrecorded()
         if self._opened is None and self._file is not None:
             log = FileAccessLog(self._file, Owner.of(self._environment), cache(partial(seal_key, self._environment)))
             if log.has_begun():
@@ -137,6 +154,15 @@ class State:
     def ledger_writer(self) -> "Ledger":
         """The ledger, to be added to."""
         return self._stores().ledger_writer
+
+
+class _Unrecorded:
+    """In place of records, where the environment allows reads without them."""
+
+    def add(self, *records: "AccessRecord") -> None:
+        """Say that they are not kept."""
+        for record in records:
+            _log.warning("not on record, as the state store is read-only: %s %s", record.actor, record.subject.value)
 
 
 def queue_of(state: State, environment: RunEnvironment) -> "RunQueue":

@@ -7,9 +7,9 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from clew.api.opened_environment import EnvironmentAccess
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.tracelink import NODE_ID_TAKEN, NODE_LEASE_LOST
 from clew.tracelink import ConfiguredNode, LeasedTraceIds, PublishedBlock, TraceIdBlock, TraceWriter

@@ -8,11 +8,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from clew.api.checkpoints import checkpoint_file, checkpoint_problems, kept_checkpoints
 from clew.api.state import State
+from clew.captures.manifests import Places
+from clew.captures.queue import CaptureStatus
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, UserError
 from clew.events.chain import ChainReport, SealKey, verify_chain
 from clew.events.codec import canonical_json
@@ -30,6 +33,7 @@ from clew.storage.committed import readable_parts
 from clew.storage.parts import Part
 from clew.storage.plans import kept_plan
 from clew.storage.removals import Journal
+from clew.storage.root import StorageRoot
 from clew.trace.run_trace import open_trace
 
 _ALL = 1_000_000
@@ -182,6 +186,8 @@ class Verifier:
             self._find(f"run {run_id}", "it is gone, and nothing says that it was deleted")
         for record in records.values():
             self._check_run(record, expected)
+        self._check_registered()
+        self._check_captured()
         return self._result(started)
 
     def _result(self, started: float) -> Verification:
@@ -228,6 +234,46 @@ class Verifier:
             name = json.loads(line)["name"]
             problem = "nothing says that it was deleted" if line in known else "the ledger does not know of it"
             self._find("record of removals", f"{name}: {problem}")
+
+    # Files beside those of runs
+
+    def _check_registered(self) -> None:
+        """Every byte of the files of registered datasets. Those of tables are compared when they are read."""
+        root = self._environment.storage_root
+        for newest in self._state.datasets.datasets():
+            for version in self._state.datasets.versions(newest.dataset):
+                name = f"dataset {version.dataset} v{version.version}"
+                for file in version.files:
+                    self._compare(name, root, file.path, file.sha256, file.size)
+
+    def _check_captured(self) -> None:
+        """Every byte of the files of captures."""
+        places, mine = Places(self._environment), self._environment.settings.tenant
+        for record in self._state.captures.listed(tenant_id=mine, status=CaptureStatus.READY, limit=_ALL):
+            manifest = record.outcome.manifest
+            if manifest is None:
+                continue
+            for file in manifest.files:
+                name, folder = f"capture {record.capture_id}", places.at(manifest.folder)
+                self._compare(name, folder, file.path, file.sha256, file.size)
+
+    def _compare(self, subject: str, root: StorageRoot, key: str, sha256: str, size: int) -> None:
+        """A file is what was written. It counts once, whoever names it."""
+        place = f"{root.address}/{key}"
+        is_own = root.address == self._environment.storage_root.address
+        if place in self._files or (is_own and key in self._files):
+            return
+        self._files.add(place)
+        self._checked["files"] += 1
+        self._checked["bytes"] += size
+        try:
+            problem = None if root.sha256(key) == sha256 else "its content is not what was written"
+        except FileNotFoundError:
+            problem = "it is gone"
+        except OSError as error:
+            problem = f"it cannot be read: {error.strerror or error}"
+        if problem is not None:
+            self._find(subject, f"{key}: {problem}")
 
     # Runs
 

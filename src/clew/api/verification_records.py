@@ -1,11 +1,11 @@
 """Verifications on record: when a run was verified, by whom, and with which result."""
 
 import logging
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from clew.api.opened_environment import OpenedEnvironment
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote
 

@@ -1,9 +1,9 @@
 """Window expansion: computes the links that windows of runs represent, and writes them next to the traces."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from clew.api.opened_environment import OpenedEnvironment
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.engine.opening import SparkExecutors
 from clew.engine.session import session_of

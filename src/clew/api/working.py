@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clew.api.checkpoint_delivery import keep_sending
 from clew.api.checkpoints import checkpoint_file, keep_checkpoints
 from clew.api.opened_environment import OpenedEnvironment
 from clew.captures.queue import CaptureRecord
+from clew.deferred import dataclass
 from clew.events.envelope import StoredEvent
 from clew.runs.worker import stop_on_signals, worker_name
 from clew.tracelink import Collector, CollectorCounts, CollectorSettings, bind_address, stages_of

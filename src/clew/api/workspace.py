@@ -229,10 +229,12 @@ class Workspace:
         request_id: str | None = None,
         captures: Captures = (),
         parameters: Mapping[str, object] | None = None,
+        with_current_definitions: bool = False,
     ) -> "Run":
         """Request a run of a project for a period, and leave it to `Run.drive` or a worker.
 
         The same request id returns the same run. A project written in Python runs as a draft, in the sandbox.
+        `with_current_definitions` activates the files of an active project first, if they have changed.
         """
         from clew.api.run import Run
         from clew.api.starting import starter_of
@@ -243,7 +245,8 @@ class Workspace:
             at.principal.require(Permission.START_RUNS)
             starter = starter_of(at)
             if isinstance(project, str):
-                record = starter.submit(project, period, request_id, wishes, parameters)
+                activating = at.principal if with_current_definitions else None
+                record = starter.submit(project, period, request_id, wishes, parameters, activating=activating)
             else:
                 record = starter.submit_plan(
                     self.plan(project), period, request_id=request_id, captures=wishes, parameters=parameters
@@ -258,17 +261,26 @@ class Workspace:
         request_id: str | None = None,
         captures: Captures = (),
         parameters: Mapping[str, object] | None = None,
+        with_current_definitions: bool = False,
     ) -> "Run":
         """Run a project for a period and wait for it. A project written in Python runs as a draft, in the sandbox.
 
         `captures` lists breakpoints where rows are captured: "NAME", "NAME=MODE", or mappings with the keys of a
-        captures file; `parameters` has values of the project's parameters. A failed run is returned too, with its
-        error. Ctrl-C cancels it cleanly.
+        captures file; `parameters` has values of the project's parameters; `with_current_definitions` activates the
+        files of an active project first, if they have changed. A failed run is returned too, with its error. Ctrl-C
+        cancels it cleanly.
         """
         with self:
-            run = self.submit(project, period, request_id=request_id, captures=captures, parameters=parameters)
+            run = self.submit(
+                project,
+                period,
+                request_id=request_id,
+                captures=captures,
+                parameters=parameters,
+                with_current_definitions=with_current_definitions,
+            )
             if not self.find_run(run.id).record.status.is_terminal:
-                run.drive()
+                run.drive(gives_way=request_id is None)
             run.take_captures()
             return run.refreshed()
 

@@ -4,10 +4,12 @@ Records that arrive while others are being written are written together, in the 
 """
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
+
+from clew.deferred import dataclass
 
 
 class Subject(StrEnum):

@@ -1,9 +1,10 @@
 """What was read, in the words of the record: what was asked for, and which columns of how many rows were returned."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from clew.auth.access_log import Subject
+from clew.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ import base64
 import hashlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from clew.auth.roles import AccessRole
+from clew.deferred import dataclass
 from clew.definitions.openid_settings import OpenIdSettings
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import ID_TOKEN_REFUSED, NO_GROUP_WITH_ROLE

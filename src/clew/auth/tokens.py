@@ -7,11 +7,11 @@ a browser's cookie identifies.
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from clew.auth.roles import AccessRole
+from clew.deferred import dataclass
 
 PREFIX = "clew"
 _SECRET_BYTES = 32

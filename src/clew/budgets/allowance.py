@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.questions import QUESTION_TOO_LARGE, QUESTION_TOO_LONG
 

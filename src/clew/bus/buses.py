@@ -1,7 +1,6 @@
 """The event buses of an environment, opened as clew.yaml declares them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import assert_never
@@ -10,6 +9,7 @@ from clew.bus.event_bus import Announcing, ChosenEvents, EventBus, SeenEvents
 from clew.bus.file import FileBus
 from clew.bus.openlineage import FileTarget, HttpTarget, OpenLineageBus
 from clew.bus.webhook import WebhookBus
+from clew.deferred import dataclass
 from clew.definitions.settings import BusSettings, BusType
 from clew.events.envelope import StoredEvent
 from clew.plan import Plan

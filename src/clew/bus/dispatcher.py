@@ -5,9 +5,9 @@ import random as random_numbers
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from clew.bus.event_bus import EventBus
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.bodies import AlertRaised
 from clew.runs.alerts import Alert, RaisedAlert, raise_alert

@@ -5,7 +5,6 @@ and facet names Clew as its producer.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.metadata import version
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -25,6 +24,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.facet_v2 import column_lineage_dataset as facets
 
+from clew.deferred import dataclass
 from clew.events.artifacts import DATASET_KIND, OUTPUT_KIND
 from clew.events.bodies import RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted, StepCompleted
 from clew.events.codec import iso

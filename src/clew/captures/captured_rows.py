@@ -5,19 +5,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew import budgets
 from clew.budgets import QuestionLimits, budgeted
 from clew.captures.manifests import CapturedColumn, CapturedFile, Manifest
+from clew.deferred import dataclass
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
 from clew.diagnostics.foreign_words import without_quoted
 from clew.lang.types import parse_type
 from clew.storage.parts import ORDINAL
+from clew.storage.remote_blocks import BlockCache, RemoteBlocks
 from clew.storage.root import RemoteSource, StorageRoot
 from clew.storage.row_identity import RowIds
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
@@ -29,9 +31,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
-    from pyarrow import NativeFile
 
-    from clew.storage.duckdb_files import RemoteFiles
+    from clew.storage.duckdb_files import QueriedFile, RemoteFiles
 
 
 _BATCH_ROWS = 20_000
@@ -100,10 +101,17 @@ class Questions:
         return found
 
 
-def _opened(source: RemoteSource) -> "NativeFile":
+def _opened(source: RemoteSource) -> "QueriedFile":
+    from clew.storage.duckdb_files import QueriedFile
+
     opened = source.root.shared(source.key)
     assert opened is not None  # noqa: S101 - a remote source is one of a root that shares its files
-    return opened
+    read_at = opened.read_at
+
+    def read(position: int, count: int) -> bytes:
+        return bytes(read_at(count, position))
+
+    return QueriedFile(RemoteBlocks(source.key, opened.size(), read, (), BlockCache()))
 
 
 @contextmanager

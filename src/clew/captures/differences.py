@@ -8,11 +8,11 @@ masked form, are compared as text.
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from clew.captures.captured_rows import ROW_ID, CapturedRows, Questions, questions
 from clew.captures.statistics import ColumnStatistics, Statistics, statistics_of
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.captures import NO_COMMON_KEY
 from clew.events.codec import encode

@@ -8,12 +8,12 @@ sample, on any number of cores: the rows whose digests come first.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from clew.captures.policy import CapturePolicy
 from clew.captures.requests import CaptureRequest
+from clew.deferred import dataclass
 from clew.definitions import CaptureMode
 from clew.events.artifacts import parts_among
 from clew.events.snapshot import RunSnapshot, StepStatus

@@ -3,7 +3,7 @@
 # ruff: noqa: S608 - names are quoted by `clew.trace.sql`
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +16,7 @@ from clew.captures.requests import KeptColumn
 from clew.captures.spark_statistics import statistics_in_spark
 from clew.captures.statistics import Statistics
 from clew.captures.writing import EndedRun, WrittenRows, filtered, raw_rows, sample_of, taken, view_rows, write_rows
+from clew.deferred import dataclass
 from clew.definitions import Mask
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import BUDGET_EXCEEDED

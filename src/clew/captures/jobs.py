@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, timedelta
 from typing import BinaryIO
 
@@ -20,6 +20,7 @@ from clew.captures.policy import CapturePolicy
 from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, EmissionStatus, JobReport
 from clew.captures.requests import OmittedColumn
 from clew.captures.writing import EndedRun, digest_of_files, in_view
+from clew.deferred import dataclass
 from clew.definitions import CaptureMode, Mask
 from clew.definitions.settings import PersonalColumns
 from clew.diagnostics import EngineBug, UserError

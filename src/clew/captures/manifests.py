@@ -3,13 +3,13 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from clew.captures.freezing import Degradation
 from clew.captures.requests import OmittedColumn
 from clew.captures.salt import salt_of
+from clew.deferred import dataclass
 from clew.definitions import CaptureMode
 from clew.definitions.storage_addresses import is_remote
 from clew.events.codec import decode, encode

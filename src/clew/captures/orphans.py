@@ -6,12 +6,12 @@ captures or jobs, which the state store knows in this environment. Their records
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from clew.captures.manifests import DRAFT, Places
 from clew.captures.queue import CaptureRecord, CaptureState
 from clew.captures.removal import paths_of
+from clew.deferred import dataclass
 from clew.definitions.settings import SinkType
 from clew.runs.environment import RunEnvironment
 from clew.storage.inventory import StoredThing, thing_in

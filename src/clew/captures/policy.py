@@ -1,8 +1,8 @@
 """What an environment allows captures and postlude jobs to keep, and how it masks personal and secret columns."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.definitions import CaptureMode, Environment, Mask, MaskKind
 from clew.definitions.privacy import InfluencedColumns
 from clew.definitions.settings import EnvironmentMode, PersonalColumns, Sink, SinkType

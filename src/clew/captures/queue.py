@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -11,6 +11,7 @@ from clew.captures.freezing import Degradation, Fitting, Frozen, InFlight, Reaso
 from clew.captures.manifests import Manifest
 from clew.captures.policy import CapturePolicy, job_violations
 from clew.captures.requests import PARAMETER, CaptureRequest, requests_in, requests_of
+from clew.deferred import dataclass
 from clew.definitions import CaptureWish
 from clew.diagnostics import raise_if_any
 from clew.events.ledger import LedgerWriter

@@ -1,7 +1,7 @@
 """Captures and emissions that have expired, or that a user deletes."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from clew.captures.freezing import Reason
@@ -15,6 +15,7 @@ from clew.captures.queue import (
     Emission,
     EmissionStatus,
 )
+from clew.deferred import dataclass
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
 from clew.storage.removals import Journal, Removable, RemovalRecord

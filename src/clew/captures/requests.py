@@ -1,10 +1,10 @@
 """What a user asks for, looked up in the plan and held to the policy: the requests that a run carries."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from clew.captures.policy import CapturePolicy, Limits, stricter
+from clew.deferred import dataclass
 from clew.definitions import CaptureMode, CaptureWish, Mask
 from clew.definitions.settings import PersonalColumns, SinkType
 from clew.diagnostics import Diagnostic, Span, UserError, did_you_mean

@@ -3,11 +3,11 @@
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from clew.captures.captured_rows import Questions, questions
+from clew.deferred import dataclass
 from clew.events.codec import decode, encode
 from clew.lang.types import Kind, Type
 from clew.trace.json_values import JsonValue, json_value

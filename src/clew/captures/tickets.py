@@ -7,10 +7,10 @@ state store did not answer, is frozen when the run is over.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from clew.captures.freezing import Ticket, freeze, is_reached
 from clew.captures.queue import CaptureRecord, CaptureStatus, CaptureStore
+from clew.deferred import dataclass
 from clew.events.snapshot import RunSnapshot
 from clew.plan.plan import Plan
 from clew.runs.environment import RunEnvironment

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, Cap
 from clew.captures.removal import clear_attempts, collect_expired, drop_waiting
 from clew.captures.tickets import timed_ticket
 from clew.captures.writing import CaptureWriter, EndedRun
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.captures import CAPTURE_ABANDONED
 from clew.engine.blame import SPARK_ERRORS, of_unknown_cause, reads_restricted, translated

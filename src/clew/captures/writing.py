@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 
 import pyarrow.parquet as pq
@@ -18,6 +18,7 @@ from clew.captures.policy import LARGE_COLUMN_BYTES
 from clew.captures.queue import CaptureOutcome, CaptureRecord
 from clew.captures.requests import SYSTEM, CaptureRequest, KeptColumn, OmittedColumn
 from clew.captures.spark_statistics import statistics_in_spark
+from clew.deferred import dataclass
 from clew.definitions import CaptureMode, Mask, MaskKind
 from clew.engine.counting import counted, require_rows, told_as_missing
 from clew.engine.executor import pinned_rows

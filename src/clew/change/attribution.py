@@ -5,7 +5,7 @@ the causes add up to the difference exactly, and calculating both runs as they a
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal, localcontext
 
 from clew import budgets
@@ -16,6 +16,7 @@ from clew.change.points import Point, combined, conditions_at, points_of
 from clew.change.recomputing import OWN_PERIOD, trees_of
 from clew.change.row_edits import RowEdit
 from clew.change.shares import rounded, sequential_shares, shapley_shares
+from clew.deferred import dataclass
 from clew.definitions.privacy import Sight
 from clew.diagnostics import ClewError, UserError, did_you_mean
 from clew.diagnostics.codes.changes import INVALID_COMPARISON, NOT_RECOMPUTABLE, RECOMPUTATION_DIFFERS

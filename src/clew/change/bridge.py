@@ -1,12 +1,12 @@
 """The answer to why a value changed: causes that add up to the difference, a bridge from one value to the other."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 from clew.change.comparison import exact_difference
 from clew.change.points import Point
+from clew.deferred import dataclass
 from clew.lang.typed import Value
 from clew.trace.json_values import json_value
 from clew.trace.results import Html, html_table

@@ -8,7 +8,6 @@ or rows have no key at all, equal rows are matched first.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from clew.change.comparison import (
 )
 from clew.change.points import CountedRows, Point, points_of, rows_at
 from clew.change.row_kinds import RowKinds, kinds_of
+from clew.deferred import dataclass
 from clew.definitions.privacy import Sight
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.changes import DIFFERENT_PROJECTS, INVALID_COMPARISON

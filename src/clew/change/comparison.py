@@ -3,12 +3,12 @@
 # ruff: noqa: PLC0415 - table libraries are imported only when a table is requested
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Literal
 
 from clew.change.points import Point
 from clew.change.row_kinds import RowKind
+from clew.deferred import dataclass
 from clew.lang.typed import Value
 from clew.lang.types import Type
 from clew.trace.json_values import JsonValue, json_value

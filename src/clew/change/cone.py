@@ -1,17 +1,21 @@
 """The cone of a supposition: the rows that it reaches, evaluated again; all others are as the run left them.
 
 An edited row of the input reaches itself. One of a joined dataset reaches the rows that looked it up, or would. A row
-that differs reaches the summary of its group, before and after.
+that differs reaches the summary of its group, before and after. An edited step reaches the rows that it changed, or
+would. Rows outside of the cone are as the trace has them after the same step of the run; columns that only the supposed
+plan has are NULL in them.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from clew import budgets
 from clew.change.recomputing import Cells, JoinLookup
+from clew.change.step_edits import StepEdit
 from clew.change.suppositions import RowSupposition, Suppositions
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.changes import INVALID_SUPPOSITION
 from clew.explain.pinned import dataset_rows
@@ -20,8 +24,9 @@ from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, columns_of
 from clew.lang.types import Type
 from clew.plan.datasets import DatasetUse
+from clew.plan.keeping import staying
 from clew.plan.operations import Step
-from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join, PlannedExpression, StepBase
+from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join, PlannedExpression
 from clew.trace.reader import RunTrace
 
 _MOST_GROUPS_ASKED = 20
@@ -58,32 +63,78 @@ class Cone:
     """By ordinal; None for rows that would not be there. Rows that the run does not have have negative numbers."""
     evaluated: int = 0
     """How many rows were evaluated, each step counted."""
+    at: int = 0
+    """The step of the run after which rows outside of the cone are as they would be."""
     _datasets: dict[str, SupposedDataset] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(-1, -1))
+    _columns: dict[str, None] = field(default_factory=dict)
+    """The columns of the supposed plan so far, in addition to those that rows of the trace have."""
 
-    def after(self, until: int) -> dict[int, Cells | None]:
-        """The rows that may differ after a step."""
-        self._load()
-        for step in self.trace.plan.steps:
-            if step.seq <= until and self.trace.run.not_done.get(step.seq) is None:
-                budgets.check()
-                self._take(step)
-        return self.rows
+    def take(self, entry: Step | StepEdit) -> None:
+        """Do a step of the run and of the supposed plan: one that both have, or one that differs."""
+        budgets.check()
+        old, new = (entry.old, entry.new) if isinstance(entry, StepEdit) else (entry, entry)
+        for step in (old, new):
+            self._add_columns(step)
+        if isinstance(entry, StepEdit):
+            self._edit(old, new)
+        else:
+            self._do(entry)
+        if old is not None:
+            self.at = old.seq
 
-    def _take(self, step: Step) -> None:
-        added: Cells = dict.fromkeys(column.name for column in step.adds)
-        for cells in self.rows.values():
-            if cells is not None:
-                cells.update({name: value for name, value in added.items() if name not in cells})
+    def reach(self, condition: Expression | None, *, deleted: bool = False) -> None:
+        """Take in the rows of the run for which a condition is true now, deleted ones only on request."""
+        trace, rows = self.trace, self.trace.working(self.at)
+        alive = None if deleted else is_not_deleted(trace.plan.input.table)
+        wanted = None if condition is None else _with_known(condition, trace.plan.input.table, rows.types)
+        for ordinal, cells in rows.matching(all_of([alive, wanted]), list(rows.types), trace.see):
+            if ordinal not in self.rows:
+                self._put(ordinal, self._complete(ordinal, cells))
+
+    def _do(self, step: Step) -> None:
         if isinstance(step, ChangingStepBase) and step.traced_as == "delete":
-            for cells in self._selected(step.selector):
-                cells["_deleted"] = True
+            self._delete(step)
         elif isinstance(step, ChangingStepBase):
             self._update(step)
         elif isinstance(step, CreatingStepBase) and step.made_from is None:
-            self._summarize(step, step.keys or ())
+            self._summarize(step, step)
         elif isinstance(step, CreatingStepBase) and step.made_from is not None:
             self._append(step, step.made_from)
+
+    def _edit(self, old: Step | None, new: Step | None) -> None:
+        """Do a step in place of another one, or of none, or leave one out."""
+        for step in (old, new):
+            if isinstance(step, ChangingStepBase):
+                self.reach(step.selector.tree if step.selector else None)
+        if isinstance(new, ChangingStepBase):
+            self._do(new)
+        is_regrouped = not (
+            isinstance(old, CreatingStepBase)
+            and isinstance(new, CreatingStepBase)
+            and old.keys is not None
+            and old.keys == new.keys
+        )
+        if isinstance(old, CreatingStepBase) and is_regrouped:
+            self._uncreate(old)
+        if isinstance(new, CreatingStepBase):
+            known = old if isinstance(old, CreatingStepBase) and not is_regrouped else None
+            if new.made_from is None:
+                self._summarize(new, known, everything=True)
+            else:
+                self._append_all(new, new.made_from, known)
+
+    def _add_columns(self, step: Step | None) -> None:
+        adds = () if step is None else step.adds
+        added = [column.name for column in adds if column.name not in self._columns]
+        self._columns.update(dict.fromkeys(added))
+        for cells in self.rows.values():
+            if cells is not None:
+                cells.update({name: None for name in added if name not in cells})
+
+    def _complete(self, ordinal: int, cells: Mapping[str, Value]) -> Cells:
+        """A row of the trace with all columns that it would have by now."""
+        return {**self._columns, **cells, "_row_id": self.trace.row_ids.row_id(ordinal)}
 
     def _put(self, ordinal: int, cells: Cells | None) -> None:
         if ordinal not in self.rows:
@@ -92,8 +143,8 @@ class Cone:
 
     # What is supposed of datasets
 
-    def _load(self) -> None:
-        """The rows of the input that are supposed to be different."""
+    def load(self) -> None:
+        """Take in the rows of the input that are supposed to be different."""
         trace, use = self.trace, self.trace.plan.input
         mine = self.supposed.of_dataset(use)
         if mine:
@@ -140,38 +191,61 @@ class Cone:
 
     def _update(self, step: ChangingStepBase) -> None:
         condition = step.selector.tree if step.selector else None
-        if self.supposed.changes(step):
-            self._reach(step, condition)
         for join in step.lookups:
             if self.supposed.of_dataset(join.dataset):
                 for each in self._dataset(join.dataset).edited:
                     for version in (each.old, each.new):
                         if version is not None:
-                            self._reach(step, all_of([condition, self._looking_up(join, version)]))
+                            self.reach(all_of([condition, self._looking_up(join, version)]))
+        if not self.rows:
+            return
         lookups = [JoinLookup.of(join, self._dataset(join.dataset).rows, self.trace.today) for join in step.lookups]
-        values = [(each.column, evaluator(each.value.tree)) for each in self.supposed.assigned(step)]
+        values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
         for cells in self._selected(step.selector):
             seen = Row({self.trace.plan.input.table: cells}, self.trace.today)
             for lookup in lookups:
                 seen = lookup.joined(seen, step)
             cells.update({column: value(seen) for column, value in values})
 
+    def _delete(self, step: ChangingStepBase) -> None:
+        """Mark rows as deleted. Where one of several stays, all rows of their groups have to be seen."""
+        if step.keeps is None:
+            for cells in self._selected(step.selector):
+                cells["_deleted"] = True
+            return
+        keeping = step.keeps
+        self._reach_groups(keeping.keys)
+        condition = evaluator(step.selector.tree) if step.selector else None
+        table = self.trace.plan.input.table
+        selected = [
+            (ordinal, cells)
+            for ordinal, cells in self.rows.items()
+            if cells is not None
+            and not cells["_deleted"]
+            and (condition is None or condition(Row({table: cells}, self.trace.today)) is True)
+        ]
+        stays = staying(keeping, ((_order_of(ordinal), cells) for ordinal, cells in selected))
+        for ordinal, cells in selected:
+            self.evaluated += 1
+            if stays(cells) != _order_of(ordinal):
+                cells["_deleted"] = True
+
+    def _reach_groups(self, keys: tuple[str, ...]) -> None:
+        """Take in all rows that are, or were, in a group with a row of the cone."""
+        rows = self.trace.working(self.at)
+        stored = [name for name in keys if name in rows.types]
+        own = sorted(each for each in self.rows if each >= 0)
+        groups = {tuple(cells.get(name) for name in keys) for _, cells in rows.values(own, stored)}
+        groups |= {tuple(cells[name] for name in keys) for cells in self.rows.values() if cells is not None}
+        for ordinal, cells in self._rows_of_groups(keys, groups, rows.types) if groups else ():
+            if ordinal not in self.rows:
+                self._put(ordinal, self._complete(ordinal, cells))
+
     def _looking_up(self, join: Join, cells: Mapping[str, Value]) -> Expression | None:
         """The rows that find a row of a joined dataset; None for all if that depends on other joins."""
         found = _with_row(join.on.tree, join.alias, cells)
         is_own = all(table == self.trace.plan.input.table for table, _ in columns_of(found))
         return found if is_own else None
-
-    def _reach(self, step: StepBase, condition: Expression | None) -> None:
-        """Take in the rows of the run for which a condition was true before a step."""
-        trace = self.trace
-        before = trace.run.before(step.seq)
-        names = [name for name, _ in trace.run.columns(before)]
-        added: Cells = dict.fromkeys(column.name for column in step.adds)
-        wanted = all_of([is_not_deleted(trace.plan.input.table), condition])
-        for ordinal, cells in trace.working(before).matching(wanted, names, trace.see):
-            if ordinal not in self.rows:
-                self._put(ordinal, {**added, **cells, "_row_id": trace.row_ids.row_id(ordinal)})
 
     def _selected(self, selector: PlannedExpression | None) -> Iterator[Cells]:
         """The live rows of the cone that a selector matches."""
@@ -185,11 +259,13 @@ class Cone:
 
     # Rows that steps create
 
-    def _summarize(self, step: CreatingStepBase, keys: tuple[str, ...]) -> None:
-        """The summaries of groups that hold a row of the cone, or held it."""
-        trace, table = self.trace, self.trace.plan.input.table
-        before = trace.run.before(step.seq)
-        types = dict(trace.run.columns(before))
+    def _summarize(self, step: CreatingStepBase, known: CreatingStepBase | None, *, everything: bool = False) -> None:
+        """The summaries of groups that hold a row of the cone, or held it; of all groups on request.
+
+        `known` is the step of the run that created the summaries that these take the place of.
+        """
+        trace, table, keys = self.trace, self.trace.plan.input.table, step.keys or ()
+        types = dict(trace.run.columns(self.at))
         condition = evaluator(step.condition.tree) if step.condition else None
 
         def group_of(cells: Cells) -> GroupValues | None:
@@ -198,14 +274,14 @@ class Cone:
             return tuple(cells[name] for name in keys)
 
         reached = set[GroupValues | None]()
-        for ordinal, stored in trace.working(before).values(
+        for ordinal, stored in trace.working(self.at).values(
             sorted(each for each in self.rows if each >= 0), list(types)
         ):
-            now = self.rows[ordinal]
-            if now is not None and all(now[name] == value for name, value in stored.items()):
+            now, before = self.rows[ordinal], self._complete(ordinal, stored)
+            if now is not None and all(now[name] == value for name, value in before.items()):
                 del self.rows[ordinal]  # it has come out as it was
             else:
-                reached.add(group_of({**stored, "_row_id": trace.row_ids.row_id(ordinal)}))
+                reached.add(group_of(before))
         members = defaultdict[GroupValues, list[Cells]](list)
         for cells in self.rows.values():
             group = None if cells is None else group_of(cells)
@@ -213,23 +289,26 @@ class Cone:
                 members[group].append(cells)
         reached |= members.keys()
         groups = {each for each in reached if each is not None}
-        if not groups:
+        if not groups and not everything:
             return
-        for ordinal, cells in self._rows_of_groups(keys, groups, types, before):
+        asked = None if everything else groups
+        for ordinal, cells in self._rows_of_groups(keys, asked, types):
             if ordinal not in self.rows:
-                seen = {**cells, "_row_id": trace.row_ids.row_id(ordinal)}
+                seen = self._complete(ordinal, cells)
                 group = group_of(seen)
-                if group is not None and group in groups:
+                if group is not None and (everything or group in groups):
                     self.evaluated += 1
                     members[group].append(seen)
-        self._replace(step, groups, members, table)
+        summaries = {} if known is None else self._summaries(known)
+        self._replace(step, {*groups, *members, *summaries} if everything else groups, members, table, summaries)
 
     def _rows_of_groups(
-        self, keys: tuple[str, ...], groups: set[GroupValues], types: Mapping[str, Type], before: int
+        self, keys: tuple[str, ...], groups: set[GroupValues] | None, types: Mapping[str, Type]
     ) -> Iterator[tuple[int, Cells]]:
-        rows, table = self.trace.working(before), self.trace.plan.input.table
+        """The rows of the trace that may be in some groups, or in any."""
+        rows, table = self.trace.working(self.at), self.trace.plan.input.table
         alive = is_not_deleted(table)
-        if len(groups) > _MOST_GROUPS_ASKED or not keys:
+        if groups is None or len(groups) > _MOST_GROUPS_ASKED or not keys or not types.keys() >= set(keys):
             yield from rows.matching(alive, list(types), self.trace.see)
             return
         for group in groups:
@@ -244,19 +323,27 @@ class Cone:
         groups: Iterable[GroupValues],
         members: Mapping[GroupValues, Sequence[Cells]],
         table: str,
+        known: Mapping[GroupValues, int],
     ) -> None:
-        """The summaries of groups: with other values, gone, or new."""
-        known = self._summaries(step)
+        """The summaries of groups: with other values, gone, or new. `known` are those that the run has."""
         values = [(each.column, group_evaluator(each.value.tree)) for each in step.filled]
+        having = group_evaluator(step.having.tree) if step.having is not None else None
         for group in groups:
             ordinal = known.get(group)
             rows = [Row({table: cells}, self.trace.today) for cells in members.get(group, ())]
-            if not rows:
+            if not rows or (having is not None and having(rows) is not True):
                 if ordinal is not None:
                     self._put(ordinal, None)
                 continue
             keys = dict(zip(step.keys or (), group, strict=True))
-            self._create(step, ordinal, {**keys, **{column: value(rows) for column, value in values}})
+            self._create(ordinal, {**keys, **{column: value(rows) for column, value in values}})
+
+    def _uncreate(self, step: CreatingStepBase) -> None:
+        """The rows that a step of the run created are not there."""
+        for part in self.trace.run.created:
+            if part.seq == step.seq:
+                for ordinal, _ in self.trace.created(part).matching(None, (), self.trace.see):
+                    self._put(ordinal, None)
 
     def _summaries(self, step: CreatingStepBase) -> dict[GroupValues, int]:
         """The rows that a step created, by the keys of their groups."""
@@ -270,8 +357,8 @@ class Cone:
                     found[tuple(cells[name] for name in columns)] = ordinal
         return found
 
-    def _create(self, step: StepBase, ordinal: int | None, values: Cells) -> None:
-        empty: Cells = dict.fromkeys(column.name for column in self.trace.plan.columns_after(step.seq))
+    def _create(self, ordinal: int | None, values: Cells) -> None:
+        empty: Cells = dict.fromkeys([*(name for name, _ in self.trace.run.columns(self.at)), *self._columns])
         system: Cells = {"_period": self.trace.period, "_labels": "", "_deleted": False}
         number = next(self._numbers) if ordinal is None else ordinal
         row_id = None if ordinal is None else self.trace.row_ids.row_id(ordinal)
@@ -281,14 +368,7 @@ class Cone:
         """The rows that edited rows of the source become, or the summaries of their groups."""
         if not self.supposed.of_dataset(use):
             return
-        source, table = self._dataset(use), use.table
-        condition = evaluator(step.condition.tree) if step.condition else None
-
-        def counts(cells: Mapping[str, Value] | None) -> bool:
-            if cells is None:
-                return False
-            return condition is None or condition(Row({table: cells}, self.trace.today)) is True
-
+        source, counts = self._dataset(use), self._counts(step, use)
         if step.keys is None:
             edited = [each for each in source.edited if counts(each.old) or counts(each.new)]
             self._append_rows(step, use, edited, counts)
@@ -306,7 +386,38 @@ class Cone:
             if group in groups and counts(cells):
                 self.evaluated += 1
                 members[group].append(cells)
-        self._replace(step, groups, members, table)
+        self._replace(step, groups, members, use.table, self._summaries(step))
+
+    def _append_all(self, step: CreatingStepBase, use: DatasetUse, known: CreatingStepBase | None) -> None:
+        """All rows that a step takes from a dataset, or the summaries of all their groups."""
+        source, counts = self._dataset(use), self._counts(step, use)
+        taken = [cells for cells in source.rows if counts(cells)]
+        self.evaluated += len(taken)
+        if step.keys is None:
+            for cells in taken:
+                self._create(None, self._made(step, use, cells))
+            return
+        members = defaultdict[GroupValues, list[Cells]](list)
+        for cells in taken:
+            members[tuple(cells[key] for key in step.keys)].append(cells)
+        summaries = {} if known is None else self._summaries(known)
+        self._replace(step, {*members, *summaries}, members, use.table, summaries)
+
+    def _counts(self, step: CreatingStepBase, use: DatasetUse) -> Callable[[Mapping[str, Value] | None], bool]:
+        """Whether a step takes a row of a dataset."""
+        condition = evaluator(step.condition.tree) if step.condition else None
+
+        def counts(cells: Mapping[str, Value] | None) -> bool:
+            if cells is None:
+                return False
+            return condition is None or condition(Row({use.table: cells}, self.trace.today)) is True
+
+        return counts
+
+    def _made(self, step: CreatingStepBase, use: DatasetUse, cells: Mapping[str, Value]) -> Cells:
+        """What a row of a dataset becomes."""
+        seen = Row({use.table: cells}, self.trace.today)
+        return {each.column: evaluator(each.value.tree)(seen) for each in step.filled}
 
     def _append_rows(
         self,
@@ -315,21 +426,17 @@ class Cone:
         edited: Sequence[EditedRow],
         counts: Callable[[Mapping[str, Value] | None], bool],
     ) -> None:
-        values = [(each.column, evaluator(each.value.tree)) for each in step.filled]
         types = dict(self.trace.run.columns(step.seq))
         taken = set[int]()
-
-        def made(cells: Mapping[str, Value]) -> Cells:
-            self.evaluated += 1
-            return {column: value(Row({use.table: cells}, self.trace.today)) for column, value in values}
-
         for each in edited:
             ordinal = None
             if counts(each.old):
-                ordinal = self._created_with(step, use, made(each.old), types, taken)
+                self.evaluated += 1
+                ordinal = self._created_with(step, use, self._made(step, use, each.old), types, taken)
                 taken.add(ordinal)
             if each.new is not None and counts(each.new):
-                self._create(step, ordinal, made(each.new))
+                self.evaluated += 1
+                self._create(ordinal, self._made(step, use, each.new))
             elif ordinal is not None:
                 self._put(ordinal, None)
 
@@ -348,6 +455,14 @@ class Cone:
         raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem, hint="`clew verify --deep` checks the run"))
 
 
+def _order_of(ordinal: int) -> int:
+    """What puts rows that are equal in an order: rows that there would be, which count down, after those that are."""
+    return ordinal if ordinal >= 0 else _AFTER_ALL - ordinal
+
+
+_AFTER_ALL = 1 << 63
+
+
 def _supposed(cells: Cells | None, supposed: RowSupposition, table: str, trace: RunTrace) -> Cells | None:
     """A row with what is supposed of it."""
     if cells is None or supposed.column is None or supposed.value is None:
@@ -360,6 +475,20 @@ def _require_any(reached: int, supposed: RowSupposition, use: DatasetUse) -> Non
     if not reached:
         problem = f'no row of {use.name}, as the run read it, matches "{supposed.text}"'
         raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem))
+
+
+def _with_known(expression: Expression, table: str, known: Mapping[str, Type]) -> Expression:
+    """A condition over rows of the trace: columns that only the supposed plan has are NULL in them."""
+    match expression:
+        case ColumnValue(owner, column, type_):
+            is_known = owner != table or column in known or column == "_row_id"
+            return expression if is_known else Constant(None, type_)
+        case Apply(function, arguments, type_):
+            return Apply(function, tuple(_with_known(each, table, known) for each in arguments), type_)
+        case Convert(operand, type_):
+            return Convert(_with_known(operand, table, known), type_)
+        case Constant():
+            return expression
 
 
 def _with_row(expression: Expression, alias: str, cells: Mapping[str, Value]) -> Expression:

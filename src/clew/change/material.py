@@ -1,7 +1,6 @@
 """What two runs are made of, matched piece by piece, and the value that any mixture of the pieces gives."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
 from clew.change.bridge import CauseKind
@@ -9,6 +8,7 @@ from clew.change.points import Point, conditions_at
 from clew.change.recomputing import OWN_PERIOD, Cells, Recipe, Recomputation, equality, trees_of
 from clew.change.row_edits import EditedRows, RowEdit, edited_rows
 from clew.change.step_edits import EditedSteps, StepEdit, edited_steps
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.changes import NOT_RECOMPUTABLE
 from clew.explain.pinned import dataset_rows

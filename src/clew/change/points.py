@@ -3,11 +3,11 @@
 # ruff: noqa: S608 - names are made here
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from clew import budgets
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.changes import INVALID_COMPARISON
 from clew.diagnostics.codes.trace import NOT_AN_OUTPUT

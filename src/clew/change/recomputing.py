@@ -6,10 +6,11 @@ steps of a run is what the run has stored.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 
 from clew import budgets
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.lang.conversion import to_text
@@ -17,6 +18,7 @@ from clew.lang.evaluation import Evaluator, Row, evaluator, group_evaluator
 from clew.lang.typed import Apply, Expression, Value, columns_of
 from clew.lang.types import Kind
 from clew.plan.datasets import DatasetUse
+from clew.plan.keeping import staying
 from clew.plan.operations import Step
 from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join, PlannedExpression, StepBase
 from clew.trace.prefilter import conjuncts
@@ -71,7 +73,7 @@ class Recomputation:
 
     def _change(self, step: ChangingStepBase) -> None:
         if step.traced_as == "delete":
-            for row in self._selected(step.selector):
+            for row in self._deleted(step):
                 row["_deleted"] = True
             return
         values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
@@ -81,6 +83,14 @@ class Recomputation:
             for lookup in lookups:
                 seen = lookup.joined(seen, step)
             row.update({column: value(seen) for column, value in values})
+
+    def _deleted(self, step: ChangingStepBase) -> list[Cells]:
+        """The rows that a step deletes. The order of the rows stands for that of their ordinals."""
+        selected = self._selected(step.selector)
+        if step.keeps is None:
+            return selected
+        stays = staying(step.keeps, enumerate(selected))
+        return [row for number, row in enumerate(selected) if stays(row) != number]
 
     def _created(self, step: CreatingStepBase) -> list[Cells]:
         """The values that new rows are filled with."""
@@ -103,9 +113,11 @@ class Recomputation:
         for row in rows:
             groups[tuple(row[key] for key in keys)].append(Row({table: row}, self.recipe.today))
         filled = [(each.column, group_evaluator(each.value.tree)) for each in step.filled]
+        having = group_evaluator(step.having.tree) if step.having is not None else None
         return [
             {**dict(zip(keys, key, strict=True)), **{column: value(group) for column, value in filled}}
             for key, group in groups.items()
+            if having is None or having(group) is True
         ]
 
     def _create(self, created: Iterable[Cells]) -> None:
@@ -193,5 +205,5 @@ def trees_of(step: Step) -> list[Expression]:
     if isinstance(step, ChangingStepBase):
         planned += [each.value for each in step.assigned]
     elif isinstance(step, CreatingStepBase):
-        planned += [step.condition, *(each.value for each in step.filled)]
+        planned += [step.condition, *(each.value for each in step.filled), step.having]
     return [each.tree for each in planned if each is not None]

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.lang.typed import Value
 
 RowCells = Mapping[str, Value]

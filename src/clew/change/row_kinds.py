@@ -1,9 +1,10 @@
 """By what rows of two runs are matched: loaded rows by their natural key, summaries by the keys of their groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from clew.change.points import Point, counterpart
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.changes import DIFFERENT_KEYS
 from clew.plan.names import names_of_created

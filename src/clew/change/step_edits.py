@@ -1,15 +1,16 @@
 """What differs between the steps of two plans, and the steps that there are where only some of it is changed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
 from clew.change.points import counterpart
 from clew.change.recomputing import trees_of
+from clew.deferred import dataclass
 from clew.lang.typed import columns_of
 from clew.plan.datasets import DatasetUse
-from clew.plan.operations import Step
+from clew.plan.operations import OutputStep, Step
 from clew.plan.steps import Assignment, ChangingStepBase, CreatingStepBase
 
 StepEditKind = Literal["added", "removed", "changed"]
@@ -92,7 +93,8 @@ def edited_steps(
             taken.add(other.seq)
     entries = _merged(a, b, partner)
     if entries is None:
-        edits = tuple(StepEdit(step, partner.get(step.seq)) for step in a if not _same(step, partner.get(step.seq)))
+        partners = [(step, partner.get(step.seq)) for step in a]
+        edits = tuple(StepEdit(step, other) for step, other in partners if not is_same_step(step, other))
         edits += tuple(StepEdit(None, step) for step in b if step.seq not in taken)
         moved = edits or (StepEdit(a[-1], b[-1]),)
         because = "operations were put into another order, so that their changes cannot be told apart"
@@ -121,11 +123,12 @@ def _merged(a: Sequence[Step], b: Sequence[Step], partner: dict[int, Step]) -> l
         while waiting[0] is not old:
             found.append(StepEdit(waiting.pop(0), None))
         waiting.pop(0)
-        found.append(step if _same(old, step) else StepEdit(old, step))
+        found.append(step if is_same_step(old, step) else StepEdit(old, step))
     return [*found, *(StepEdit(step, None) for step in waiting)]
 
 
-def _same(one: Step, other: Step | None) -> bool:
+def is_same_step(one: Step, other: Step | None) -> bool:
+    """Whether two steps do the same to rows."""
     return other is not None and _essence(one) == _essence(other)
 
 
@@ -136,9 +139,10 @@ def _essence(step: Step) -> object:
     if isinstance(step, CreatingStepBase):
         condition = step.condition.tree if step.condition else None
         source = None if step.made_from is None else _dataset(step.made_from)
-        return step.type, selector, condition, source, step.keys, _assigned(step.filled)
+        having = step.having.tree if step.having else None
+        return step.type, selector, condition, source, step.keys, _assigned(step.filled), having
     if isinstance(step, ChangingStepBase):
-        return step.type, selector, joins, _assigned(step.assigned)
+        return step.type, selector, joins, _assigned(step.assigned), step.keeps
     return step.type, selector, step.include_deleted
 
 
@@ -163,13 +167,17 @@ def _differences(old: Step, new: Step) -> list[str]:
 def _texts(step: Step) -> dict[str, str]:
     found = {} if step.selector is None else {"selector": step.selector.text}
     found |= {f"join {join.alias}": f"{join.dataset.name} on {join.on.text}" for join in step.lookups}
-    if isinstance(step, ChangingStepBase):
+    if isinstance(step, OutputStep):
+        found |= {"columns": ", ".join(step.columns)}
+    elif isinstance(step, ChangingStepBase):
         found |= {each.column: each.value.text for each in step.assigned}
+        found |= {"keep": step.keeps.text} if step.keeps is not None else {}
     elif isinstance(step, CreatingStepBase):
         found |= {"source": step.made_from.name} if step.made_from is not None else {}
         found |= {"condition": step.condition.text} if step.condition and step.condition is not step.selector else {}
         found |= {"group_by": ", ".join(step.keys)} if step.keys is not None else {}
         found |= {each.column: each.value.text for each in step.filled}
+        found |= {"having": step.having.text} if step.having is not None else {}
     return found
 
 
@@ -180,6 +188,8 @@ def _reads(step: Step | None, table: str) -> set[str]:
     if step is None:
         return set()
     keys = set(step.keys or ()) if isinstance(step, CreatingStepBase) and step.made_from is None else set[str]()
+    if isinstance(step, ChangingStepBase) and step.keeps is not None:
+        keys = set(step.keeps.columns)
     return keys | {column for tree in trees_of(step) for owner, column in columns_of(tree) if owner == table}
 
 

@@ -1,9 +1,10 @@
-"""What is supposed to be different in a run: values of rows, rows that are gone, another expression of an update."""
+"""What is supposed to be different in a run: values of rows, rows that are gone, another expression or parameter."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.diagnostics import PlainText, UserError, did_you_mean
 from clew.diagnostics.codes.changes import INVALID_SUPPOSITION
 from clew.diagnostics.codes.language import TYPE_MISMATCH
@@ -11,11 +12,13 @@ from clew.lang import Scalar, Scope, Table, check, check_condition, parse
 from clew.lang.conversion import assignable
 from clew.lang.typed import Expression
 from clew.lang.types import Type
+from clew.plan.binding import bound
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import converted
+from clew.plan.operations import Step, UpdateStep
 from clew.plan.plan import Plan
-from clew.plan.steps import Assignment, ChangingStepBase, PlannedExpression, StepBase
+from clew.plan.steps import PlannedExpression
 from clew.privacy.eyes import RunEyes
 
 _ROWS = re.compile(r"\s*(?P<dataset>\S+?)(?:\s+where\s+(?P<where>.+))?\s*", re.IGNORECASE | re.DOTALL)
@@ -41,34 +44,49 @@ class Suppositions:
     """Everything that is supposed."""
 
     rows: tuple[RowSupposition, ...]
-    expressions: tuple[tuple[int, str, PlannedExpression], ...]
-    """The step, the column and what it is set to."""
+    plan: Plan
+    """The plan of the run, or what would have been run in its place."""
     texts: tuple[str, ...]
 
     def of_dataset(self, use: DatasetUse) -> list[RowSupposition]:
         """What is supposed of the rows of a dataset."""
         return [each for each in self.rows if each.dataset == use.dataset_id]
 
-    def changes(self, step: StepBase) -> bool:
-        """Whether a step has another expression."""
-        return any(seq == step.seq for seq, _, _ in self.expressions)
-
-    def assigned(self, step: ChangingStepBase) -> tuple[Assignment, ...]:
-        """The values that a step is supposed to give to columns."""
-        mine = {column: value for seq, column, value in self.expressions if seq == step.seq}
-        return tuple(replace(each, value=mine.get(each.column, each.value)) for each in step.assigned)
-
 
 def suppositions_of(
-    plan: Plan, eyes: RunEyes, *, sets: Sequence[str], drops: Sequence[str], expressions: Sequence[str]
+    plan: Plan,
+    eyes: RunEyes,
+    *,
+    sets: Sequence[str] = (),
+    drops: Sequence[str] = (),
+    expressions: Sequence[str] = (),
+    parameters: Mapping[str, object] | None = None,
 ) -> Suppositions:
     """Read what is supposed, and check it against a plan and what the caller may see. UserError if it is wrong."""
     rows = [_set(plan, eyes, text) for text in sets] + [_drop(plan, eyes, text) for text in drops]
-    found = [_expression(plan, eyes, text) for text in expressions]
-    if not rows and not found:
+    other = plan
+    for text in expressions:
+        other = _with_expression(other, *_expression(plan, eyes, text))
+    given = parameters or {}
+    other = bound(other, given, None) if given else other
+    if not rows and not expressions and not given:
         problem = "nothing is supposed to be different"
         raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem))
-    return Suppositions(tuple(rows), tuple(found), (*sets, *(f"without {text}" for text in drops), *expressions))
+    named = [f"parameter {name} = {value}" for name, value in given.items()]
+    texts = (*sets, *(f"without {text}" for text in drops), *expressions, *named)
+    return Suppositions(tuple(rows), other, texts)
+
+
+def _with_expression(plan: Plan, seq: int, column: str, value: PlannedExpression) -> Plan:
+    """The plan with another value for a column that an update sets."""
+
+    def edited(step: Step) -> Step:
+        if step.seq != seq or not isinstance(step, UpdateStep):
+            return step
+        given = [replace(each, value=value) if each.column == column else each for each in step.assignments]
+        return replace(step, assignments=tuple(given))
+
+    return replace(plan, steps=tuple(map(edited, plan.steps)))
 
 
 def _set(plan: Plan, eyes: RunEyes, text: str) -> RowSupposition:
@@ -131,12 +149,12 @@ def _expression(plan: Plan, eyes: RunEyes, text: str) -> tuple[int, str, Planned
         problem = f'"{text}" does not name a column of a step'
         raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem, hint="write SEQ.COLUMN = EXPRESSION"))
     step = next((each for each in plan.steps if each.seq == int(told["seq"])), None)
-    if not isinstance(step, ChangingStepBase) or not step.assigned:
+    if not isinstance(step, UpdateStep):
         problem = f"step {told['seq']} is not an update"
-        listed = [each.seq for each in plan.steps if isinstance(each, ChangingStepBase) and each.assigned]
+        listed = [each.seq for each in plan.steps if isinstance(each, UpdateStep)]
         updates = ", ".join(map(str, listed)) or "none"
         raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem, hint=f"the updates are {updates}"))
-    assigned = {each.column: each for each in step.assigned}
+    assigned = {each.column: each for each in step.assignments}
     if told["column"] not in assigned:
         problem = f'step {step.seq} does not set "{told["column"]}"'
         hint = did_you_mean(told["column"], list(assigned)) or f"it sets {', '.join(assigned)}"

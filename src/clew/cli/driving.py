@@ -22,16 +22,19 @@ from clew.events.snapshot import RunStatus
 from clew.runs.leases import Wait, WaitReason
 
 
-def drive(workspace: Workspace, run: Run, session: Session) -> int:
-    """Drive a run to its end and report on it, whether or not that is read. Returns exit code 0 if it completed."""
+def drive(workspace: Workspace, run: Run, session: Session, *, gives_way: bool = False) -> int:
+    """Drive a run to its end and report on it, whether or not that is read. Returns exit code 0 if it completed.
+
+    One that `gives_way` does not stay behind where another run of its project and period has started first.
+    """
     with going_on_unread():
-        return _driven(workspace, run, session)
+        return _driven(workspace, run, session, gives_way=gives_way)
 
 
-def _driven(workspace: Workspace, run: Run, session: Session) -> int:
+def _driven(workspace: Workspace, run: Run, session: Session, *, gives_way: bool) -> int:
     if not session.wants_json:
         say(headline(run, workspace))
-    done = None if run.view.snapshot.status is RunStatus.COMPLETED else _drive(run, session)
+    done = None if run.view.snapshot.status is RunStatus.COMPLETED else _drive(run, session, gives_way=gives_way)
     _take_captures(run, session)
     run = run.refreshed()
     if session.wants_json:
@@ -63,7 +66,7 @@ def headline(run: Run, workspace: Workspace) -> str:
     )
 
 
-def _drive(run: Run, session: Session) -> Drive:
+def _drive(run: Run, session: Session, *, gives_way: bool) -> Drive:
     watch = None if session.wants_json else _watch(run)
     try:
         with watch or nullcontext():
@@ -73,6 +76,7 @@ def _drive(run: Run, session: Session) -> Drive:
                     watch.tell("cancelling; press Ctrl-C again to quit immediately") if watch is not None else None
                 ),
                 on_wait=lambda wait: watch.tell(_waiting_for(wait, session)) if watch is not None else None,
+                gives_way=gives_way,
             )
     except KeyboardInterrupt:
         _leave_at_once(run, session)

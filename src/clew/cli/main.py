@@ -26,6 +26,8 @@ COMMANDS: Mapping[str, str] = {
     "events": "events:events",
     "verify": "verify:verify",
     "reconcile": "reconcile:reconcile",
+    "quarantine": "quarantine:quarantine",
+    "checks": "checks:checks",
     "compare": "compare:compare",
     "why-changed": "why_changed:why_changed",
     "what-if": "what_if:what_if",

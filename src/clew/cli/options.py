@@ -97,14 +97,14 @@ def param_option(function: Function) -> Function:
     return option("--param", metavar="NAME=VALUE", multiple=True, help=text)(function)
 
 
-def given_parameters(words: Sequence[str]) -> dict[str, object]:
+def given_parameters(words: Sequence[str], flag: str = "--param") -> dict[str, object]:
     """The values of `--param`, by name. Raises UserError where one has no name, or two."""
     given = dict[str, object]()
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name or name in given:
             problem = f'"{word}" repeats a parameter' if name in given else f'"{word}" is not NAME=VALUE'
-            raise UserError(WRONG_USAGE.anywhere(problem=f"--param {problem}", hint="write --param NAME=VALUE"))
+            raise UserError(WRONG_USAGE.anywhere(problem=f"{flag} {problem}", hint=f"write {flag} NAME=VALUE"))
         given[name] = value
     return given
 

@@ -50,9 +50,14 @@ def run_remotely(
     captures: Sequence[CaptureWish],
     session: Session,
     parameters: Mapping[str, object] | None = None,
+    *,
+    anew: bool = False,
 ) -> int:
-    """Submit a run to a server and follow it to its end. Returns exit code 0 if it completed."""
-    run = server.submit(project, period, request_id, captures, parameters)
+    """Submit a run to a server and follow it to its end. Returns exit code 0 if it completed.
+
+    `anew` activates the files of an active project first, if they have changed.
+    """
+    run = server.submit(project, period, request_id, captures, parameters, with_current_definitions=anew)
     run_id = str(run["run_id"])
     if not session.wants_json:
         version = str(run["project_version"] or "")

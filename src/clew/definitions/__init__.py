@@ -6,12 +6,12 @@ from clew.definitions.capture_requests import CaptureData, CaptureWish, capture_
 from clew.definitions.dataset import (
     ColumnDefinition,
     Dataset,
-    DatasetRef,
     Privacy,
     Status,
     TableDefinition,
     TemporalMode,
 )
+from clew.definitions.dataset_refs import DatasetRef
 from clew.definitions.datasource import CatalogDatasource, DatabaseDatasource, Datasource, FilesDatasource
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.kinds import KINDS, find_workspace

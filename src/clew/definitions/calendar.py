@@ -1,17 +1,39 @@
 """Calendars: the levels of time and the periods on them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, timedelta
+from dataclasses import field
+from datetime import date
+from enum import StrEnum
 
-from clew.definitions.nodes import Node, node_at
+from clew.deferred import dataclass
+from clew.definitions import fiscal_years
+from clew.definitions.fiscal_years import Stretch
+from clew.definitions.nodes import node_at
 from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment
-from clew.definitions.shapes import DAY, NAME, SLUG, TEXT, Definition, ListOf, Located, Record, Whole, key, record
+from clew.definitions.shapes import (
+    DAY,
+    NAME,
+    SLUG,
+    TEXT,
+    Choice,
+    Definition,
+    ListOf,
+    Located,
+    Record,
+    Whole,
+    key,
+    record,
+)
 from clew.diagnostics import Diagnostic, did_you_mean
 from clew.diagnostics.codes.workspace import DUPLICATE_ID, INVALID_VALUE, UNKNOWN_PERIOD
 
-GENERATED_LEVELS = ("year", "quarter", "month")
-"""The levels that `generate` knows, coarse to fine."""
+DEFAULT_LEVELS = ("year", "quarter", "month")
+"""The levels of a calendar that does not list them."""
+
+GENERATED_LEVELS = ("year", "quarter", "month", "period", "week", "day")
+"""The levels that `generate` knows, coarse to fine. `period` is for thirteen periods instead of months."""
+
+_MOST_YEARS_OF_DAYS = 20
 
 _MOST_YEARS = 200
 
@@ -38,15 +60,80 @@ class Period(Located):
             yield INVALID_VALUE.at(self.place("end_date"), problem=problem, hint="swap the two dates")
 
 
+class Pattern(StrEnum):
+    """How a year is divided."""
+
+    MONTHS = "months"
+    W445 = "4-4-5"
+    W454 = "4-5-4"
+    W544 = "5-4-4"
+    W13 = "13-periods"
+
+
+class Weekday(StrEnum):
+    """A day of the week."""
+
+    MONDAY = "monday"
+    TUESDAY = "tuesday"
+    WEDNESDAY = "wednesday"
+    THURSDAY = "thursday"
+    FRIDAY = "friday"
+    SATURDAY = "saturday"
+    SUNDAY = "sunday"
+
+
+class End(StrEnum):
+    """Which day of the week at the end of a month ends a year of weeks."""
+
+    LAST = "last"
+    NEAREST = "nearest"
+
+
 @record("a generator of periods")
 class Generate(Located):
     """Creates the periods of whole years."""
 
     first_year: int = key(Whole(1, 9999), "The first year.")
     last_year: int = key(Whole(1, 9999), "The last year.")
+    start_month: int = key(
+        Whole(1, 12),
+        "The month in which fiscal years begin; a year that does not begin in January is named by the year it ends in.",
+        default=1,
+    )
+    pattern: Pattern = key(
+        Choice(Pattern),
+        "months (the default), or years of 52 or 53 weeks: periods of 4-4-5, 4-5-4 or 5-4-4 weeks, or 13-periods.",
+        default=Pattern.MONTHS,
+    )
+    ends_on: Weekday | None = key(
+        Choice(Weekday), "For years of weeks: the day of the week on which they end.", default=None
+    )
+    ends: End | None = key(
+        Choice(End),
+        "For years of weeks: on the last such day of the month before start_month (the default), or nearest its end.",
+        default=None,
+    )
+
+    @property
+    def has_own_years(self) -> bool:
+        """Whether its years are not those of the calendar."""
+        return self.start_month != 1 or self.pattern is not Pattern.MONTHS
 
     def check(self) -> Iterator[Diagnostic]:
-        """The years are in order and not too many."""
+        """The years are in order and not too many, and weeks say where years end."""
+        if self.pattern is not Pattern.MONTHS and self.ends_on is None:
+            hint = "add the day of the week on which years end, such as ends_on: saturday"
+            yield INVALID_VALUE.at(self.place("pattern"), problem="a pattern of weeks needs ends_on", hint=hint)
+        for name, given in (("ends_on", self.ends_on), ("ends", self.ends)):
+            if given is not None and self.pattern is Pattern.MONTHS:
+                problem = f"{name} is for patterns of weeks only"
+                hint = "remove it, or add a pattern such as 4-4-5"
+                yield INVALID_VALUE.at(self.place_of_key(name), problem=problem, hint=hint)
+        for name, year in (("first_year", self.first_year), ("last_year", self.last_year)):
+            if self.has_own_years and not 2 <= year <= 9998:
+                yield INVALID_VALUE.at(
+                    self.place(name), problem=f"a fiscal year lies between 2 and 9998, not in {year}", hint=None
+                )
         if self.last_year < self.first_year:
             problem = f"the last year, {self.last_year}, is before the first, {self.first_year}"
             yield INVALID_VALUE.at(self.place("last_year"), problem=problem, hint="swap the two years")
@@ -63,12 +150,13 @@ class Calendar(Definition):
     name: str = key(NAME, "The name; by default the id.", same_as="id")
     description: str = key(TEXT, "What the calendar is for.", default="")
     levels: tuple[str, ...] = key(
-        ListOf(NAME, "levels", at_least=1), "The levels, coarse to fine.", default=GENERATED_LEVELS
+        ListOf(NAME, "levels", at_least=1), "The levels, coarse to fine.", default=DEFAULT_LEVELS
     )
     periods: tuple[Period, ...] = key(ListOf(Record(Period), "periods"), "Periods written out.", default=())
     generate: Generate | None = key(
         Record(Generate),
-        'Creates the years "2026", quarters "2026-Q1" and months "2026-01" of whole years.',
+        'Creates the years "2026", quarters "2026-Q1", months "2026-01", weeks "2026-W01" and days of whole years, and'
+        ' those of fiscal years: "FY2026", "FY2026-Q1", "FY2026-P01", "FY2026-W01".',
         default=None,
     )
 
@@ -135,41 +223,68 @@ class PeriodTree:
 
 
 def _generated(calendar: Calendar) -> Iterator[Period]:
-    if calendar.generate is None:
+    """Levels below the year that have periods written out are left to those who wrote them."""
+    generate = calendar.generate
+    if generate is None:
         return
     node = node_at(calendar.node, ("generate",))
-    levels = [level for level in GENERATED_LEVELS if level in calendar.levels]
+    written = {period.level for period in calendar.periods} & {"period", "week", "day"}
+    levels = [level for level in _levels_of(generate) if level in calendar.levels and level not in written]
+    years = {year: _year(generate, year, levels) for year in range(generate.first_year, generate.last_year + 1)}
     for level in levels:
         coarser = [other for other in levels if GENERATED_LEVELS.index(other) < GENERATED_LEVELS.index(level)]
-        for year in range(calendar.generate.first_year, calendar.generate.last_year + 1):
-            yield from _of_year(year, level, coarser[-1] if coarser else None, node)
+        if generate.pattern is Pattern.MONTHS:  # such weeks go over the bounds of months and years
+            coarser = [] if level == "week" else [other for other in coarser if other != "week"]
+        for stretches in years.values():
+            above = stretches[coarser[-1]] if coarser else {}
+            parents = iter(above.items())
+            parent = next(parents, None)
+            for identifier, stretch in stretches[level].items():
+                while parent is not None and parent[1][1] < stretch[0]:
+                    parent = next(parents, None)
+                yield Period(
+                    identifier=identifier,
+                    level=level,
+                    parent=parent[0] if parent else None,
+                    start_date=stretch[0],
+                    end_date=stretch[1],
+                    node=node,
+                )
 
 
-def _of_year(year: int, level: str, parent_level: str | None, node: Node) -> Iterator[Period]:
-    months_each = {"year": 12, "quarter": 3, "month": 1}[level]
-    for first_month in range(1, 13, months_each):
-        yield Period(
-            identifier=_identifier(year, first_month, level),
-            level=level,
-            parent=_identifier(year, first_month, parent_level) if parent_level else None,
-            start_date=date(year, first_month, 1),
-            end_date=_last_day(year, first_month + months_each - 1),
-            node=node,
-        )
+def _levels_of(generate: Generate) -> tuple[str, ...]:
+    """The levels that a pattern has: thirteen periods form neither quarters nor months."""
+    if generate.pattern is Pattern.W13:
+        return ("year", "period", "week", "day")
+    return ("year", "quarter", "month", "week", "day")
 
 
-def _identifier(year: int, month: int, level: str) -> str:
-    match level:
-        case "year":
-            return f"{year:04}"
-        case "quarter":
-            return f"{year:04}-Q{(month + 2) // 3}"
-        case _:
-            return f"{year:04}-{month:02}"
-
-
-def _last_day(year: int, month: int) -> date:
-    return date(year, 12, 31) if month == 12 else date(year, month + 1, 1) - timedelta(days=1)
+def _year(generate: Generate, year: int, levels: Sequence[str]) -> dict[str, dict[str, Stretch]]:
+    """The periods of a year by level and identifier, in the order of time."""
+    name = f"FY{year:04}" if generate.has_own_years else f"{year:04}"
+    if generate.pattern is Pattern.MONTHS:
+        months = fiscal_years.months_of(year, generate.start_month)
+        named = {f"{begin:%Y-%m}": (begin, end) for begin, end in months}
+        iso_weeks = fiscal_years.iso_weeks_of(year) if "week" in levels else []
+        weeks = {f"{year:04}-W{number:02}": week for number, week in enumerate(iso_weeks, 1)}
+    else:
+        weekday = fiscal_years.DAYS.index((generate.ends_on or Weekday.SUNDAY).value)
+        end_month = (generate.start_month - 2) % 12 + 1
+        whole = fiscal_years.weeks_of(year, end_month, weekday, nearest=generate.ends is End.NEAREST)
+        months = fiscal_years.periods_of_weeks(whole, generate.pattern.value)
+        named = {f"{name}-P{number:02}": stretch for number, stretch in enumerate(months, 1)}
+        weeks = {f"{name}-W{number:02}": week for number, week in enumerate(whole, 1)}
+    quarters = fiscal_years.joined(months, [0, 3, 6, 9, 12])
+    whole_year = (months[0][0], months[-1][1])
+    days = fiscal_years.days_of(whole_year) if "day" in levels else ()
+    return {
+        "year": {name: whole_year},
+        "quarter": {f"{name}-Q{number}": quarter for number, quarter in enumerate(quarters, 1)},
+        "month": named,
+        "period": named,
+        "week": weeks,
+        "day": {day.isoformat(): (day, day) for day in days},
+    }
 
 
 def _problems_of_levels(calendar: Calendar) -> Iterator[Diagnostic]:
@@ -184,10 +299,15 @@ def _problems_of_levels(calendar: Calendar) -> Iterator[Diagnostic]:
             problem = f'the calendar has no level "{period.level}"; its levels are {", ".join(calendar.levels)}'
             hint = did_you_mean(period.level, calendar.levels) or "correct the level, or add it to `levels`"
             yield INVALID_VALUE.at(period.place("level"), problem=problem, hint=hint)
-    if calendar.generate is not None and not set(calendar.levels) & set(GENERATED_LEVELS):
-        problem = (
-            f"periods can be generated for the levels {', '.join(GENERATED_LEVELS)} only; the calendar has none of them"
-        )
+    if calendar.generate is None:
+        return
+    known = _levels_of(calendar.generate)
+    years = calendar.generate.last_year - calendar.generate.first_year + 1
+    if "day" in calendar.levels and years > _MOST_YEARS_OF_DAYS:
+        problem = f"a calendar may generate the days of {_MOST_YEARS_OF_DAYS} years, not of {years}"
+        yield INVALID_VALUE.at(calendar.place_of_key("generate"), problem=problem, hint="choose fewer years")
+    if not set(calendar.levels) & set(known):
+        problem = f"periods can be generated for the levels {', '.join(known)} only; the calendar has none of them"
         yield INVALID_VALUE.at(calendar.place_of_key("generate"), problem=problem, hint="write the periods out")
 
 

@@ -1,8 +1,8 @@
 """How the values of a column are hidden where the column itself is kept."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from clew.deferred import dataclass
 from clew.definitions.nodes import MapNode, Node, ScalarNode
 from clew.definitions.shapes import JsonSchema, Shape, Whole, refused
 

@@ -1,10 +1,10 @@
 """Captures requested for a run: in a file, on the command line, or in Python. All are read the same way."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.definitions.capture_masks import MASK, Mask
 from clew.definitions.data_nodes import node_of
 from clew.definitions.kinds import read_source

@@ -1,9 +1,9 @@
-"""Datasets: logical tables, without where their data lives. Also references to datasets, by id or name and version."""
+"""Datasets: logical tables, without where their data lives."""
 
 from collections.abc import Iterator
 from enum import StrEnum
 
-from clew.definitions.nodes import Node
+from clew.definitions.checks import CHECKS, Check
 from clew.definitions.shapes import (
     COLUMN_TYPE,
     FLAG,
@@ -12,12 +12,9 @@ from clew.definitions.shapes import (
     TEXT,
     Choice,
     Definition,
-    JsonSchema,
     ListOf,
     Located,
     Record,
-    Shape,
-    TextOr,
     Whole,
     key,
     record,
@@ -156,6 +153,9 @@ class Dataset(Definition):
         FLAG, "Whether a run that has the dataset as its input may find no rows for its period.", default=False
     )
     main_table: TableDefinition = key(Record(TableDefinition), "The table.")
+    checks: tuple[Check, ...] = key(
+        CHECKS, "What must be true of its rows, when they are loaded and when an output registers them.", default=()
+    )
 
     def check(self) -> Iterator[Diagnostic]:
         """The natural key names columns of the table."""
@@ -174,27 +174,3 @@ def key_problems(holder: Located, natural_key: tuple[str, ...], table: TableDefi
         elif name.casefold() in seen:
             yield DUPLICATE_COLUMN.at(place, column=name, hint="remove one of them")
         seen.add(name.casefold())
-
-
-@record("a reference to a dataset")
-class DatasetRef(Located):
-    """A dataset by its id or name."""
-
-    dataset_id: str = key(NAME, "The id or name of the dataset.")
-    dataset_version: int | None = key(Whole(1), "The version; by default the latest active one.", default=None)
-
-
-class _ByName(Shape[DatasetRef]):
-    """A reference that is only an id or name."""
-
-    def read(self, node: Node) -> DatasetRef:
-        """The reference."""
-        return DatasetRef(dataset_id=NAME.read(node), node=node)
-
-    def schema(self, definitions: dict[str, JsonSchema]) -> JsonSchema:
-        """A string."""
-        return NAME.schema(definitions)
-
-
-DATASET_REF: TextOr[DatasetRef, DatasetRef] = TextOr(_ByName(), Record(DatasetRef))
-"""An id or name, or a mapping with it and a version."""

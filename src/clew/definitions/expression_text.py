@@ -4,8 +4,9 @@ Quotes, escapes, folded lines and indentation are taken into account, so that an
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from clew.deferred import dataclass
 from clew.definitions.nodes import LINE_BREAK, NOWHERE, Node, ScalarNode
 from clew.diagnostics import Span
 

@@ -2,9 +2,9 @@
 
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.definitions.calendar import Calendar
 from clew.definitions.dataset import Dataset
 from clew.definitions.datasource import DATASOURCE

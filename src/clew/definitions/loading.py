@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from clew.deferred import dataclass
 from clew.definitions.calendar import Calendar
 from clew.definitions.dataset import Dataset
 from clew.definitions.datasource import Datasource

@@ -3,10 +3,11 @@
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from clew.deferred import dataclass
 from clew.diagnostics import Span
 
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")

@@ -6,8 +6,8 @@ holds a secret names it (`secret://env/NAME`), and only the step that needs the 
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.definitions.datasource import has_password
 from clew.definitions.nodes import MapNode, Node
 from clew.definitions.shapes import ANY_SCALAR, SECRET, MapOf

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
+from clew.definitions.checks import CHECKS, Check
 from clew.definitions.controls import ControlTotal
 from clew.definitions.data_nodes import node_of
-from clew.definitions.dataset import DATASET_REF, DatasetRef, Status
+from clew.definitions.dataset import Status
+from clew.definitions.dataset_refs import DATASET_REF, DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.operations import OPERATION, Operation, Use
 from clew.definitions.parameters import ProjectParameter
@@ -49,6 +51,9 @@ class Project(Definition):
     )
     controls: tuple[ControlTotal, ...] = key(
         ListOf(Record(ControlTotal), "control totals"), "Amounts that every run follows to its outputs.", default=()
+    )
+    checks: tuple[Check, ...] = key(
+        CHECKS, "What must be true of the rows, after an operation or at the end.", default=()
     )
     operations: tuple[Operation | Use, ...] = key(
         ListOf(OPERATION, "operations"), "The operations, and fragments in place of operations."

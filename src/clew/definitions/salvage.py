@@ -1,9 +1,10 @@
 """What can be read of a project or fragment with mistakes, so that one check finds those in the rest of it too."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from clew.definitions.dataset import DatasetRef
+from clew.deferred import dataclass
+from clew.definitions.dataset_refs import DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.nodes import Entry, ListNode, MapNode, Node, ScalarNode
 from clew.definitions.operations import OPERATION, Operation, OperationBase, Use

@@ -52,6 +52,13 @@ class EnvironmentMode(StrEnum):
     PROD = "prod"
 
 
+class UnrecordedReads(StrEnum):
+    """What happens to reads of rows that cannot be recorded, because the state store is a file that is read-only."""
+
+    REFUSE = "refuse"
+    ALLOW = "allow"
+
+
 class TableInputs(StrEnum):
     """How a run keeps the version of a table that it reads."""
 
@@ -448,6 +455,11 @@ class Environment(Located):
         MapOf(Choice(RoleName), "roles by user"),
         "The roles of users of the operating system; with any, all others are viewers.",
         default_factory=dict,
+    )
+    unrecorded_reads: UnrecordedReads = key(
+        Choice(UnrecordedReads),
+        "Whether rows may be read where the state store is read-only, so that the read cannot be recorded.",
+        default=UnrecordedReads.REFUSE,
     )
     oidc: OpenIdSettings | None = key(
         Record(OpenIdSettings), "How people sign in to the server with OpenID Connect.", default=None

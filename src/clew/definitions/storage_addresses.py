@@ -9,10 +9,11 @@ hdfs://host:port/folder                            Hadoop
 """
 
 import re
-from dataclasses import dataclass
 from os.path import normpath
 from pathlib import Path
 from urllib.parse import unquote
+
+from clew.deferred import dataclass
 
 S3, GCS, AZURE, HDFS, FILE = "s3", "gs", "abfss", "hdfs", "file"
 SCHEMES: dict[str, str] = {"s3": S3, "s3a": S3, "gs": GCS, "abfss": AZURE, "hdfs": HDFS, "file": FILE}

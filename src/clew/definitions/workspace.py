@@ -1,10 +1,11 @@
 """The definitions of a whole workspace."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
+from clew.deferred import dataclass
 from clew.definitions.calendar import Calendar, PeriodTree, periods_of
 from clew.definitions.dataset import Dataset
 from clew.definitions.datasource import Datasource

@@ -7,7 +7,7 @@ That gives every value its place, is several times faster than composing, and le
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn, Protocol, cast
 
 import yaml
@@ -21,6 +21,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from clew.deferred import dataclass
 from clew.definitions.nodes import MOST_PROBLEMS, Entry, ListNode, MapNode, Node, ScalarNode, SourceText
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR

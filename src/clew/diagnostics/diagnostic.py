@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
+
+from clew.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,7 +1,10 @@
-"""What a reconciliation means for a run that has done its last step: it may end, with an alert, or it has failed."""
+"""What reconciliation and checks mean for a run that has done its last step: it may end, with alerts, or has failed."""
+
+from collections.abc import Iterable
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import TOTALS_DIFFER
+from clew.events.values import CheckResult
 from clew.plan.plan import Plan
 from clew.plan.recorded_controls import is_protected
 from clew.runs.alerts import Alert, RaisedAlert
@@ -24,6 +27,19 @@ def concluded(found: Reconciliation, plan: Plan) -> list[RaisedAlert]:
             alert = RaisedAlert(alert=Alert.TOTALS_DIFFER, message=f"{each.title} does not tie", scope=scope)
             alerts.setdefault(scope, alert)
     return list(alerts.values())
+
+
+def check_alerts(results: Iterable[CheckResult]) -> list[RaisedAlert]:
+    """The alerts for checks that only warn, and for rows that were quarantined."""
+    return [
+        RaisedAlert(
+            alert=Alert.CHECK_FAILED,
+            message=f'the check "{each.name}" failed: {each.message}',
+            scope=f"{each.at}:{each.name}",
+        )
+        for each in results
+        if not each.passed and not each.stops
+    ]
 
 
 def _told(waterfall: Waterfall, plan: Plan) -> str:

@@ -1,7 +1,6 @@
 """Conditions taken apart: what a join equates, how it is kept to the rows that a step is for."""
 
-from dataclasses import dataclass
-
+from clew.deferred import dataclass
 from clew.lang.failing import plain_column
 from clew.lang.typed import Apply, ColumnValue, Constant, Expression, columns_of
 from clew.lang.types import BOOLEAN

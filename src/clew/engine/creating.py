@@ -16,6 +16,7 @@ from clew.plan.steps import Assignment
 from clew.storage.parts import ORDINAL, PARENTS, TRACE_ID
 
 _GROUP_SIZE = "__group_size"
+_COUNTS = "__counts"
 
 Pinned = Callable[[DatasetUse], DataFrame]
 """Gives the loaded rows of a dataset, those of the run's period."""
@@ -54,15 +55,22 @@ def aggregated(
     group_by: tuple[str, ...],
     aggregations: tuple[Assignment, ...],
     sql: Callable[[Expression], str],
+    having: str | None = None,
     *,
     with_links: bool = False,
 ) -> DataFrame:
-    """One row for each group, with the values of the aggregations and, if asked for, the trace ids of its rows."""
+    """One row for each group, with the values of the aggregations and, if asked for, the trace ids of its rows.
+
+    `having` is SQL that is TRUE for the groups that count.
+    """
     values = [F.expr(sql(item.value.tree)).alias(out_column(index)) for index, item in enumerate(aggregations)]
     if with_links:
         values.append(F.sort_array(F.collect_set(TRACE_ID)).alias(PARENTS))
     size = F.count(F.lit(1)).alias(_GROUP_SIZE)
-    return rows.groupBy(*map(quoted, group_by)).agg(size, *values).where(f"{_GROUP_SIZE} > 0")
+    if having is not None:
+        values.append(F.expr(having).alias(_COUNTS))
+    grouped = rows.groupBy(*map(quoted, group_by)).agg(size, *values).where(f"{_GROUP_SIZE} > 0")
+    return grouped if having is None else grouped.where(_COUNTS)
 
 
 def sorted_by_keys(grouped: DataFrame, group_by: tuple[str, ...]) -> DataFrame:

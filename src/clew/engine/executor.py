@@ -3,18 +3,20 @@
 Step "load" pins everything that the plan reads. The others are the steps of the plan, named by their seq.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, of_unknown_cause, reads_restricted, translated
-from clew.engine.concluding import concluded
+from clew.engine.checking import CheckContext, PointWatch, stopped_by
+from clew.engine.concluding import check_alerts, concluded
 from clew.engine.expressing import Expressing
 from clew.engine.joins import UniqueKeys
 from clew.engine.names import SYSTEM_TYPES, with_sql
@@ -28,18 +30,20 @@ from clew.engine.sql import spark_type
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group, next_ordinal
 from clew.engine.trace_ids import TraceLinking, carrying, read_traced
 from clew.engine.windows import ExpandedStep, expand
-from clew.engine.working import StepsBehind, Storage, rebuild
+from clew.engine.working import StepsBehind, Storage, loaded, rebuild
 from clew.events.artifacts import dataset_artifact, output_artifact, parts_among
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
-from clew.events.values import LOAD_STEP, ArtifactRef, PlannedStep, failure_of
+from clew.events.values import LOAD_STEP, ArtifactRef, CheckResult, PlannedStep, failure_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import Step
 from clew.plan.plan import Plan
+from clew.plan.planned_checks import PlannedCheck
 from clew.runs.alerts import RaisedAlert
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.storage.committed import DescribedPart, committed_part
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
+from clew.storage.quarantine import EMPTIED
 from clew.storage.root import StorageRoot
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.trace.reader import RunTrace
@@ -152,11 +156,15 @@ class SparkExecutor:
 
         Outputs that this worker has compared before it published them are not compared again.
         """
+        stopped = stopped_by(snapshot.checks, self._run.plan)
+        if stopped is not None:
+            raise stopped
         not_done = steps_not_done(self._run.plan, snapshot)
         settled = [each for seq, found in self._settled.items() if seq not in not_done for each in found]
         wanted = {step.seq for step in self._run.plan.outputs} - self._settled.keys()
         found = self._reconciled(snapshot, self._committed(snapshot), wanted) if wanted else ()
-        return concluded(Reconciliation(self._run.run_id, (*settled, *found)), self._run.plan)
+        alerts = concluded(Reconciliation(self._run.run_id, (*settled, *found)), self._run.plan)
+        return [*alerts, *check_alerts(snapshot.checks)]
 
     def _refusal(self, context: StepContext, parts: Sequence[Part], results: Sequence[StepResult]) -> UserError | None:
         """Why the output at the end of a group must not be published: what came in is not what would go out."""
@@ -198,20 +206,45 @@ class SparkExecutor:
         require_shared(self._run.spark, self._run.storage_root, self._run.run_id)
         pinned = list[DescribedPart]()
         for use in datasets_of(self._run.plan):
-            ordinal = sum(len(each.part.files) for each in pinned)
-            pinned.append(self._pin(use, ordinal))
+            ordinal = sum(len(each.part.files) for each in pinned if each.part.kind == "input")
+            pinned += self._pin(use, ordinal)
         rows = pinned[0].part.counted
-        return StepOutput.success(*(each.artifact for each in pinned), loaded=rows)
+        done = StepOutput.success(*(each.artifact for each in pinned), loaded=rows, **_not_as_read(pinned))
+        return replace(done, checks=self._checked_at_load(pinned))
 
-    def _pin(self, use: DatasetUse, first_file_ordinal: int) -> DescribedPart:
+    def _checked_at_load(self, pinned: Sequence[DescribedPart]) -> tuple[CheckResult, ...]:
+        """The checks of datasets that are joined or appended; those of the input too if no step ever reads it."""
+        plan, parts = self._run.plan, {each.part.name: each.part for each in pinned}
+
+        def rows_of(use: DatasetUse) -> DataFrame:
+            return pinned_rows(self._run.spark, self._run.storage_root, parts[use.key], use)
+
+        today = utc_now().date()
+        context = CheckContext(self._run.run_id, plan, Expressing(self._run.run_id, plan.input.table, today), rows_of)
+        found = list[CheckResult]()
+        if not plan.steps:
+            rows = loaded(rows_of(plan.input), plan, self._run.period).rows
+            found += PointWatch(context, [check for check in plan.checks if not check.of_dataset]).results(rows)
+        by_dataset = dict[str, list[PlannedCheck]]()
+        for check in plan.checks:
+            if check.of_dataset and check.dataset is not None:
+                by_dataset.setdefault(check.dataset.key, []).append(check)
+        for checks in by_dataset.values():
+            use = checks[0].dataset
+            assert use is not None  # noqa: S101 - collected above
+            found += PointWatch(context, checks).results(rows_of(use))
+        return tuple(found)
+
+    def _pin(self, use: DatasetUse, first_file_ordinal: int) -> list[DescribedPart]:
         """Pin a dataset. Rows that join the working dataset get trace ids, unless they carry them already."""
         drafted = self._run.inputs.pin(use, first_file_ordinal)
+        beside = [each.publish() for each in drafted.beside]
         if not joins_working_dataset(use, self._run.plan):
-            return drafted.publish()
+            return [drafted.publish(), *beside]
         identified = self._run.linking.identified(carrying(drafted.part, self._run.storage_root))
         described = replace(drafted, part=identified).publish()
         self._run.linking.publish(self._run.run_id, [identified])
-        return described
+        return [described, *beside]
 
     def _read_anew(self, group: Sequence[Step], snapshot: RunSnapshot) -> RunSnapshot:
         """Pin again what the steps look up or append, as far as no step that counts has read it.
@@ -226,11 +259,15 @@ class SparkExecutor:
             if use.key not in seen:
                 seen.add(use.key)
                 pinned = self._pin(use, next_ordinal(self.progress(snapshot)))
-                snapshot = replace(snapshot, artifacts=(*snapshot.artifacts, pinned.artifact))
+                new = (each.artifact for each in pinned)
+                snapshot = replace(snapshot, artifacts=(*snapshot.artifacts, *new))
                 self._unique = UniqueKeys()
         return snapshot
 
     def _do(self, group: Sequence[Step], context: StepContext, *, again: bool) -> list[StepOutput]:
+        stopped = stopped_by(context.all_steps().checks, self._run.plan) if self._run.plan.checks else None
+        if stopped is not None:
+            return [StepOutput.failed(failure_of(stopped))]
         before = len(context.snapshot.artifacts)
         snapshot = self._read_anew(group, context.snapshot) if again else context.snapshot
         progress = self.progress(snapshot)
@@ -238,6 +275,7 @@ class SparkExecutor:
             self._engine_run(snapshot),
             lease=context.lease,
             fence=context.fence,
+            due=self._due(context, group[-1].seq),
             settle=lambda results: self._refusal(context, progress.parts, results),
         )
         results = execute(engine_run, group, progress)
@@ -248,7 +286,7 @@ class SparkExecutor:
 
     def _output(self, result: StepResult, pinned_anew: Sequence[ArtifactRef]) -> StepOutput:
         if result.refusal is not None:
-            return StepOutput.failed(failure_of(result.refusal))
+            return StepOutput.failed(failure_of(result.refusal), result.checks)
         artifacts = [*pinned_anew, *(described.artifact for described in result.parts)]
         if result.published is not None:
             published = result.published
@@ -264,7 +302,29 @@ class SparkExecutor:
             version = published.registered
             if version is not None:
                 artifacts.append(dataset_artifact(version.dataset, version.version, version.digest, version.size))
-        return replace(StepOutput.success(*artifacts, **counts_of(result)), amounts=result.amounts)
+        checks = (*self._quarantined(result), *result.checks)
+        return replace(StepOutput.success(*artifacts, **counts_of(result)), amounts=result.amounts, checks=checks)
+
+    def _due(self, context: StepContext, until: int) -> tuple[PlannedCheck, ...]:
+        """The checks up to a step that no step has recorded; those that quarantine are steps themselves."""
+        if not self._run.plan.checks:
+            return ()
+        recorded = {(each.name, each.at) for each in context.all_steps().checks}
+        return tuple(
+            check
+            for check in self._run.plan.checks
+            if check.at <= until and check.quarantined_by is None and (check.name, check.at) not in recorded
+        )
+
+    def _quarantined(self, result: StepResult) -> Iterator[CheckResult]:
+        """What a check found whose rows a step has deleted."""
+        for check in self._run.plan.checks:
+            if check.quarantined_by == result.seq:
+                deleted = result.counts.deleted
+                message = f"{deleted:,} rows are quarantined: {check.text}" if deleted else ""
+                yield CheckResult(
+                    check.name, check.kind, check.severity, result.seq, deleted == 0, deleted, message=message
+                )
 
     def _explained(self, error: Exception, step: Step | None, snapshot: RunSnapshot) -> ClewError:
         if step is not None and is_value_error(error):
@@ -327,6 +387,16 @@ class SparkExecutor:
         return pinned
 
 
+def _not_as_read(pinned: Sequence[DescribedPart]) -> dict[str, int]:
+    """What loading has left out or emptied, in all datasets; nothing where it has not."""
+    emptied = [(each.part.details or {}).get(EMPTIED) for each in pinned]
+    counts = {
+        "quarantined": sum(each.part.counted for each in pinned if each.part.kind == "quarantine"),
+        "values_emptied": sum(count for count in emptied if isinstance(count, int)),
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
 def counts_of(result: StepResult) -> dict[str, int]:
     """What a step counted, as events name it."""
     counts = result.counts
@@ -352,6 +422,7 @@ def with_results(snapshot: RunSnapshot, plan: Plan, results: Mapping[int, StepRe
             StepStatus.SUCCESS,
             counts=counts_of(results[step.seq]),
             amounts=results[step.seq].amounts,
+            checks=results[step.seq].checks,
         )
         for step in plan.steps
         if step.seq in results

@@ -1,8 +1,8 @@
 """Expressions of a plan as SQL: over the working dataset, and over a dataset that is read by itself."""
 
-from dataclasses import dataclass
 from datetime import date
 
+from clew.deferred import dataclass
 from clew.engine.names import own_columns, working_columns
 from clew.engine.sql import sql_of
 from clew.lang.failing import can_fail

@@ -4,9 +4,9 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JAVA_MISSING
 from clew.engine.spark_versions import newest_java

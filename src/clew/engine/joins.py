@@ -1,12 +1,12 @@
 """Runtime joins that keep row identity: at most one match for each row, or an error that names the row."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import Row as Record
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.engine.conditions import JoinKeys, equality_keys

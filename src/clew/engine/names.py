@@ -4,11 +4,12 @@ Columns are passed to Spark as SQL text: making a column object takes half a doz
 for all columns.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
 from clew.engine.sql import quoted
+from clew.plan.sort_keys import SortKey
 from clew.storage.parts import ORDINAL
 from clew.storage.row_identity import RowIds
 
@@ -27,6 +28,20 @@ def joined_column(alias: str, column: str) -> str:
 def selected_column(seq: int) -> str:
     """Whether a step applies to the row."""
     return f"__s{seq}_sel"
+
+
+def kept_column(seq: int) -> str:
+    """The ordinal of the row that stays of those which are the same as this one."""
+    return f"__s{seq}_kept"
+
+
+def ordered_by(keys: Iterable[SortKey], *, reverse: bool = False) -> str:
+    """The SQL of an order, in which no two rows are equal: row ids decide at last."""
+    listed = [(quoted(key.column), key.descending) for key in keys]
+    return ", ".join(
+        f"{column} DESC NULLS LAST" if descending is not reverse else f"{column} ASC NULLS FIRST"
+        for column, descending in [*listed, (ORDINAL, False)]
+    )
 
 
 def new_column(seq: int, position: int) -> str:

@@ -1,8 +1,9 @@
 """Opens the Spark executor of a run: plan, session, inputs, destinations, registration."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.definitions import Period, WorkspaceDefinitions
 from clew.definitions.settings import ShortLived, TableInputs
 from clew.diagnostics import UserError
@@ -28,7 +29,7 @@ from clew.plan import Plan, require_capabilities
 from clew.plan.datasets import DatasetUse, TableTransfer
 from clew.plan.resolution import ResolvedSource, resolve
 from clew.runs.clock import utc_now
-from clew.runs.datasets_now import require_registrable, resolved_now
+from clew.runs.datasets_now import require_period_of_its_own, require_registrable, resolved_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
@@ -43,8 +44,10 @@ from clew.trace.run_parts import periods_of
 ENGINE_CAPABILITIES = frozenset(
     {
         "cap.clew.aggregate.v1",
+        "cap.clew.aggregate_having.v1",
         "cap.clew.append.v1",
         "cap.clew.delete.v1",
+        "cap.clew.delete_duplicates.v1",
         "cap.clew.output.v1",
         "cap.clew.register_dataset.v1",
         "cap.clew.runtime_join.v1",
@@ -100,6 +103,8 @@ class SparkExecutors:
         require_registrable(self.workspace, plan)
         period = period_of(self.workspace, request.period)
         is_draft = request.project_version == DRAFT
+        if not is_draft:
+            self.require_free_period(plan, run.run_id, request.period)
         destinations = Destinations(
             self.workspace,
             period,
@@ -137,6 +142,16 @@ class SparkExecutors:
                 linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
             )
         )
+
+    def require_free_period(self, plan: Plan, run_id: str, period: str) -> None:
+        """UserError RegistrationConflict if rows of the period are in a registered dataset as part of a longer one.
+
+        The same is asked again when an output is registered: another run may have been faster.
+        """
+        for step in plan.outputs:
+            if step.registers is not None:
+                versions = self.datasets.versions(step.registers)
+                require_period_of_its_own(step, run_id, period, self.workspace.periods, versions)
 
     def _registrar(self, run_id: str, plan: Plan, period: str) -> StorageRegistrar:
         periods, root = self.workspace.periods, self.environment.storage_root

@@ -5,12 +5,13 @@ seen as well as what is written. `clew.trace.reconciliation` compares them with 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal, localcontext
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.engine.expressing import Expressing
 from clew.engine.names import named
 from clew.engine.operations.output import SELECTED, chosen_by

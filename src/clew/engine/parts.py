@@ -10,7 +10,7 @@ bits are stored as numbers, not as bytes.
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from typing import cast
 
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, LongType, NumericType, StructField, StructType
 
+from clew.deferred import dataclass
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.names import named
@@ -86,6 +87,13 @@ class DraftedPart:
 
     draft: Draft
     part: Part
+    beside: "tuple[DraftedPart, ...]" = ()
+    """Parts that go with it: the rows of an input that were kept apart."""
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        for each in (self, *self.beside):
+            each.draft.abandon()
 
     @property
     def root(self) -> StorageRoot:

@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from clew.deferred import dataclass
 from clew.definitions import DatabaseDatasource, Datasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import CONNECT_MISSING, SPARK_NOT_STARTED

@@ -1,19 +1,24 @@
 """Groups of steps on Spark: what runs together, what is written, what is counted.
 
 A group is a run of narrow steps followed by at most one step that writes: an aggregate, an append or an output;
-or rows that are created and the output that follows. The changes of the narrow steps are one job, the writing is
+or rows that are created and the output that follows. A step that looks at several rows at once ends its group, and what
+it gives is stored with all rows, so that nothing after it computes it again.
+
+The changes of the narrow steps are one job, the writing is
 another, and both run at the same time. They commit together, in order; an output is published when both have succeeded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.engine.blame import SPARK_ERRORS, is_value_error
+from clew.engine.checking import CheckContext, CheckWatches, stopped_by
 from clew.engine.conditions import equality_keys
 from clew.engine.conserving import rows_of, rows_of_output
 from clew.engine.counting import require_rows
@@ -31,8 +36,10 @@ from clew.engine.spark_work import for_another_thread
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
 from clew.engine.working import StepsBehind, Storage, Working, created_rows, rebuild
+from clew.events.values import CheckResult
 from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.plan import Plan
+from clew.plan.planned_checks import PlannedCheck
 from clew.plan.privacy import privacy_by_column
 from clew.runs.leases import Lease
 from clew.storage.committed import DescribedPart
@@ -71,6 +78,8 @@ class StepResult:
     """What Spark added up for control totals while it wrote an output."""
     refusal: UserError | None = None
     """Why an output was not published, although it could be written."""
+    checks: tuple[CheckResult, ...] = ()
+    """What checks found in the rows before or after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,8 @@ class EngineRun:
     """The right to drive the run; None where nobody else can, such as in scenarios."""
     fence: Callable[[], None] = lambda: None
     """Raises where another worker has taken the run: asked before anything is made visible outside the run."""
+    due: tuple[PlannedCheck, ...] = ()
+    """The checks that have not been decided yet, and that the group comes to."""
     settle: "Callable[[Sequence[StepResult]], UserError | None]" = lambda _results: None
     """Why an output must not be published, given what the steps of its group did, the output last; None if it may."""
 
@@ -101,7 +112,7 @@ def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
     for step in steps:
         group.append(step)
         chain += 1
-        if not isinstance(step, ChangingStep) or chain >= LONGEST_CHAIN:
+        if not isinstance(step, ChangingStep) or step.is_wide or chain >= LONGEST_CHAIN:
             break
     if isinstance(group[-1], CreatingStep):
         group += [step for step in steps[len(group) : len(group) + 1] if isinstance(step, OutputStep)]
@@ -110,34 +121,69 @@ def next_group(plan: Plan, steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def _chain_before(plan: Plan, seq: int) -> int:
     """How many narrow steps are on top of what is written before a step, where every group went well."""
-    narrow = [step for step in plan.steps if step.seq < seq and isinstance(step, ChangingStep)]
-    return len(narrow) % LONGEST_CHAIN
+    chain = 0
+    for step in plan.steps:
+        if step.seq < seq and isinstance(step, ChangingStep):
+            chain = 0 if step.is_wide else (chain + 1) % LONGEST_CHAIN
+    return chain
 
 
 def execute(run: EngineRun, group: Sequence[Step], progress: StepsBehind) -> tuple[StepResult, ...]:
     """Do a group of steps and say what it did. Nothing counts until the caller commits it."""
     before = _before(run, group[0], progress)
     narrow = [step for step in group if isinstance(step, ChangingStep)]
-    chain = _Chain(run, progress, before)
+    watches = _watches(run, progress, before)
+    chain = _Chain(run, progress, before, watches)
     for step in narrow:
         chain.add(step)
-    write = _writer(run, chain.working, group, progress)
+    write = _writer(run, chain.working, group, progress, watches)
     if write is None:
-        return tuple(chain.write(narrow))
+        return tuple(_with_checks(chain.write(narrow), watches.decided()))
     if not narrow:
-        return _published(run, write(), progress, ())
+        return _published(run, write(), progress, (), watches)
     with ThreadPoolExecutor(max_workers=1) as threads:
         writing = threads.submit(for_another_thread(run.storage.spark, write))
         try:
-            changes = chain.write(narrow)
+            changes = _with_checks(chain.write(narrow), watches.decided(narrow[-1].seq))
         except BaseException:
             writing.add_done_callback(_discard)
             raise
-    return (*changes, *_published(run, writing.result(), progress, changes))
+    return (*changes, *_published(run, writing.result(), progress, changes, watches))
+
+
+def _watches(run: EngineRun, progress: StepsBehind, before: Working) -> CheckWatches:
+    """What watches the rows for the checks that are due. Those of steps that were skipped look at what was before."""
+    context = CheckContext(run.run_id, run.plan, run.expressing, run.storage.pinned)
+    watches = CheckWatches(context, run.due)
+    for seq in watches.seqs_until(before.seq):
+        is_here = seq == before.seq
+        rows = (
+            before.rows
+            if is_here
+            else rebuild(run.plan, progress, run.period, run.storage, run.expressing, until=seq).rows
+        )
+        watches.found(seq, rows)
+    return watches
+
+
+def _with_checks(results: Sequence[StepResult], found: Sequence[CheckResult]) -> list[StepResult]:
+    """Results of steps with what checks found: at the step that they look at, else at the first."""
+    here = {result.seq for result in results}
+    by_step = dict[int, list[CheckResult]]()
+    for each in found:
+        by_step.setdefault(each.at if each.at in here else results[0].seq, []).append(each)
+    return [
+        replace(result, checks=(*result.checks, *by_step.get(result.seq, ()))) if result.seq in by_step else result
+        for result in results
+    ]
 
 
 def _published(
-    run: EngineRun, written: "_Written", progress: StepsBehind, changes: Sequence[StepResult]
+    run: EngineRun,
+    written: "_Written",
+    progress: StepsBehind,
+    changes: Sequence[StepResult],
+    watches: CheckWatches,
 ) -> tuple[StepResult, ...]:
     """Make what was written visible, if it is complete, its totals tie and the run is still this worker's.
 
@@ -145,7 +191,10 @@ def _published(
     """
     refusal: UserError | None = None
     try:
+        found = watches.decided()
         if written.output is not None:
+            refusal = stopped_by([*(check for each in changes for check in each.checks), *found], run.plan)
+        if written.output is not None and refusal is None:
             step, rows = written.output
             new = [described.part for result in (*changes, *written.created) for described in result.parts]
             expected = rows_of_output(run.plan, run.storage.root, [*progress.parts, *new], step)
@@ -159,9 +208,9 @@ def _published(
         written.discard()
         raise
     if refusal is None:
-        return written.publish()
+        return tuple(_with_checks(written.publish(), found))
     written.discard()
-    return (*written.created, StepResult(written.seq, StepCounts(), refusal=refusal))
+    return tuple(_with_checks([*written.created, StepResult(written.seq, StepCounts(), refusal=refusal)], found))
 
 
 def _before(run: EngineRun, step: Step, progress: StepsBehind) -> Working:
@@ -177,7 +226,7 @@ class _Chain:
     steps look for it, one after the other.
     """
 
-    def __init__(self, run: EngineRun, progress: StepsBehind, before: Working) -> None:
+    def __init__(self, run: EngineRun, progress: StepsBehind, before: Working, watches: CheckWatches) -> None:
         inputs = {part.name: part for part in progress.parts if part.kind == "input"}
         self._run = run
         private = frozenset(privacy_by_column(run.plan))
@@ -186,6 +235,9 @@ class _Chain:
         self._is_small = _is_small(progress)
         self._doubtful = list[tuple[ChangingStep, Working, Mapping[str, DataFrame]]]()
         self.working = before
+        self._before = before
+        self._watches = watches
+        self._joined = list[tuple[ChangingStep, Mapping[str, DataFrame]]]()
 
     def add(self, step: ChangingStep) -> None:
         """Add a step."""
@@ -197,11 +249,29 @@ class _Chain:
         elif not safe:
             self._doubtful.append((step, self.working, joined))
         self.working = self.working.after(step, self._run.expressing, joined)
+        self._joined.append((step, joined))
+        self._watches.found(step.seq, self.working.rows)
+
+    def _watched(self) -> Working:
+        """The same rows, watched for checks on the way. Spark counts what it sees once, so each attempt starts anew."""
+        seqs = [self._before.seq, *(step.seq for step, _ in self._joined)]
+        if not self._watches.watch_any(seqs):
+            return self.working
+        self._watches.forget(seqs)
+        working = replace(self._before, rows=self._watches.watched(self._before.seq, self._before.rows))
+        for step, joined in self._joined:
+            after = working.after(step, self._run.expressing, joined)
+            working = replace(after, rows=self._watches.watched(step.seq, after.rows))
+        return working
 
     def write(self, steps: Sequence[ChangingStep]) -> list[StepResult]:
         """Write what the steps changed."""
         observation = Observation() if self._doubtful else None
-        working = self.working if observation is None else _counted(self.working, observation)
+
+        def working() -> Working:
+            watched = self._watched()
+            return watched if observation is None else _counted(watched, observation)
+
         try:
             may_repeat = observation is None
             results = _write_changes(self._run, working, steps, is_small=self._is_small, may_repeat=may_repeat)
@@ -241,23 +311,25 @@ def _discard(writing: "Future[_Written]") -> None:
 
 
 def _write_changes(
-    run: EngineRun, working: Working, steps: Sequence[ChangingStep], *, is_small: bool, may_repeat: bool
+    run: EngineRun, make: Callable[[], Working], steps: Sequence[ChangingStep], *, is_small: bool, may_repeat: bool
 ) -> list[StepResult]:
-    """Write what narrow steps changed, with the state where the chain has become long.
+    """Write what narrow steps changed, with the state where the chain has become long or a step saw several rows.
 
-    The job may be repeated where nothing is counted on the way.
+    The job may be repeated where nothing is counted on the way that cannot be counted anew.
     """
-    holds_state = working.chain >= LONGEST_CHAIN
+    working = make()
+    holds_state = working.chain >= LONGEST_CHAIN or steps[-1].is_wide
     columns = run.plan.columns_after(steps[-1].seq)
     trace = [TracedStep(step.seq, step.traced_as, tuple(each.column for each in step.assigned)) for step in steps]
     change = [quoted(name) for step in trace for name in change_columns(step)]
-    if holds_state:
-        state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
-        rows = working.rows.selectExpr(ORDINAL, *state, *change)
-    else:
+
+    def changes(working: Working) -> DataFrame:
+        if holds_state:
+            state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
+            return working.rows.selectExpr(ORDINAL, *state, *change)
         rows = working.rows.selectExpr(ORDINAL, *change)
-        if not any(_is_for_every_row(step) for step in steps):
-            rows = _changed_rows(rows, trace)
+        return rows if any(_is_for_every_row(step) for step in steps) else _changed_rows(rows, trace)
+
     part = Part(
         kind="changes",
         name=f"{steps[0].seq}-{steps[-1].seq}",
@@ -266,7 +338,9 @@ def _write_changes(
         seq=steps[-1].seq,
         steps=tuple(trace),
     )
-    written = _write_rows_of_changes(run, rows, part, is_small=is_small, may_repeat=may_repeat)
+    written = _write_rows_of_changes(
+        run, changes(working), lambda: changes(make()), part, is_small=is_small, may_repeat=may_repeat
+    )
     results = [StepResult(step.seq, _narrow_counts(run.storage.root, written.part, step)) for step in trace]
     return [*results[:-1], replace(results[-1], parts=(written,))]
 
@@ -284,7 +358,13 @@ def _telling_columns(step: TracedStep) -> list[str]:
 
 
 def _write_rows_of_changes(
-    run: EngineRun, rows: DataFrame, part: Part, *, is_small: bool, may_repeat: bool
+    run: EngineRun,
+    rows: DataFrame,
+    again: Callable[[], DataFrame],
+    part: Part,
+    *,
+    is_small: bool,
+    may_repeat: bool,
 ) -> DescribedPart:
     """Write changes with short decimals, and again with long ones in the rare case that a value needs them."""
     folder = part_folder(run.run_id, part.kind, part.name)
@@ -295,6 +375,7 @@ def _write_rows_of_changes(
         except SPARK_ERRORS as error:
             if not is_value_error(error):
                 raise
+            rows = again()
     return write_part(rows, run.storage.root, folder, part, is_small=is_small)
 
 
@@ -339,25 +420,34 @@ class _Written:
 
 
 def _writer(
-    run: EngineRun, working: Working, group: Sequence[Step], progress: StepsBehind
+    run: EngineRun, working: Working, group: Sequence[Step], progress: StepsBehind, watches: CheckWatches
 ) -> Callable[[], _Written] | None:
     """What the steps at the end of a group have to write; None where the group only changes rows."""
     creating = next((step for step in group if isinstance(step, CreatingStep)), None)
     output = next((step for step in group if isinstance(step, OutputStep)), None)
     if creating is not None and output is not None:
-        return lambda: _write_created_and_output(run, working, creating, output, progress)
+        return lambda: _write_created_and_output(run, working, creating, output, progress, watches)
     if creating is not None:
-        return lambda: _write_created(run, working.rows, creating, progress)
+        return lambda: _write_created(run, working, creating, progress, watches)
     if output is None:
         return None
-    return lambda: _write_output(run, working.rows, output, OutputWatch(run.plan, output, run.expressing))
+    is_alone = len(group) == 1
+    seen = (lambda rows: watches.watched(working.seq, rows)) if is_alone else (lambda rows: rows)
+    return lambda: _write_output(run, working.rows, output, OutputWatch(run.plan, output, run.expressing), seen=seen)
 
 
 def _write_output(
-    run: EngineRun, rows: DataFrame, step: OutputStep, watch: OutputWatch, further: Further | None = None
+    run: EngineRun,
+    rows: DataFrame,
+    step: OutputStep,
+    watch: OutputWatch,
+    further: Further | None = None,
+    *,
+    seen: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> _Written:
+    """Write an output to staging. `seen` gives the rows as the checks watch them."""
     fence = run.lease.token if run.lease is not None else 0
-    pending = run.publisher.prepare(watch.watched(rows), step, run.expressing, fence, further)
+    pending = run.publisher.prepare(watch.watched(seen(rows)), step, run.expressing, fence, further)
     try:
         register = _registration(run, rows, step) if step.registers is not None else None
     except BaseException:
@@ -380,7 +470,12 @@ def _registration(run: EngineRun, rows: DataFrame, step: OutputStep) -> Register
 
 
 def _write_created_and_output(
-    run: EngineRun, working: Working, step: CreatingStep, output: OutputStep, progress: StepsBehind
+    run: EngineRun,
+    working: Working,
+    step: CreatingStep,
+    output: OutputStep,
+    progress: StepsBehind,
+    watches: CheckWatches,
 ) -> _Written:
     """Write the rows that a step creates, and the output that follows; large results are summed from the written
     rows."""
@@ -388,21 +483,26 @@ def _write_created_and_output(
     results = list[StepResult]()
     watch = OutputWatch(run.plan, output, run.expressing)
 
+    def seen(rows: DataFrame) -> DataFrame:
+        return watches.watched(step.seq, rows)
+
     def created(rows: DataFrame) -> tuple[DataFrame, bool]:
         result = _create(run, rows, step, progress)
         results.append(result)
-        return created_rows(run.storage, result.parts[0].part, columns), result.counts.created <= FEW_ROWS
+        new = created_rows(run.storage, result.parts[0].part, columns)
+        watches.found(step.seq, working.with_created(new, step).rows)
+        return new, result.counts.created <= FEW_ROWS
 
     if _reads_back(run, step, output, progress):
 
         def further(files: Sequence[str]) -> tuple[DataFrame, bool]:
             rows, is_small = created(written_rows(run.storage.spark, files, step, columns))
-            return watch.watched(rows), is_small
+            return watch.watched(seen(rows)), is_small
 
-        written = _write_output(run, working.without(step).rows, output, watch, further)
+        written = _write_output(run, working.without(step).rows, output, watch, further, seen=seen)
     else:
         rows, _ = created(working.rows)
-        written = _write_output(run, working.with_created(rows, step).rows, output, watch)
+        written = _write_output(run, working.with_created(rows, step).rows, output, watch, seen=seen)
     return replace(written, publish=lambda: (*results, *written.publish()), created=results)
 
 
@@ -414,8 +514,12 @@ def _reads_back(run: EngineRun, step: CreatingStep, output: OutputStep, progress
     return lineage == "window" and is_written
 
 
-def _write_created(run: EngineRun, rows: DataFrame, step: CreatingStep, progress: StepsBehind) -> _Written:
-    result = _create(run, rows, step, progress)
+def _write_created(
+    run: EngineRun, working: Working, step: CreatingStep, progress: StepsBehind, watches: CheckWatches
+) -> _Written:
+    result = _create(run, working.rows, step, progress)
+    new = created_rows(run.storage, result.parts[0].part, run.plan.columns_after(step.seq))
+    watches.found(step.seq, working.with_created(new, step).rows)
     return _Written(lambda: (result,), created=(result,))
 
 

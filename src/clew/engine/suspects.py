@@ -1,10 +1,10 @@
 """Expressions that may have failed on a value, with the rows for which a step evaluates them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from clew.deferred import dataclass
 from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Convert, Expression, columns_of
 from clew.plan.datasets import DatasetUse

@@ -11,9 +11,11 @@ from pyspark.sql import functions as F
 
 from clew.engine.names import named
 from clew.engine.sql import quoted, text_literal
+from clew.engine.store_settings import make_reachable
 from clew.plan.local_files import escaped_path, literal_path
 from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, Part, PartFile, ViewColumn
 from clew.storage.root import StorageRoot
+from clew.storage.tables.table_places import is_remote, place_at
 
 _PATH = "__path"
 _POSITION = "__position"
@@ -40,6 +42,7 @@ def table_rows(
         SOURCE_FILE: ("STRING", lambda file: file.shown),
         **(further or {}),
     }
+    _reach_stores(spark, root, part)
     frames = [_group(spark, files, names, per_file) for files in _groups(part.files, names)]
     rows = frames[0]
     for frame in frames[1:]:
@@ -49,6 +52,13 @@ def table_rows(
     excluded = spark.read.schema(f"{ORDINAL} BIGINT").parquet(root.spark_uri(part.excluded.path))
     few = part.excluded.rows <= _MOST_BROADCAST
     return rows.join(F.broadcast(excluded) if few else excluded, ORDINAL, "left_anti")
+
+
+def _reach_stores(spark: SparkSession, root: StorageRoot, part: Part) -> None:
+    """Let Spark read the stores that the files of a part lie in. A catalog's were not known when it started."""
+    views = dict.fromkeys(file.view for file in part.files if file.view is not None and is_remote(file.path))
+    for base, store in dict.fromkeys((view.base, view.store) for view in views):
+        make_reachable(spark, place_at(root, base, store).root)
 
 
 def _groups(files: Sequence[PartFile], names: Sequence[str]) -> Iterator[Sequence[PartFile]]:
@@ -71,7 +81,7 @@ def _group(spark: SparkSession, files: Sequence[PartFile], names: Sequence[str],
     reader = spark.read
     if stored:
         reader = reader.schema(", ".join(f"{quoted(name)} {type_}" for name, type_ in stored.items()))
-    read = reader.parquet(*(literal_path(file.path) for file in files))
+    read = reader.parquet(*(literal_path(spark_address(file.path)) for file in files))
     aliases = {name: quoted(f"__stored{index}") for index, name in enumerate(stored)}
     rows = read.selectExpr(
         *(f"{quoted(name)} AS {alias}" for name, alias in aliases.items()),
@@ -119,8 +129,7 @@ def _looked_up(
     differing = [name for name, each in values.items() if len(set(each)) > 1]
     found = {name: _literal(values[name][0], per_file[name][0]) for name in values if name not in differing}
     numbered = list(enumerate(files))
-    # Versions of Spark differ in how many slashes an address of this machine has.
-    paths = [(number, form + escaped_path(file.path)) for form in ("file:", "file://") for number, file in numbered]
+    paths = [(number, form) for number, file in numbered for form in _forms(file.path)]
     if not differing or len(files) <= _MOST_LISTED:
         for name in differing:
             type_ = per_file[name][0]
@@ -137,6 +146,20 @@ def _looked_up(
     joined = rows.join(F.broadcast(spark.createDataFrame(texts, schema)), _PATH, "left")
     found |= {name: f"CAST({alias} AS {per_file[name][0]})" for name, alias in aliases.items()}
     return joined, found
+
+
+def spark_address(path: str) -> str:
+    """A file of a table as Spark names it: Hadoop calls S3 s3a."""
+    return f"s3a{path[2:]}" if path.startswith("s3:") else path
+
+
+def _forms(path: str) -> Sequence[str]:
+    """How `_metadata.file_path` may name a file."""
+    if not is_remote(path):
+        # Versions of Spark differ in how many slashes an address of this machine has.
+        return [form + escaped_path(path) for form in ("file:", "file://")]
+    scheme, _, rest = spark_address(path).partition("://")
+    return [f"{scheme}://{escaped_path(rest)}"]
 
 
 def _literal(value: str | int | None, type_: str) -> str:

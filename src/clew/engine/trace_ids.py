@@ -6,12 +6,13 @@ recomputing, retrying and resuming give the same ids, and nothing is stored for 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from clew.deferred import dataclass
 from clew.engine.names import with_sql
 from clew.engine.parts import read_part
 from clew.engine.sql import quoted

@@ -5,11 +5,11 @@ written, after the last batch; so an interrupted expansion can be resumed, and a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.engine.creating import chosen_rows, sql_over_chosen
 from clew.engine.parts import write_part
 from clew.engine.sql import quoted, spark_type

@@ -5,10 +5,10 @@ next group of steps starts: there is no other state.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from clew.deferred import dataclass
 from clew.engine.creating import Pinned
 from clew.engine.expressing import Expressing
 from clew.engine.names import SYSTEM_TYPES, with_sql

@@ -5,11 +5,12 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import ClassVar
 
-from clew.events.values import ArtifactRef, Cursor, Failure, PlannedStep, PlanRef
+from clew.deferred import dataclass
+from clew.events.values import ArtifactRef, CheckResult, Cursor, Failure, PlannedStep, PlanRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,15 @@ class StepCompleted:
     """A step has committed: what it wrote exists from now on."""
 
     NAME: ClassVar[str] = "StepCompleted"
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
 
     artifacts: tuple[ArtifactRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     """What the step did, in numbers such as rows_updated. Since version 2."""
     amounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By control total: what an output has written and left out, as decimal numbers. Since version 3."""
+    checks: tuple[CheckResult, ...] = ()
+    """What checks found in the rows before or after the step. Since version 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,11 @@ class StepFailed:
     """A logical attempt at a step has failed."""
 
     NAME: ClassVar[str] = "StepFailed"
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     error: Failure
+    checks: tuple[CheckResult, ...] = ()
+    """What checks found that no completed step records. Since version 2."""
 
 
 @dataclass(frozen=True, slots=True)

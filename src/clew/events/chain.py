@@ -7,9 +7,10 @@ another chain that holds. The ledger of the environment knows where chains end.
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 
+from clew.deferred import dataclass
 from clew.events.codec import canonical_json, encode
 from clew.events.envelope import RawEvent
 

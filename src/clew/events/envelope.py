@@ -6,11 +6,12 @@ small step per version.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import EVENT_TOO_NEW
 from clew.events.bodies import EVENT_TYPES, EventBody
@@ -62,6 +63,10 @@ def _step_completed_with_amounts(data: EventData) -> EventData:
     return {**data, "amounts": {}}
 
 
+def _step_with_checks(data: EventData) -> EventData:
+    return {**data, "checks": []}
+
+
 def _run_continued_with_everything(data: EventData) -> EventData:
     return {**data, "adds_artifacts": False}
 
@@ -69,6 +74,8 @@ def _run_continued_with_everything(data: EventData) -> EventData:
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
     ("StepCompleted", 1): _step_completed_with_counts,
     ("StepCompleted", 2): _step_completed_with_amounts,
+    ("StepCompleted", 3): _step_with_checks,
+    ("StepFailed", 1): _step_with_checks,
     ("RunContinued", 1): _run_continued_with_everything,
 }
 """From (event type, version) to the data of the next version."""

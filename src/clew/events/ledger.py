@@ -1,11 +1,12 @@
 """Entries of the ledger: what happened in an environment, each sealed together with the one before it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.events.chain import SealKey
 from clew.events.codec import canonical_json, encode
 

@@ -5,10 +5,11 @@ ended has `completed_at`, and a run that continues loses it along with everythin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
+from clew.deferred import dataclass
 from clew.events.bodies import (
     AlertRaised,
     Counters,
@@ -143,7 +144,7 @@ def meaning_of(event: NewEvent | StoredEvent) -> Meaning:
         case StepStarted() | StepCompleted() | StepFailed() | StepSkipped():
             return _meaning_for_step(event, body)
         case SignalAccepted():
-            signal = PendingSignal(body.signal_id, body.signal, body.actor, body.step_id, body.reason)
+            signal = PendingSignal(body.signal_id, body.signal, body.actor, body.step_id, body.reason, body.payload)
             return Meaning(needs_lease=False, allowed_after=_ANY_END, signal=signal)
         case SignalRejected() | AlertRaised():
             return Meaning(needs_lease=False, allowed_after=_ANY_END)
@@ -168,6 +169,7 @@ def _meaning_for_step(
                         artifacts=body.artifacts,
                         counts=dict(body.counts),
                         amounts=dict(body.amounts),
+                        checks=body.checks,
                     ),
                 ),
                 artifacts=body.artifacts,
@@ -177,7 +179,8 @@ def _meaning_for_step(
         case StepFailed():
             return Meaning(
                 step=StepChange(
-                    event.step_id, lambda step: replace(_done(step, event, StepStatus.FAILED), error=body.error)
+                    event.step_id,
+                    lambda step: replace(_done(step, event, StepStatus.FAILED), error=body.error, checks=body.checks),
                 ),
                 counters=lambda known: replace(known, steps_failed=known.steps_failed + 1),
             )

@@ -6,9 +6,10 @@ current in the same transaction as the events.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from clew.deferred import dataclass
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.runs import EVENT_AFTER_THE_END
 from clew.events.bodies import RunContinued

@@ -1,13 +1,14 @@
 """The state of a run and its steps, derived from events. Snapshots are values: a later state is another snapshot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
+from clew.deferred import dataclass
 from clew.events.bodies import Counters
 from clew.events.codec import decode, encode
-from clew.events.values import ArtifactRef, Cursor, Failure, PlanRef
+from clew.events.values import ArtifactRef, CheckResult, Cursor, Failure, PlanRef
 
 
 class RunStatus(StrEnum):
@@ -73,6 +74,7 @@ class StepSnapshot:
     artifacts: tuple[ArtifactRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     amounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    checks: tuple[CheckResult, ...] = ()
     error: Failure | None = None
     skip_reason: str | None = None
 
@@ -86,6 +88,7 @@ class PendingSignal:
     actor: str
     step_id: str | None = None
     reason: str | None = None
+    payload: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,11 @@ class RunSnapshot:
     def cycle(self) -> int:
         """The number of the current stretch between two interruptions, which distinguishes repeated pauses."""
         return self.counters.resumes + 1
+
+    @property
+    def checks(self) -> tuple[CheckResult, ...]:
+        """What checks have found so far, in the order of the steps."""
+        return tuple(result for step in self.steps for result in step.checks)
 
     def step(self, step_id: str) -> StepSnapshot | None:
         """A step by its id, or None if the run has none of this id."""

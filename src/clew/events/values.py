@@ -1,10 +1,10 @@
 """The values that events carry: references to artifacts and plans, cursors, failures."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
 
 LOAD_STEP = "load"
@@ -95,6 +95,31 @@ class Failure:
     retryable: bool = False
     hint: str | None = None
     """What to do about it, where more is known than the code says; histories of older versions have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found in a run: how many rows, never which values."""
+
+    name: str
+    kind: str
+    severity: str
+    at: int
+    """It looked at the rows after this step; 0 is loading."""
+    passed: bool
+    failed_rows: int | None = None
+    """How many rows fail; None where it is about all rows together."""
+    checked_rows: int | None = None
+    """How many rows were looked at; None where that was not counted."""
+    message: str = ""
+    """What is wrong, without values of columns that are personal or secret."""
+    example: str | None = None
+    """The id of the first row that fails, where no protected column decides it."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether the run must not publish what comes after it."""
+        return not self.passed and self.severity == "fail"
 
 
 _LONGEST_MESSAGE = 4000

@@ -8,10 +8,10 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.events.codec import canonical_json
 from clew.evidence import pack_verifier
 from clew.evidence.signing import EvidenceKey

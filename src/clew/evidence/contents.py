@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import date
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.events.codec import canonical_json
 from clew.explain.tree import Contributor, Explanation, Input, JoinedRow, Loaded, Summarised
 from clew.explain.views import as_json

@@ -4,10 +4,11 @@ What is kept does not grow with the rows, except where values are distinct, sort
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
+from clew.deferred import dataclass
 from clew.lang import arithmetic
 from clew.lang.evaluation import Row, contributing, evaluator, signature_of
 from clew.lang.functions import FUNCTIONS, AggregateFunction

@@ -1,21 +1,27 @@
-"""Deep verification: every expression that a run evaluated with Spark, evaluated again in Python, for every row.
+"""Deep verification: every expression that a run evaluated with Spark, evaluated again without it, for every row.
 
-Files are read with DuckDB and expressions with the evaluator of explanations, so that a second engine must agree with
-the first. Rows are streamed; what is held is one dataset of each join and one accumulator for each group.
+DuckDB evaluates a step for all rows at once (`clew.evidence.at_once`), so that a second engine must agree with the
+first. The evaluator of explanations, in Python, decides about rows that differ or are doubtful, checks a sample, and
+does what DuckDB cannot do in the same way. There rows are streamed; what is held is one dataset of each join and one
+accumulator for each group.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from itertools import zip_longest
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
+from clew.evidence.at_once import changed_at_once, created_at_once, written_at_once
 from clew.evidence.folding import GroupFold
 from clew.evidence.join_index import JoinIndex
 from clew.explain.pinned import dataset_rows
 from clew.explain.row_conditions import compared
 from clew.lang.evaluation import Evaluator, Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
-from clew.plan.operations import ChangingStep, CreatingStep, Step
+from clew.plan.keeping import Keeping, staying
+from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.steps import PlannedExpression
 from clew.storage.parts import Part
 from clew.trace.reader import RunTrace
@@ -33,6 +39,8 @@ class Reevaluation:
     steps: int = 0
     rows: int = 0
     expressions: int = 0
+    in_python: int = 0
+    """So many of the rows were given to the evaluator, because DuckDB left them to it or as a sample."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -90,6 +98,20 @@ class _Step:
 
     def _changed(self, step: ChangingStep) -> None:
         """Selected rows have the values that the assignments give them; the others are as they were."""
+        judged = changed_at_once(self.trace, step)
+        if judged is None:
+            self._changed_rows(step, None)
+            return
+        self.found.rows += judged.rows
+        self.found.expressions += judged.selected * len(step.assigned)
+        self.found.expressions += judged.live if step.selector is not None else 0
+        counted = (self.found.rows, self.found.expressions)
+        if judged.left:
+            self._changed_rows(step, judged.left)
+        self.found.rows, self.found.expressions = counted
+
+    def _changed_rows(self, step: ChangingStep, ordinals: Sequence[int] | None) -> None:
+        """Evaluate some rows, or all, in Python."""
         trace, table = self.trace, self.trace.plan.input.table
         before, before_seq = dict(trace.run.columns(trace.run.before(step.seq))), trace.run.before(step.seq)
         assigned = [each.column for each in step.assigned]
@@ -100,14 +122,46 @@ class _Step:
         joins = [JoinIndex.of(trace, join) for join in step.lookups]
         select = _condition(step.selector)
         values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
-        old = trace.working(before_seq).matching(None, needed, trace.see)
-        new = trace.working(step.seq).matching(None, [*assigned, _DELETED], trace.see)
-        for (ordinal, was), (number, now) in zip(old, new, strict=True):
+        if step.keeps is not None:
+            self._kept(step, step.keeps, select)
+            return
+        old = _rows(trace, before_seq, needed, ordinals)
+        new = _rows(trace, step.seq, [*assigned, _DELETED], ordinals)
+        for (ordinal, was), (number, now) in zip_longest(old, new, fillvalue=(-1, dict[str, Value]())):
             if ordinal != number:
-                self._differs(f"row {trace.row_ids.row_id(ordinal)} is not there any more")
+                lost = number if ordinal < 0 else ordinal if number < 0 else min(ordinal, number)
+                problem = "was not there before" if lost == number else "is not there any more"
+                self._differs(f"row {trace.row_ids.row_id(lost)} {problem}")
                 return
             self.found.rows += 1
+            self.found.in_python += 1
             self._row(step, ordinal, was, now, joins, select, values)
+
+    def _kept(self, step: ChangingStep, keeping: Keeping, select: Evaluator) -> None:
+        """Of the selected rows with the same keys one stays, and every deleted one names it."""
+        trace, before = self.trace, self.trace.run.before(step.seq)
+        known = {name for name, _ in trace.run.columns(before)}
+        named = columns_of(step.selector.tree) if step.selector else frozenset()
+        needed = sorted({name for _, name in named if name in known} | {*keeping.columns, _DELETED})
+
+        def selected() -> Iterator[tuple[int, RowValues]]:
+            for ordinal, cells in trace.working(before).matching(None, needed, trace.see):
+                if not cells[_DELETED] and select(trace.see(ordinal, cells)) is True:
+                    yield ordinal, cells
+
+        stays = staying(keeping, selected())
+        stored = trace.kept_rows(step.seq)
+        for ordinal, cells in selected():
+            self.found.rows += 1
+            self.found.in_python += 1
+            self.found.expressions += 1
+            again, told = stays(cells), stored.pop(ordinal, None)
+            if told != (None if again == ordinal else again):
+                problem = "is not deleted" if told is None else f"is deleted for row {trace.row_ids.row_id(told)}"
+                right = "stays" if again == ordinal else f"gives way to row {trace.row_ids.row_id(again)}"
+                self._differs(f"row {trace.row_ids.row_id(ordinal)} {problem}, but {right}")
+        for ordinal in stored:
+            self._differs(f"row {trace.row_ids.row_id(ordinal)} is deleted, against the selector")
 
     def _row(
         self,
@@ -149,8 +203,14 @@ class _Step:
         """The rows of a step are those that its groups, or the rows of its source, give."""
         parts = [part for part in self.trace.run.created if part.seq == step.seq]
         if not parts:
-            if next(self._sources(step), None) is not None:
+            if step.having is None and next(self._sources(step), None) is not None:
                 self._differs("it has left no rows, though there are some to make them from")
+            return
+        agreed = created_at_once(self.trace, step, parts)
+        if agreed is not None:
+            self.found.rows += agreed.sources
+            self.found.expressions += len(step.filled) * (agreed.sources if step.keys is None else agreed.created)
+            self.found.in_python += agreed.sampled
         elif step.keys is None:
             self._appended(step, parts)
         else:
@@ -177,6 +237,7 @@ class _Step:
         expected = Counter[tuple[Value, ...]]()
         for seen in self._sources(step):
             self.found.rows += 1
+            self.found.in_python += 1
             self.found.expressions += len(values)
             expected[tuple(value(seen) for value in values)] += 1
         columns = [each.column for each in step.filled]
@@ -192,8 +253,10 @@ class _Step:
         keys = self.trace.group_keys(parts[0])
         key_values = [evaluator(key.value) for key in keys]
         trees: list[Expression] = [each.value.tree for each in step.filled]
+        trees += [step.having.tree] if step.having is not None else []
         for seen in self._sources(step):
             self.found.rows += 1
+            self.found.in_python += 1
             key = tuple(value(seen) for value in key_values)
             if key not in groups:
                 groups[key] = GroupFold(trees)
@@ -205,10 +268,16 @@ class _Step:
             if group is None:
                 self._differs(f"there is no group with {_shown([each.name for each in keys], key)}")
                 continue
+            if step.having is not None and group.value(len(columns)) is not True:
+                self._differs(f"the group with {_shown([each.name for each in keys], key)} is there against having")
             for position, column in enumerate(columns):
                 what = f"{column} of the group {_shown([each.name for each in keys], key)}"
                 self._compare(what, cells[column], lambda group=group, position=position: group.value(position))  # type: ignore[misc]
-        for key in groups:
+        for key, group in groups.items():
+            if step.having is not None:
+                self.found.expressions += 1
+                if group.value(len(columns)) is not True:
+                    continue
             self._differs(f"the group with {_shown([each.name for each in keys], key)} is missing")
 
     def _rows_of(self, parts: Sequence[Part], columns: Sequence[str]) -> Iterator[tuple[int, RowValues]]:
@@ -221,17 +290,41 @@ class _Step:
         """As many rows were written as the selector chooses."""
         trace = self.trace
         step = next(each for each in trace.plan.outputs if each.seq == self.step.seq)
+        judged = written_at_once(trace, step)
+        if judged is None:
+            before = self.found.in_python
+            chosen = self._chosen(step, None)
+            rows = self.found.in_python - before
+        else:
+            # Where the evaluator sees a row in another way, it is right.
+            chosen = judged.selected - len(judged.left_and_selected) + self._chosen(step, judged.left)
+            rows = judged.rows
+        self.found.rows += rows
+        self.found.expressions += rows if step.selector is not None else 0
+        if stored is not None and stored != chosen:
+            self._differs(f"{stored:,} rows were written, and the selector chooses {chosen:,}")
+
+    def _chosen(self, step: OutputStep, ordinals: Sequence[int] | None) -> int:
+        """How many of some rows, or of all, an output chooses."""
+        trace = self.trace
         named = columns_of(step.selector.tree) if step.selector else frozenset()
         known = {name for name, _ in trace.run.columns(step.seq)}
         needed = sorted({name for _, name in named if name in known} | {_DELETED})
         select, chosen = _condition(step.selector), 0
-        for ordinal, cells in trace.working(step.seq).matching(None, needed, trace.see):
-            self.found.rows += 1
-            self.found.expressions += step.selector is not None
+        for ordinal, cells in _rows(trace, step.seq, needed, ordinals):
+            self.found.in_python += 1
             if step.include_deleted or not cells[_DELETED]:
-                chosen += select(trace.see(ordinal, cells)) is True
-        if stored is not None and stored != chosen:
-            self._differs(f"{stored:,} rows were written, and the selector chooses {chosen:,}")
+                chosen += select(trace.see(ordinal, dict(cells))) is True
+        return chosen
+
+
+def _rows(
+    trace: RunTrace, at: int, columns: Sequence[str], ordinals: Sequence[int] | None
+) -> Iterable[tuple[int, RowValues]]:
+    """Some rows after a step, or all, by ordinal."""
+    if ordinals is None:
+        return trace.working(at).matching(None, columns, trace.see)
+    return trace.working(at).values(ordinals, list(dict.fromkeys(columns)))
 
 
 def _condition(planned: PlannedExpression | None) -> Evaluator:

@@ -7,12 +7,13 @@ there is one secret to keep. It cannot be computed back from signatures or from 
 import base64
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from clew.deferred import dataclass
 from clew.events.chain import SealKey
 
 _PURPOSE = b"clew evidence signing key, ed25519, 1"

@@ -2,13 +2,15 @@
 what is in files that none has read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
+from clew.deferred import dataclass
 from clew.definitions import WorkspaceDefinitions
 from clew.diagnostics import UserError
 from clew.explain.unread_files import UnreadFiles
 from clew.explain.why_not import Elsewhere, RuleOutcome, WhyNot, why_not
+from clew.plan.frozen_resolvers import resolver_of_run
 from clew.plan.plan import Plan
 from clew.plan.resolution import rules_considered
 from clew.runs.environment import RunEnvironment
@@ -86,7 +88,8 @@ class OtherRuns:
         if self.workspace is None:
             return None
         plan, definitions = self.view.plan, self.workspace
-        resolver = definitions.resolver(self._resolver_id(plan) or "") if plan is not None else None
+        found = resolver_of_run(plan, definitions, self._resolver_id(plan) or "") if plan is not None else None
+        resolver = found.resolver if found is not None else None
         period = definitions.periods.period(self.view.record.request.period)
         if plan is None or resolver is None or period is None:
             return None

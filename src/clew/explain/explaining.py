@@ -7,14 +7,16 @@ than anyone would read; what was cut can be requested separately.
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, EVIDENCE_TOO_LARGE, ROW_NOT_FOUND
 from clew.explain.group_totals import look_at_once
+from clew.explain.kept_rows import kept_row
 from clew.explain.parents import (
     Contribution,
     Group,
@@ -232,7 +234,8 @@ class _Explainer:
             case UpdateStep():
                 return self._updated(row_id, column, step, entries, entry.full_state[column], depth)
             case DeleteStep():
-                return deleted_by(step, self._see(row_id, self._state_before(step, entries)))
+                before = self._state_before(step, entries)
+                return deleted_by(step, self._see(row_id, before), kept_row(self.trace, step, before, entry))
             case AggregateStep():
                 return self._summarised(row_id, column, step, entry, depth)
             case AppendStep():

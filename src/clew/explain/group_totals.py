@@ -5,10 +5,10 @@ if it finds a difference, or the query fails, the group is looked at row by row 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, EngineBug
 from clew.explain.parents import Contribution, Group, Keys, Parent, contributing_call, in_group, share_of
 from clew.explain.row_conditions import all_of, compared, is_not_deleted

@@ -1,9 +1,10 @@
 """Explanations as an outline of sentences, which a terminal and a page show in their own ways."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
+from clew.deferred import dataclass
 from clew.explain.tree import (
     Appended,
     Cause,
@@ -30,7 +31,7 @@ from clew.explain.why_not import (
     Whereabouts,
     WhyNot,
 )
-from clew.lang.text_form import text_of_value
+from clew.lang.literals import text_of_value
 from clew.lang.typed import Value
 from clew.trace.records import Source
 
@@ -65,7 +66,7 @@ def _how(cause: Cause) -> Item:
         case Unset():
             return Item(cause.reason)
         case Deleted():
-            return Item(_deleted(cause), _decisions(cause.decisions))
+            return Item(_deleted(cause), (*_decisions(cause.decisions), *_kept(cause)))
         case Updated():
             formula = _formula(cause.expression, cause.recomputed)
             return Item(_step(cause.step), (formula, *_updated(cause)))
@@ -201,7 +202,35 @@ def _step(step: StepRef) -> str:
 
 
 def _deleted(cause: Deleted) -> str:
+    if cause.kept is not None and cause.selector is None:
+        return f"deleted in {_step(cause.step)}"
     return f"deleted in {_step(cause.step)}{_selector(cause.selector, cause.resolved)}"
+
+
+def _kept(cause: Deleted) -> tuple[Item, ...]:
+    """The row that stayed, and what decided."""
+    kept = cause.kept
+    if kept is None:
+        return ()
+    name = kept.label if kept.label and kept.label != kept.row_id else ""
+    row = f"{name} (row {kept.row_id})" if name else f"row {kept.row_id}"
+    values = (Item(f"its values: {_pairs(kept.values)}"), Item(f"of the deleted row: {_pairs(kept.own)}"))
+    return (Item(f"{row} stayed: {kept.rule}{_checked(kept.recomputed)}", values if kept.values else ()),)
+
+
+def kept_text(cause: Deleted) -> str:
+    """The row that stayed, as the end of a sentence; empty where none did."""
+    return "" if cause.kept is None else f"; {cause.kept.label or cause.kept.row_id} stayed: {cause.kept.rule}"
+
+
+def _checked(recomputed: Recomputed) -> str:
+    match recomputed.outcome:
+        case "equal":
+            return ", decided again with the same result"
+        case "differs":
+            return f", but deciding again gives {recomputed.reason or recomputed.recomputed}"
+        case "not checked":
+            return ""
 
 
 def _selector(text: str | None, resolved: str | None) -> str:
@@ -282,7 +311,8 @@ def _whereabouts(rows: Sequence[Whereabouts]) -> Item:
     verdict = rows[0].verdict
     match verdict:
         case Deleted():
-            return Item(f"{name}: {loaded}, {_deleted(verdict)}", _decisions(verdict.decisions))
+            reasons = (*_decisions(verdict.decisions), *_kept(verdict))
+            return Item(f"{name}: {loaded}, {_deleted(verdict)}", reasons)
         case DeletedBefore():
             return Item(f"{name}: {loaded}, {DELETED_BEFORE}")
         case MadeLater():

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from heapq import nsmallest
 
 from clew import budgets
+from clew.deferred import dataclass
 from clew.explain.pinned import DatasetRow, dataset_rows
 from clew.explain.row_conditions import all_of, compared, equals, is_not_deleted
 from clew.explain.tree import Recomputed

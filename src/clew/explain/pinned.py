@@ -4,10 +4,10 @@ Joined rows are found as an update saw them. Rows of a registered dataset lead t
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.explain.row_conditions import all_of, equals, is_not_deleted, with_values
 from clew.explain.tree import JoinedRow

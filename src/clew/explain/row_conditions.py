@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from clew.diagnostics import ClewError
-from clew.explain.tree import Decision, Deleted, Recomputed, StepRef
+from clew.explain.tree import Decision, Deleted, KeptRow, Recomputed, StepRef
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.text_form import text_of
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, columns_of
@@ -67,12 +67,12 @@ def decisions(condition: Expression, row: Row) -> tuple[Decision, ...]:
     return (Decision(text_of(inner), value, values),)
 
 
-def deleted_by(step: Step, seen: Row) -> Deleted:
-    """Why a step deleted a row that it saw."""
+def deleted_by(step: Step, seen: Row, kept: KeptRow | None = None) -> Deleted:
+    """Why a step deleted a row that it saw, and which one stayed in its place."""
     if step.selector is None:
-        return Deleted(StepRef.of(step), None, None, ())
+        return Deleted(StepRef.of(step), None, None, (), kept)
     text, resolved = selector_texts(step.selector)
-    return Deleted(StepRef.of(step), text, resolved, decisions(step.selector.tree, seen))
+    return Deleted(StepRef.of(step), text, resolved, decisions(step.selector.tree, seen), kept)
 
 
 def selector_texts(selector: PlannedExpression) -> tuple[str, str | None]:

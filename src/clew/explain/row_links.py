@@ -5,9 +5,10 @@ down asks which summaries have a row's keys. Either way the answer equals that o
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.explain.row_conditions import all_of, equals, is_not_deleted
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of

@@ -7,9 +7,10 @@ Explanations cross projects the same way: from a row of a registered dataset to 
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.explain.pinned import UpstreamByOrigin
 from clew.explain.row_links import RowLinks, row_parts

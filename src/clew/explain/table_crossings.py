@@ -5,8 +5,8 @@ and the links to those of the rows that they were are found by these row ids, in
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.explain.row_links import row_parts
 from clew.plan.datasets import DatasetUse
 from clew.runs.stores import RunState

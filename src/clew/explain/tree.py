@@ -1,10 +1,11 @@
 """An explanation as a tree of values: what set a value, from which values, down to the sources."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from clew.deferred import dataclass
 from clew.lang.typed import Value
 from clew.plan.operations import Step
 from clew.trace.records import Source
@@ -182,6 +183,22 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRow:
+    """The row that stayed when a step deleted others with the same keys."""
+
+    row_id: str
+    label: str
+    rule: str
+    """Which row stays, in words."""
+    values: Mapping[str, Value]
+    """What it had in the columns that decide."""
+    own: Mapping[str, Value]
+    """What the deleted row had in them."""
+    recomputed: Recomputed
+    """Which row stays, decided again from all rows with these keys."""
+
+
+@dataclass(frozen=True, slots=True)
 class Deleted:
     """A step deleted the row."""
 
@@ -190,6 +207,8 @@ class Deleted:
     resolved: str | None
     """The selector with named selectors put in place, where it uses any."""
     decisions: tuple[Decision, ...]
+    kept: KeptRow | None = None
+    """The row that stayed in its place, where one did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ plain Python.
 import csv
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from io import TextIOWrapper
 from pathlib import Path
 
 from clew import budgets
+from clew.deferred import dataclass
 from clew.definitions import FilesDatasource, Period, Resolver, WorkspaceDefinitions
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.diagnostics import ClewError, PlainText, UserError

@@ -1,19 +1,21 @@
 """Why rows are not in an output: a step deleted them, a selector left them out, they are of another period."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
+from clew import budgets
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import NOT_AN_OUTPUT
+from clew.explain.kept_rows import kept_row
 from clew.explain.row_conditions import decisions, deleted_by, selector_texts
 from clew.explain.tree import Decision, Deleted, StepRef
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import columns_of
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.names import name_of
-from clew.plan.operations import OutputStep
+from clew.plan.operations import ChangingStep, OutputStep
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID
 from clew.trace.history import source_of
 from clew.trace.reader import RunTrace
@@ -184,7 +186,7 @@ def _found(trace: RunTrace, where: str, output: OutputStep, limit: int) -> Found
 
 
 def _never_loaded(trace: RunTrace, where: str, others: OtherData | None) -> NeverLoaded:
-    elsewhere = list(islice(_other_periods(trace, where), _MOST_ELSEWHERE))
+    elsewhere = list(islice(chain(_kept_apart(trace, where), _other_periods(trace, where)), _MOST_ELSEWHERE))
     rules: Sequence[RuleOutcome] = ()
     unseen = 0
     if others is not None:
@@ -194,6 +196,28 @@ def _never_loaded(trace: RunTrace, where: str, others: OtherData | None) -> Neve
     details = trace.run.loaded.details or {}
     read = details.get("sources") or (f"version {details['version']}" if details.get("version") else None)
     return NeverLoaded(None if read is None else str(read), tuple(rules), tuple(elsewhere), unseen)
+
+
+def _kept_apart(trace: RunTrace, where: str) -> Iterator[Elsewhere]:
+    """Rows of the run's input that are in quarantine, as far as their values could be read."""
+    use = trace.plan.input
+    try:
+        condition = trace.condition(where, 0)
+    except UserError:
+        return
+    if any(column == "_row_id" for _, column in columns_of(condition)):
+        return
+    decide = evaluator(condition)
+    for row in trace.quarantined(use):
+        budgets.check()
+        cells = {"_period": None, "_labels": "", "_deleted": False, **row.values}
+        if decide(Row({use.table: cells}, trace.today)) is True:
+            period = cells["_period"]
+            reason = f"quarantined at load: {'; '.join(map(str, row.problems))}"
+            if row.correction is not None:
+                reason = f"{reason}; its correction in {row.correction} was loaded"
+            source = Source(use.dataset_id, file=row.file, line=row.line, unit=row.unit)
+            yield Elsewhere(None if period is None else str(period), name_of(cells, use.names), source, reason=reason)
 
 
 def _other_periods(trace: RunTrace, where: str) -> Iterator[Elsewhere]:
@@ -265,7 +289,8 @@ def _deletion(trace: RunTrace, row_id: str, entries: list[TraceEntry]) -> Delete
     step = trace.run.step(entries[index].operation_seq)
     before = [name for name, _ in trace.run.columns(trace.run.before(step.seq))]
     state = {name: entries[index - 1].full_state.get(name) for name in before}
-    return deleted_by(step, _seen(trace, row_id, state))
+    assert isinstance(step, ChangingStep)  # noqa: S101 - no other step deletes
+    return deleted_by(step, _seen(trace, row_id, state), kept_row(trace, step, state, entries[index]))
 
 
 def _seen(trace: RunTrace, row_id: str, state: RowValues) -> Row:

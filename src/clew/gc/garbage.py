@@ -1,9 +1,9 @@
 """The garbage collector: finds what the retention rules of an environment no longer keep, and deletes it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from clew.deferred import dataclass
 from clew.definitions.settings import RetentionSettings
 from clew.diagnostics import ClewError, Diagnostic, UserError
 from clew.gc.survey import (

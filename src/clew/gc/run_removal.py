@@ -4,11 +4,11 @@ Also puts together the garbage collector of an environment, with its captures an
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from clew.captures.orphans import LeftOfCaptures
 from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_captures
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
 from clew.gc.garbage import GarbageCollector

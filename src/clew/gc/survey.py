@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from clew.captures.queue import CaptureState
 from clew.captures.removal import waiting_captures
+from clew.deferred import dataclass
 from clew.definitions import LoadedWorkspace
 from clew.diagnostics import UserError
 from clew.events.artifacts import key_of_part, parts_among

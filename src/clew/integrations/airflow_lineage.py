@@ -3,13 +3,12 @@
 Datasets have the names that Clew's own OpenLineage events give them, so that both are the same in a catalogue.
 """
 
-from dataclasses import dataclass
-
 from airflow.providers.openlineage.extractors import OperatorLineage
 from openlineage.client.event_v2 import OutputDataset
 from openlineage.client.facet_v2 import RunFacet, output_statistics_output_dataset, tags_run
 
 from clew.bus.openlineage_events import inputs_of, output_of, outputs_of, producer
+from clew.deferred import dataclass
 from clew.integrations.run_documents import RunData
 from clew.plan import Plan
 

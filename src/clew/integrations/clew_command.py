@@ -4,9 +4,10 @@ import json
 import signal
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, Diagnostic, TransientFailure, UserError
 from clew.diagnostics.codes.commands import COMMAND_LOST, WRONG_USAGE
 from clew.events.bodies import RunQueued

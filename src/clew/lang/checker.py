@@ -5,9 +5,9 @@ All problems of an expression are reported together; a part that is wrong causes
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, Diagnostic, PlainText, did_you_mean
 from clew.diagnostics.codes.language import (
     AGGREGATE_NOT_ALLOWED,

@@ -4,11 +4,12 @@ An expression is compiled once into nested functions, which are then called for 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Any
 
 from clew import budgets
+from clew.deferred import dataclass
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED
 from clew.lang.conversion import converter

@@ -9,8 +9,9 @@ pattern may leave open only once (twice, if it begins with ^) how far a repetiti
 inside of another repetition. How far it goes is not open where the next character decides: in `[0-9]+-` it is certain.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from clew.deferred import dataclass
 
 MOST_MATCHED = 4_000
 """Characters of a text that is searched; longer texts are an error, in both evaluators."""

@@ -1,8 +1,8 @@
 """What an expression can see: the working table and, in an update, the tables it joins."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, PlainText, did_you_mean
 from clew.diagnostics.codes.language import AMBIGUOUS_COLUMN, UNKNOWN_COLUMN, UNKNOWN_PARAMETER, UNKNOWN_TABLE
 from clew.lang.lexer import tokenize

@@ -5,9 +5,10 @@ Operators are calls of functions with operator names, so that checking and evalu
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 
+from clew.deferred import dataclass
 from clew.diagnostics import Span, Text
 
 

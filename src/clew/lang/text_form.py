@@ -4,12 +4,11 @@ Parsing and checking the text gives the same typed tree.
 """
 
 import re
-from datetime import date
-from decimal import Decimal
 
 from clew.lang.functions import FUNCTIONS, Family
 from clew.lang.lexer import KEYWORDS
-from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value
+from clew.lang.literals import text_of_value
+from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
@@ -38,23 +37,6 @@ def text_of(expression: Expression) -> str:
             return f"CASE {' '.join(whens)} ELSE {text_of(otherwise)} END"
         case Apply(function, arguments):
             return f"{function}({', '.join(text_of(argument) for argument in arguments)})"
-
-
-def text_of_value(value: Value) -> str:
-    """A value as a literal of the language."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case str():
-            return '"' + value.replace('"', '""') + '"'
-        case Decimal():
-            return f"{value:f}"
-        case date():
-            return f'DATE("{value.isoformat()}")'
-        case _:
-            return str(value)
 
 
 def _operand(expression: Expression) -> str:

@@ -5,10 +5,10 @@ Both evaluators read this tree, and neither has anything left to decide: where a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
+from clew.deferred import dataclass
 from clew.lang.types import NULL as NULL_TYPE
 from clew.lang.types import Kind, Type, parse_type
 

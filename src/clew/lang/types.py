@@ -19,8 +19,9 @@ Spark convert: its remainder has the sign of a, its "either" may round to whole 
 """
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from clew.deferred import dataclass
 
 MAX_PRECISION = 38
 _LEAST_KEPT_SCALE = 6

@@ -3,11 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from clew.plan.json_form import plan_from_json, plan_to_json
-from clew.plan.plan import Plan
-
 if TYPE_CHECKING:
     from clew.plan.compiler import Compilation, require_capabilities
+    from clew.plan.json_form import plan_from_json, plan_to_json
+    from clew.plan.plan import Plan
     from clew.plan.workspace import CompiledWorkspace, WorkspaceCompiler, compile_workspace
 
 __all__ = [
@@ -24,11 +23,14 @@ __all__ = [
 _LATER = {
     "Compilation": "clew.plan.compiler",
     "CompiledWorkspace": "clew.plan.workspace",
+    "Plan": "clew.plan.plan",
     "WorkspaceCompiler": "clew.plan.workspace",
     "compile_workspace": "clew.plan.workspace",
+    "plan_from_json": "clew.plan.json_form",
+    "plan_to_json": "clew.plan.json_form",
     "require_capabilities": "clew.plan.compiler",
 }
-"""The compiler is imported on first use: reading traces needs stored plans and nothing else."""
+"""Modules are imported on first use: reading traces needs stored plans and no compiler, a list of runs neither."""
 
 
 def __getattr__(name: str) -> object:

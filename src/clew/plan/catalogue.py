@@ -1,10 +1,12 @@
 """The datasets that projects can name: those that files define, and those that other projects register."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.definitions import Dataset, DatasetRef, Project, Status, TableDefinition
+from clew.definitions.checks import Check
 from clew.diagnostics import Diagnostic, Problems, Span, did_you_mean
 from clew.diagnostics.codes.workspace import DATASET_INACTIVE, UNKNOWN_DATASET, UNKNOWN_RESOLVER
 from clew.lang.conversion import assignable
@@ -64,6 +66,15 @@ class Catalogue:
             found = replace(found, resolver_id=override, resolver_source="project override")
             self._require_version(found, None, reference, problems)
         return replace(found, pinned_version=reference.dataset_version)
+
+    def checks_of(self, use: DatasetUse) -> tuple[Check, ...]:
+        """The checks that the definition of a dataset declares. A scenario with other columns has none of them."""
+        declared = self.datasets.get(use.dataset_id)
+        if declared is None:
+            return ()
+        named = {column.name for column in declared.main_table.all_columns}
+        is_other = use.resolver_source == "inline" and not named <= {column.name for column in use.columns}
+        return () if is_other else declared.checks
 
     def registered_id(self, name: str) -> str:
         """Under what an output that becomes a dataset is kept."""
@@ -191,6 +202,7 @@ def datasets_named_by(project: Project, expansion: ExpandedProject) -> Iterator[
     yield project.input_dataset.dataset_id
     for placed in expansion.operations:
         yield from (dataset.dataset_id for dataset in placed.operation.datasets)
+    yield from (dataset.dataset_id for check in project.checks for dataset in check.datasets)
 
 
 def registered_use(plan: Plan, name: str) -> DatasetUse:

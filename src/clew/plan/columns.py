@@ -1,9 +1,10 @@
 """The columns of the working dataset between two steps."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from clew.deferred import dataclass
 from clew.lang.types import BOOLEAN, STRING, Type
 
 

@@ -11,16 +11,17 @@ Every pass reports everything it finds; there is a plan only if nothing was foun
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from clew.deferred import dataclass
 from clew.definitions import Aggregate, Append, Delete, Operation, Output, Project, Update
-from clew.definitions.controls import ControlTotal
 from clew.diagnostics import Diagnostic, Problems, UserError
 from clew.diagnostics.codes.project import DUPLICATE_BREAKPOINT, INVALID_LABEL, UNKNOWN_CAPABILITY
 from clew.diagnostics.codes.workspace import DUPLICATE_ID
 from clew.lang.typed import Constant
 from clew.plan.catalogue import Catalogue
+from clew.plan.check_planning import CheckPlanning
 from clew.plan.columns import Schema
 from clew.plan.control_planning import plan_controls
 from clew.plan.datasets import DatasetUse
@@ -31,6 +32,7 @@ from clew.plan.lineage import LineageState
 from clew.plan.names import is_label, qualified
 from clew.plan.operations import (
     Context,
+    DeleteStep,
     PlannedOperation,
     PlanningState,
     Step,
@@ -42,6 +44,7 @@ from clew.plan.operations import (
 )
 from clew.plan.parameter_planning import planned_parameters
 from clew.plan.plan import Breakpoint, Capability, Extensions, NamedSelector, Plan
+from clew.plan.planned_checks import PlannedCheck
 from clew.plan.planned_controls import PlannedControl
 from clew.plan.planned_parameters import PlannedParameter
 from clew.plan.postlude import PostludeJob
@@ -111,7 +114,7 @@ def compile_project(project: Project, surroundings: Surroundings, *, is_whole: b
     source = surroundings.catalogue.use(project.input_dataset, problems)
     expansion = expand(project, surroundings.fragments, problems, is_whole=is_whole)
     parameters = planned_parameters(project.parameters, problems)
-    compiled = _compile(name, source, project.controls, expansion, surroundings, problems, parameters)
+    compiled = _compile(name, source, project, expansion, surroundings, problems, parameters)
     lacks_something = expansion.missing_from is not None or len(compiled.steps) < len(expansion.operations)
     if problems or source is None or lacks_something:
         return Compilation(None, problems.in_order())
@@ -126,7 +129,7 @@ def compile_project(project: Project, surroundings: Surroundings, *, is_whole: b
         lineage=compiled.state.lineage.summary(column.name for column in compiled.state.schema.columns),
         breakpoints=compiled.breakpoints,
         capabilities=capabilities_of(compiled.steps, compiled.breakpoints, compiled.jobs),
-        extensions=Extensions(compiled.jobs, compiled.controls, parameters),
+        extensions=Extensions(compiled.jobs, compiled.controls, parameters, checks=compiled.checks),
         digest="",
     )
     if not project.id:
@@ -141,12 +144,13 @@ class _Compiled:
     breakpoints: tuple[Breakpoint, ...]
     jobs: tuple[PostludeJob, ...]
     controls: tuple[PlannedControl, ...]
+    checks: tuple[PlannedCheck, ...]
 
 
 def _compile(
     name: str,
     source: DatasetUse | None,
-    controls: Sequence[ControlTotal],
+    project: Project,
     expansion: ExpandedProject,
     surroundings: Surroundings,
     problems: Problems,
@@ -156,8 +160,18 @@ def _compile(
     for selectors in expansion.selectors.values():
         selectors.check_all()
     breakpoints = _label(expansion.operations, name, problems)
+    checks = CheckPlanning(
+        project.checks,
+        expansion.operations,
+        surroundings.catalogue,
+        name,
+        Expressions(expansion.selectors[MAIN], problems, constants),
+        problems,
+    )
     flow = _flow(
         expansion,
+        source,
+        checks,
         state=_loaded(source),
         breakpoints=breakpoints,
         ids=_operation_ids(expansion.operations, name, problems),
@@ -175,9 +189,12 @@ def _compile(
     )
     at_outputs = [state for seq, state in flow.states.items() if seq in _output_seqs(expansion.operations)]
     planned = plan_controls(
-        controls, flow.final, at_outputs, Expressions(expansion.selectors[MAIN], problems, constants), problems
+        project.controls, flow.final, at_outputs, Expressions(expansion.selectors[MAIN], problems, constants), problems
     )
-    return _Compiled(flow.steps, flow.final, breakpoints, jobs, planned)
+    others = [use.use for step in flow.steps for use in step.datasets]
+    checks.of_datasets([use for use in others if source is None or use.key != source.key], flow.final)
+    checks.unmatched_aliases()
+    return _Compiled(flow.steps, flow.final, breakpoints, jobs, planned, tuple(checks.found))
 
 
 def _output_seqs(placed: Sequence[PlacedOperation]) -> frozenset[int]:
@@ -247,6 +264,8 @@ class _Flow:
 
 def _flow(
     expansion: ExpandedProject,
+    source: DatasetUse | None,
+    checks: CheckPlanning,
     *,
     state: PlanningState,
     breakpoints: Sequence[Breakpoint],
@@ -258,9 +277,22 @@ def _flow(
     placed, missing_from = expansion.operations, expansion.missing_from
     points = {point.seq: point.name for point in breakpoints}
     steps, states = list[Step](), dict[int, PlanningState]()
+    rows_after = 0
+
+    def quarantined(deletes: Sequence[DeleteStep], state: PlanningState) -> PlanningState:
+        steps.extend(deletes)
+        for step in deletes:
+            state = state.changed((), step.lineage_after(state.lineage))
+        return state
+
+    loaded = checks.at_load(source, state)
+    state = quarantined(loaded, state)
+    rows_after = loaded[-1].seq if loaded else 0
     for index, (each, identity) in enumerate(zip(placed, ids, strict=True)):
         if missing_from is not None and each.seq >= missing_from:
             state = replace(state, is_opaque=True)
+        deletes = checks.before(each, state, rows_after, last=max(rows_after, placed[index - 1].seq if index else 0))
+        state, rows_after = quarantined(deletes, state), deletes[-1].seq if deletes else rows_after
         context = Context(
             seq=each.seq,
             path=each.path,
@@ -278,6 +310,9 @@ def _flow(
         states[each.seq] = state
         if outcome.step is not None:
             steps.append(outcome.step)
+        rows_after = rows_after if isinstance(each.operation, Output) else each.seq
+        deletes = checks.after(each, state, rows_after)
+        state, rows_after = quarantined(deletes, state), deletes[-1].seq if deletes else rows_after
     return _Flow(tuple(steps), states, state)
 
 

@@ -1,9 +1,10 @@
 """The datasets that a plan reads, as far as they are known before a run, and the database tables it reads or writes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from clew.deferred import dataclass
 from clew.lang.types import Type
 from clew.plan.columns import Column, Schema
 

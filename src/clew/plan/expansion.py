@@ -5,8 +5,9 @@ follows the entry before it in the file.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from clew.deferred import dataclass
 from clew.definitions import Fragment, Operation, Project, Use
 from clew.definitions.salvage import SEQ_UNKNOWN
 from clew.diagnostics import Problems, did_you_mean

@@ -28,6 +28,10 @@ class Expressions:
         self._problems = problems
         self._parameters = parameters
 
+    def reporting_to(self, problems: Problems) -> "Expressions":
+        """The same, with problems reported elsewhere."""
+        return Expressions(self._selectors, problems, self._parameters)
+
     def selector(self, text: "ExpressionText", scope: Scope, place: str = "in a selector") -> PlannedExpression | None:
         """A condition in which named selectors may be used."""
         return self._condition(text, self._selectors.parse(text), scope, place)
@@ -55,6 +59,12 @@ class Expressions:
         checked = check(node, self._in_project(scope), Grouped(group_by))
         self._problems.report(*checked.diagnostics)
         return self._converted(text, node, checked.expression, target)
+
+    def group_condition(
+        self, text: "ExpressionText", scope: Scope, group_by: frozenset[str]
+    ) -> PlannedExpression | None:
+        """A condition on each group."""
+        return self.aggregation(text, scope, group_by, BOOLEAN)
 
     def _in_project(self, scope: Scope) -> Scope:
         return replace(scope, parameters=self._parameters)

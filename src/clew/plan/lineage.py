@@ -5,8 +5,9 @@ that decide which rows it is set on or made of: selectors, join conditions, grou
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from clew.deferred import dataclass
 from clew.lang.typed import Expression, columns_of
 
 

@@ -4,10 +4,10 @@ import os
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from clew.deferred import dataclass
 from clew.definitions import FilesDatasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE

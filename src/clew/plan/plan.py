@@ -3,12 +3,12 @@
 It keeps the column lineage of its end; that of an earlier step, such as an output, is computed from the steps.
 """
 
-from dataclasses import dataclass
-
+from clew.deferred import dataclass
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
 from clew.plan.lineage import ColumnLineage, LineageState
 from clew.plan.operations import OutputStep, Step
+from clew.plan.planned_checks import PlannedCheck
 from clew.plan.planned_controls import PlannedControl
 from clew.plan.planned_parameters import PlannedParameter
 from clew.plan.postlude import PostludeJob
@@ -47,6 +47,15 @@ class Capability:
 
 
 @dataclass(frozen=True, slots=True)
+class FrozenResolver:
+    """A resolver as its file was when a version was activated."""
+
+    id: str
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Extensions:
     """What goes beyond the steps themselves."""
 
@@ -54,6 +63,9 @@ class Extensions:
     controls: tuple[PlannedControl, ...] = ()
     parameters: tuple[PlannedParameter, ...] = ()
     """With their defaults, or with the values of a run where the plan is that of one."""
+    resolvers: tuple[FrozenResolver, ...] = ()
+    """Those that an activated version keeps, by id; none in drafts and in versions of an older Clew."""
+    checks: tuple[PlannedCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +99,11 @@ class Plan:
         """The control totals."""
         return self.extensions.controls
 
+    @property
+    def checks(self) -> tuple[PlannedCheck, ...]:
+        """What must be true of rows on the way."""
+        return self.extensions.checks
+
     def registering(self, dataset: str) -> OutputStep:
         """The output that becomes a version of a dataset."""
         return next(step for step in self.outputs if step.registers == dataset)
@@ -94,7 +111,8 @@ class Plan:
     @property
     def datasets_read(self) -> tuple[DatasetUse, ...]:
         """Every dataset that the plan reads, the input first; one that it reads twice comes twice."""
-        return (self.input, *(each.use for step in self.steps for each in step.datasets))
+        checked = (use for check in self.checks for use in check.datasets)
+        return (self.input, *(each.use for step in self.steps for each in step.datasets), *checked)
 
     @property
     def reads_protected(self) -> bool:

@@ -1,9 +1,9 @@
 """Control totals of a plan: amounts that are followed from the loaded rows to every output."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.lang.typed import columns_of
 from clew.lang.types import Kind, Type
 from clew.plan.steps import PlannedExpression

@@ -1,8 +1,8 @@
 """Parameters of a plan, and the period of a run, as expressions see them."""
 
-from dataclasses import dataclass
 from datetime import date
 
+from clew.deferred import dataclass
 from clew.lang.functions.run_period import PERIOD_END, PERIOD_ID, PERIOD_LEVEL, PERIOD_START
 from clew.lang.typed import Constant, Value, value_from_text
 from clew.lang.types import Type

@@ -1,8 +1,8 @@
 """Postlude jobs: small pipelines that run on a breakpoint's rows after the run."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.plan.steps import PlannedExpression
 
 

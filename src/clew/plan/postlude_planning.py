@@ -1,8 +1,9 @@
 """`after_request` to postlude jobs: anchors, checked tasks, digests."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.definitions import postlude as written
 from clew.diagnostics import Problems, Span, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN

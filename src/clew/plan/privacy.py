@@ -10,8 +10,8 @@ every total by customer would be personal. ADR 23 gives the reasons.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.definitions.privacy import InfluencedColumns
 from clew.plan.datasets import DatasetUse, PrivacyName
 from clew.plan.lineage import Origins

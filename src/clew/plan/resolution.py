@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.definitions import PathStrategy, Period, PeriodTree, Resolver
 from clew.definitions.resolver import ANY_LEVEL, Rule
 from clew.diagnostics import Diagnostic, UserError
@@ -14,6 +15,7 @@ from clew.lang import Row, Scope, Table, check_condition, columns_of, evaluator,
 from clew.lang.typed import Expression
 from clew.lang.types import DATE, STRING
 from clew.plan.datasets import DatasetUse
+from clew.plan.file_rules import FileRules, rules_of
 
 RULE_SCOPE = Scope(
     (
@@ -44,6 +46,10 @@ class ResolvedSource:
     """Whether the rule ties the place to that period, so that its rows need not say which period they belong to."""
     format: str = ""
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    rules: FileRules = field(default_factory=FileRules, hash=False)
+    """How values are written there, and what happens to rows that are not as they should be."""
+    corrections: str | None = None
+    """The path of the file with corrected rows, where the rule names one."""
 
 
 def resolve(
@@ -163,8 +169,11 @@ def _expand(level: str, period: Period, periods: PeriodTree) -> tuple[Period, ..
 
 def _source(rule: Rule, use: DatasetUse, period: Period, *, is_tied: bool) -> ResolvedSource:
     strategy = rule.strategy
+    rules, corrections = FileRules(), None
     if isinstance(strategy, PathStrategy):
         template, format_ = strategy.path, strategy.file_format
+        rules = rules_of(strategy)
+        corrections = None if strategy.corrections is None else fill_template(strategy.corrections, use, period)
         options = {name: _option_text(value) for name, value in strategy.options.items() if value is not None}
     else:
         template, format_, options = strategy.table, "", {}
@@ -178,6 +187,8 @@ def _source(rule: Rule, use: DatasetUse, period: Period, *, is_tied: bool) -> Re
         holds_one_period=is_tied or names_period,
         format=format_,
         options=options,
+        rules=rules,
+        corrections=corrections,
     )
 
 

@@ -6,12 +6,12 @@ period of the calendars which places it really reads.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from os.path import normpath, realpath
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.definitions import (
     DatabaseDatasource,
     Dataset,

@@ -7,14 +7,16 @@ do to rows there are three kinds: steps that change rows, steps that create rows
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics import Span
 from clew.lang.typed import Expression
 from clew.lang.types import Type
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
+from clew.plan.keeping import Keeping
 from clew.plan.lineage import LineageState
 
 
@@ -159,6 +161,16 @@ class ChangingStepBase(StepBase):
         """The values that it gives to columns, in the order in which a trace keeps them."""
         return ()
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether what it does to a row depends on other rows, so that its results are stored with all rows."""
+        return False
+
+    @property
+    def keeps(self) -> Keeping | None:
+        """Which rows of those that it selects a delete leaves alone."""
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatingStepBase(StepBase):
@@ -183,6 +195,11 @@ class CreatingStepBase(StepBase):
     @abstractmethod
     def filled(self) -> tuple[Assignment, ...]:
         """The columns that the new rows fill. Group keys may be among them."""
+
+    @property
+    def having(self) -> PlannedExpression | None:
+        """Which groups get a summary row; all if there is none."""
+        return None
 
     @abstractmethod
     def key_values(self, table: str, types: Mapping[str, Type]) -> dict[str, Expression]:

@@ -5,10 +5,11 @@ one of the same run.
 """
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os.path import normpath
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.definitions import (
     CatalogDatasource,
     DatabaseDatasource,
@@ -161,6 +162,7 @@ class WorkspaceCompiler:
         self._sinks = _sinks_of(workspace)
         self._done: dict[str, Compilation] = {}
         """By file, since two projects may have one id, which the loader reports."""
+        self._tested: list[tuple[Project, Mapping[str, DatasetUse], Compilation]] = []
         self._under_way: list[Project] = []
         self._expansions = {project.file: self._expanded(project) for project in workspace.projects}
         self._salvaged_projects = [
@@ -237,12 +239,22 @@ class WorkspaceCompiler:
             return error.diagnostics
         if project is None:
             return ()
-        compilation = self.project_with(project, inline)
+        compilation = self._compiled_for_test(project, inline)
         if compilation.plan is not None:
             return tuple(expectation_problems(scenario, compilation.plan, inline))
         found = compilation.diagnostics
         expected = scenario.expected_error.code if scenario.expected_error else None
         return () if any(diagnostic.code == expected for diagnostic in found) else found
+
+    def _compiled_for_test(self, project: Project, inline: Mapping[str, DatasetUse]) -> Compilation:
+        """Compiled once for all scenarios that differ in rows alone: most test one project with the same datasets."""
+        for known, datasets, compilation in self._tested:
+            if known is project and datasets == inline:
+                return compilation
+        compilation = self.project_with(project, inline)
+        if compilation.plan is not None:  # otherwise each is told at its own place what is wrong
+            self._tested.append((project, inline, compilation))
+        return compilation
 
     def scenario_project(self, scenario: Scenario) -> Project | None:
         """The project that a scenario tests; None if its file has errors."""

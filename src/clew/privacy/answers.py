@@ -6,8 +6,9 @@ a field that this module does not know.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.explain.tree import (
     Appended,
     Cause,
@@ -17,6 +18,7 @@ from clew.explain.tree import (
     Explanation,
     Input,
     JoinedRow,
+    KeptRow,
     Loaded,
     Parents,
     Recomputed,
@@ -173,7 +175,20 @@ def _recomputed(told: Recomputed, column: str, columns: ColumnEyes) -> Recompute
 
 
 def _deleted(cause: Deleted, columns: ColumnEyes) -> Deleted:
-    return replace(cause, decisions=tuple(_decision(each, columns) for each in cause.decisions))
+    seen = tuple(_decision(each, columns) for each in cause.decisions)
+    return replace(cause, decisions=seen, kept=None if cause.kept is None else _kept(cause.kept, columns))
+
+
+def _kept(told: KeptRow, columns: ColumnEyes) -> KeptRow:
+    """Which row stayed may be seen by everyone who sees that a row was deleted; what both were called may not."""
+    is_clear = all(columns.is_clear(name) for name in told.values)
+    return replace(
+        told,
+        label=columns.label(told.label),
+        values=columns.state(told.values),
+        own=columns.state(told.own),
+        recomputed=told.recomputed if is_clear else replace(told.recomputed, reason=None),  # it may quote a value
+    )
 
 
 def _decision(each: Decision, columns: ColumnEyes) -> Decision:

@@ -1,8 +1,9 @@
 """The columns of one dataset or run as a role sees them: values, states, names of rows, and conditions over them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from clew.deferred import dataclass
 from clew.definitions import Mask
 from clew.definitions.privacy import Sight
 from clew.diagnostics import Diagnostic, PlainText, Span, UserError

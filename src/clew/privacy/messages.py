@@ -18,10 +18,10 @@ from clew.diagnostics.codes.engine import (
     SCHEMA_MISMATCH,
 )
 from clew.diagnostics.codes.language import VALUE_OUT_OF_RANGE
-from clew.diagnostics.codes.runs import TOTALS_DIFFER
+from clew.diagnostics.codes.runs import CHECK_FAILED, TOTALS_DIFFER
 from clew.events.bodies import StepCompleted
 from clew.events.snapshot import StepSnapshot
-from clew.events.values import Failure
+from clew.events.values import CheckResult, Failure
 from clew.privacy.policy import PrivacyPolicy
 
 T = TypeVar("T")
@@ -35,6 +35,7 @@ QUOTING = frozenset(
         OUTPUT_CONFLICT,
         SCHEMA_MISMATCH,
         TOTALS_DIFFER,
+        CHECK_FAILED,
         VALUE_OUT_OF_RANGE,
     )
 )
@@ -67,6 +68,8 @@ def _without_values(told: object) -> object:
     if dataclasses.is_dataclass(told) and not isinstance(told, type):
         fields = {each.name: getattr(told, each.name) for each in dataclasses.fields(told) if each.init}
         changed = {name: new for name, old in fields.items() if (new := _without_values(old)) is not old}
+        if isinstance(told, CheckResult):
+            changed |= {"message": "", "example": None}
         if isinstance(told, StepCompleted | StepSnapshot) and told.amounts:
             changed["amounts"] = {}
         return dataclasses.replace(told, **changed) if changed else told

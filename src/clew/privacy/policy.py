@@ -6,9 +6,9 @@ apply it to what readers found, so that none of them reaches a caller unfiltered
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from clew.auth.roles import AccessRole, Permission
+from clew.deferred import dataclass
 from clew.definitions import Environment, Mask
 from clew.definitions.privacy import InfluencedColumns, Sight
 from clew.diagnostics import UserError

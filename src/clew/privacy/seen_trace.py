@@ -1,14 +1,21 @@
 """The trace of a run as one role sees it: the only form in which traces leave `clew.api`."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from clew.deferred import dataclass
 from clew.definitions.privacy import Sight
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.trace import INCOMPLETE_TRACE
 from clew.events.snapshot import RunSnapshot
+from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
+from clew.plan.planned_checks import PlannedCheck
 from clew.privacy.eyes import ColumnEyes, RunEyes
+from clew.privacy.masking import NOT_SHOWN
 from clew.privacy.policy import PrivacyPolicy
+from clew.trace.quarantined import QuarantinedRow, correctable_csv
 from clew.trace.reader import RunTrace
 from clew.trace.reconciliation import Reconciliation, reconcile
 from clew.trace.records import Diff, RowState, RowValues, StepRecord, StepSummary, TraceEntry
@@ -20,6 +27,10 @@ _MOST_ROWS = 100
 
 HasRead = Callable[[str, Iterable[str], Collection[str]], None]
 """Records what was asked for, the columns of the answer, and the ids of its rows."""
+
+
+FindFailing = Callable[[RunTrace, PlannedCheck, int, str | None], FoundRows]
+"""Finds a page of the rows that fail a check."""
 
 
 def _unrecorded(_asked: str, _columns: Iterable[str], _rows: Collection[str]) -> None:
@@ -184,6 +195,48 @@ class SeenTrace:
         self.has_read("reconciliation", sorted({name for each in found.controls for name in each.columns}), ())
         return found
 
+    def quarantine(self, dataset: str | None = None) -> tuple[QuarantinedRow, ...]:
+        """The rows that the run did not load, of all datasets or of one, by its id or name."""
+        self.policy.require_rows()
+        found = [
+            _as_seen(row, self.eyes.dataset(use)) for use in self._read(dataset) for row in self._trace.quarantined(use)
+        ]
+        self.has_read("quarantine", sorted({name for row in found for name in row.texts}), ())
+        return tuple(found)
+
+    def correctable(self, dataset: str) -> str:
+        """The rows of a dataset in quarantine as CSV to be corrected. The role has to see all its columns."""
+        self.policy.require_rows()
+        [use, *_] = self._read(dataset)
+        eyes = self.eyes.dataset(use)
+        for column in use.columns:
+            eyes.require(column.name, "export")
+        names = [column.name for column in use.columns]
+        self.has_read("quarantine", names, ())
+        return correctable_csv(list(self._trace.quarantined(use)), names)
+
+    def _read(self, dataset: str | None) -> list[DatasetUse]:
+        """The datasets that the run read, each once; those with an id or name."""
+        uses = list({use.key: use for use in self._trace.plan.datasets_read}.values())
+        chosen = [use for use in uses if dataset is None or dataset in {use.dataset_id, use.name, use.key}]
+        if not chosen:
+            names = [use.dataset_id for use in uses]
+            hint = did_you_mean(dataset or "", names) or f"it read {', '.join(names)}"
+            raise UserError(INCOMPLETE_TRACE.anywhere(problem=f'the run read no dataset "{dataset}"', hint=hint))
+        return chosen
+
+    def failing(
+        self, check: PlannedCheck, find: FindFailing, limit: int = _MOST_ROWS, after: str | None = None
+    ) -> FoundRows:
+        """The rows that fail a check, where it looked. That a row fails tells of the columns that the check reads."""
+        self.policy.require_rows()
+        for column in sorted(check.columns(self.plan.input.table)):
+            self.columns.require(column, "see which rows fail a check of")
+        if check.quarantined_by is not None:
+            return self.touched(check.quarantined_by, limit, after)
+        found = find(self._trace, check, limit, after)
+        return self._found(found, f"rows that fail the check {check.name}")
+
     def verify(self) -> None:
         """Compare every byte of the run's files with what was written; UserError names all that differ."""
         self._trace.verify()
@@ -232,3 +285,22 @@ def _names(columns: Iterable[tuple[str, object]]) -> list[str]:
 def _asked(**question: object) -> str:
     """The question in words, for the record."""
     return ", ".join(f"{name} {value}" for name, value in question.items() if value is not None) or "all rows"
+
+
+def _as_seen(row: QuarantinedRow, eyes: ColumnEyes) -> QuarantinedRow:
+    """A row in quarantine as a role sees it. A whole line is shown to those who see all columns."""
+
+    def text(column: str, value: str | None) -> str | None:
+        seen = eyes.value(column, value)
+        return None if seen is None else str(seen)
+
+    sees_all = all(eyes.is_clear(name) for name in row.texts)
+    return replace(
+        row,
+        problems=tuple(
+            each if each.column is None else replace(each, value=text(each.column, each.value)) for each in row.problems
+        ),
+        texts={name: text(name, value) for name, value in row.texts.items() if eyes.sight(name) is not Sight.HIDDEN},
+        record=row.record if sees_all or row.record is None else NOT_SHOWN,
+        values={},
+    )

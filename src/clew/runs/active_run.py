@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.bodies import SignalAccepted
 from clew.events.envelope import NewEvent, StoredEvent

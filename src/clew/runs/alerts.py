@@ -1,9 +1,10 @@
 """Alerts: things an operator should look at, recorded as events of the run they concern."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from clew.deferred import dataclass
 from clew.events.bodies import AlertRaised
 from clew.events.envelope import NewEvent, alert_step
 from clew.runs.clock import Clock
@@ -19,6 +20,7 @@ class Alert(StrEnum):
     DEAD_LETTER = "DEAD_LETTER"
     TOTALS_DIFFER = "TOTALS_DIFFER"
     FILE_DAMAGED = "FILE_DAMAGED"
+    CHECK_FAILED = "CHECK_FAILED"
 
     @property
     def severity(self) -> str:

@@ -7,8 +7,8 @@ the token that requested it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.runs.request import RunRecord
 from clew.runs.signals import NEEDED_ROLE, Actor, Refusal, Refused, Role, RoleAuthorizer, Signal, SignalType
 

@@ -1,19 +1,23 @@
 """The datasets of a plan as the workspace has them when a run starts.
 
-A plan is frozen when its project is activated; the datasets that it reads are not. They must exist, be active and still
-fit the plan, and their data is where it is now: the newest registered version, or where today's resolver finds it.
+A plan is frozen when its project is activated, with the resolvers of the datasets that it reads; the datasets are not.
+They must exist, be active and still fit the plan, and their data is where it is now: the newest registered version, or
+where the resolver finds it that the dataset names today, by the rules that the version keeps of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
-from clew.definitions import Dataset, Resolver, Status, Use, WorkspaceDefinitions
+from clew.deferred import dataclass
+from clew.definitions import Dataset, PeriodTree, Resolver, Status, Use, WorkspaceDefinitions
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import DATASET_CONFLICT, REGISTRATION_CONFLICT
 from clew.diagnostics.codes.workspace import DATASET_INACTIVE, RESOLVER_INACTIVE, UNKNOWN_DATASET, UNKNOWN_RESOLVER
 from clew.plan.catalogue import registering_problem, use_of_table, version_of_resolved
 from clew.plan.datasets import DatasetUse
+from clew.plan.frozen_resolvers import resolver_of_run
+from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
 from clew.runs.registry import DatasetVersion
 from clew.runs.version_conflicts import columns_that_matter, missing_and_retyped
@@ -51,16 +55,22 @@ def resolved_now(
     if chosen is None:
         return None
     name, source = chosen
-    resolver = workspace.resolver(name)
-    if resolver is None:
+    found = resolver_of_run(plan, workspace, name)
+    if found is None:
         raise UserError(UNKNOWN_RESOLVER.anywhere(problem=f'no resolver "{name}"'))
-    if resolver.status is not Status.ACTIVE:
-        raise UserError(RESOLVER_INACTIVE.at(resolver.place("status"), name=resolver.id, status=resolver.status.value))
+    resolver = found.resolver
+    # Whoever makes a resolver inactive wants nothing more to be read by it, so the file counts and not the version.
+    _require_active(workspace.resolver(resolver.id) or resolver)
     version = declared.version if declared is not None else None
     problem = version_of_resolved(use.pinned_version, version)
     if problem is not None:
         raise UserError(UNKNOWN_DATASET.anywhere(name=f"{use.dataset_id} version {use.pinned_version}", hint=problem))
     return Resolved(replace(use, resolver_id=resolver.id, resolver_source=source), resolver, source, version)
+
+
+def _require_active(resolver: Resolver) -> None:
+    if resolver.status is not Status.ACTIVE:
+        raise UserError(RESOLVER_INACTIVE.at(resolver.place("status"), name=resolver.id, status=resolver.status.value))
 
 
 def require_registrable(workspace: WorkspaceDefinitions, plan: Plan) -> None:
@@ -70,6 +80,29 @@ def require_registrable(workspace: WorkspaceDefinitions, plan: Plan) -> None:
         problem = registering_problem(declared) if declared is not None else None
         if problem is not None:
             raise UserError(REGISTRATION_CONFLICT.at(step.place, problem=problem[0], hint=problem[1]))
+
+
+def require_period_of_its_own(
+    step: OutputStep, run_id: str, period: str, periods: PeriodTree, versions: Sequence[DatasetVersion]
+) -> None:
+    """A month whose rows are already in the file of their quarter would be in the dataset twice.
+
+    `versions` are those of the dataset that the output registers. What the run itself has registered already stays.
+    """
+    if step.mode == "append" or any((each.run_id, each.seq) == (run_id, step.seq) for each in versions):
+        return
+    above = {each.identifier for each in periods.ancestors(period)}
+    known = list[str]()
+    for newest in versions[:1]:
+        known += [file.period for file in newest.files]
+        known += [table.period for table in newest.tables if not table.is_whole]
+    taken = next((each for each in known if each in above), None)
+    if taken is None:
+        return
+    problem = f'version {versions[0].version} of the dataset "{step.registers}" has the rows of {taken}'
+    problem = f"{problem}, and {period} is part of it: its rows would be in the dataset twice"
+    hint = f"run the project for {taken} again, or register the output under another name"
+    raise UserError(REGISTRATION_CONFLICT.at(step.place, problem=problem, hint=hint))
 
 
 def _require_usable(

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from clew.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from random import random
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.bodies import EventBody, RunCompleted, RunFailed, RunStarted
 from clew.events.envelope import RUN_STEP, NewEvent

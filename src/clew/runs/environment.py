@@ -1,11 +1,11 @@
 """An environment of clew.yaml as other packages use it: paths, addresses, policies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from clew.budgets import QuestionLimits
+from clew.deferred import dataclass
 from clew.definitions import Datasource, Environment, FilesDatasource
 from clew.definitions.approval import Approval, ApprovalSettings, Approver
 from clew.definitions.object_stores import ObjectStoreSettings, remote
@@ -27,6 +27,7 @@ from clew.runs.signals import Role
 from clew.storage.root import StorageRoot
 from clew.storage.roots import storage_at
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, parse_credential, spark_settings
+from clew.storage.store_reach import StoreReach
 
 _SQLITE = "sqlite:///"
 
@@ -57,15 +58,33 @@ class RunEnvironment:
         """A place that the environment names."""
         place = parse_address(address, self.root)
         if isinstance(place, Path):
-            return storage_at(place)
-        return storage_at(place, self._access(place, self.settings.object_store, self.secrets()))
+            return storage_at(place, stores=self.store_at)
+        access = self._access(place, self.settings.object_store, self.secrets())
+        return storage_at(place, access, stores=self.store_at)
 
     def storage_of(self, datasource: FilesDatasource) -> StorageRoot:
         """The root of a datasource."""
         place = parse_address(datasource.options.root, self.root)
         if isinstance(place, Path):
+            return storage_at(place, stores=self.store_at)
+        settings = self._settings_of(datasource)
+        reach = None if settings is self.settings.object_store else _reach(settings)
+        return storage_at(place, self._access(place, settings, self.secrets()), reach=reach, stores=self.store_at)
+
+    def store_at(self, address: str, reach: StoreReach | None) -> StorageRoot:
+        """A place in a store that files of a table lie in. BadAddress where nothing can be there."""
+        place = parse_address(address, self.root)
+        if isinstance(place, Path):
             return storage_at(place)
-        return storage_at(place, self._access(place, self._settings_of(datasource), self.secrets()))
+        settings = self.settings.object_store
+        if reach is not None:
+            settings = ObjectStoreSettings(
+                endpoint=reach.endpoint,
+                region=reach.region,
+                path_style=reach.path_style,
+                credential_ref=reach.credential_ref,
+            )
+        return storage_at(place, self._access(place, settings, self.secrets()), reach=reach, stores=self.store_at)
 
     def _settings_of(self, datasource: FilesDatasource) -> ObjectStoreSettings:
         """Its own where it has any: credentials of the environment never go to another server. Else those here."""
@@ -218,6 +237,10 @@ class RunEnvironment:
             memory_bytes=questions.memory_megabytes * 1_000_000,
             spill_bytes=questions.spill_megabytes * 1_000_000,
         )
+
+
+def _reach(settings: ObjectStoreSettings) -> StoreReach:
+    return StoreReach(settings.endpoint, settings.region, settings.path_style, settings.credential_ref)
 
 
 def _approval_required(approval: Approval | ApprovalSettings) -> bool:

@@ -2,14 +2,15 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.diagnostics.codes.runs import STEP_INTERRUPTED
 from clew.events.snapshot import RunSnapshot, StepStatus
-from clew.events.values import ArtifactRef, Failure, PlannedStep
+from clew.events.values import ArtifactRef, CheckResult, Failure, PlannedStep
 from clew.runs.alerts import RaisedAlert
 from clew.runs.leases import LateWrite, Lease
 from clew.runs.request import RunRecord
@@ -85,6 +86,8 @@ class StepOutput:
     counts: Mapping[str, int] = field(default_factory=dict)
     amounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By control total: what the step wrote and left out, as decimal numbers."""
+    checks: tuple[CheckResult, ...] = ()
+    """What checks found while the step was done."""
     error: Failure | None = None
     skip_reason: str | None = None
 
@@ -99,9 +102,9 @@ class StepOutput:
         return cls(status=StepStatus.SKIPPED, skip_reason=reason)
 
     @classmethod
-    def failed(cls, error: Failure) -> "StepOutput":
-        """The step is to blame."""
-        return cls(status=StepStatus.FAILED, error=error)
+    def failed(cls, error: Failure, checks: tuple[CheckResult, ...] = ()) -> "StepOutput":
+        """The step is to blame, or checks that it ran into."""
+        return cls(status=StepStatus.FAILED, error=error, checks=checks)
 
 
 @dataclass(frozen=True, slots=True)

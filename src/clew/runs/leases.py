@@ -3,10 +3,10 @@
 Also the writes that the store refuses on purpose, because another writer was first.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure
 from clew.diagnostics.codes.runs import LATE_WRITE, OUT_OF_DATE, PERIOD_BUSY, WRITE_BUDGET_EXCEEDED
 from clew.runs.request import RunRecord

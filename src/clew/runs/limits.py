@@ -4,10 +4,12 @@ Also how long to wait before a retry, and whether a request is accepted now, lat
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
+
+from clew.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

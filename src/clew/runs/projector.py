@@ -6,9 +6,9 @@ A follower does the same for one run from events as they arrive, and knows when 
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.envelope import StoredEvent
 from clew.events.reducer import Gap, advance

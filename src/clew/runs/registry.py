@@ -10,12 +10,13 @@ committed takes the place of files. Such a table belongs to its owner, and is ne
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from clew.deferred import dataclass
 from clew.events.codec import canonical_json, encode
 from clew.runs.leases import Lease
+from clew.storage.store_reach import StoreReach
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class RegisteredTable:
     """The outputs whose rows may be in it, oldest first."""
     digests: tuple[tuple[str, str], ...] = ()
     """Its data files with the SHA-256 of each, so that readers notice a change."""
+    store: StoreReach | None = None
+    """How its store is reached, where the environment's own settings do not reach it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,10 @@ class Registration:
         return frozenset() if self.mode == "append" else frozenset({self.period, *self.covers})
 
 
+def _content_of(table: RegisteredTable) -> dict[str, object]:
+    return {name: value for name, value in encode(table).items() if name != "store"}
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetVersion:
     """A version of a registered dataset."""
@@ -116,8 +123,11 @@ class DatasetVersion:
 
     @property
     def digest(self) -> str:
-        """One digest of what is in the version: its files or tables with their rows, sizes and digests."""
-        found = encode(self.tables) if self.tables else encode(self.files)
+        """One digest of what is in the version: its files or tables with their rows, sizes and digests.
+
+        How a store is reached is no part of what is in it.
+        """
+        found = [_content_of(table) for table in self.tables] if self.tables else encode(self.files)
         return hashlib.sha256(canonical_json(found).encode()).hexdigest()
 
     @property

@@ -1,9 +1,10 @@
 """The request for a run, and the record that the store keeps of each run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from clew.deferred import dataclass
 from clew.events.bodies import RunQueued
 from clew.events.envelope import request_key
 from clew.events.snapshot import RunStatus

@@ -1,8 +1,9 @@
 """Closes a segment of a long history, so that continuing a run never means reading all of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.events.bodies import RunContinued, StepCompleted, StepSkipped
 from clew.events.codec import canonical_json, encode
 from clew.events.envelope import StoredEvent

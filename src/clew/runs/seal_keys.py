@@ -15,13 +15,24 @@ _FOLDER = "keys"
 _BYTES = 32
 
 
+def known_seal_key(environment: RunEnvironment) -> SealKey | None:
+    """The key of an environment, for those who only read; None where this machine or user does not have it."""
+    path = _file(environment)
+    try:
+        if environment.settings.evidence.key_ref is None and not path.exists():
+            return None
+        return seal_key(environment)
+    except UserError:
+        return None
+
+
 def seal_key(environment: RunEnvironment) -> SealKey:
     """The key of an environment. UserError where it cannot be had, or is too short to be one."""
     reference = environment.settings.evidence.key_ref
     if reference is not None:
         value = environment.secrets().resolve([SecretRef.parse(reference)], environment.scope)[reference]
         return _parsed(value, reference)
-    path = environment.root / PRIVATE_FOLDER / _FOLDER / f"{environment.name}.key"
+    path = _file(environment)
     try:
         if not path.exists():
             _make(path)
@@ -29,6 +40,10 @@ def seal_key(environment: RunEnvironment) -> SealKey:
     except (OSError, UnicodeDecodeError) as error:
         problem = getattr(error, "strerror", None) or error
         raise UserError(INVALID_SEAL_KEY.anywhere(place=path, problem=problem)) from error
+
+
+def _file(environment: RunEnvironment) -> Path:
+    return environment.root / PRIVATE_FOLDER / _FOLDER / f"{environment.name}.key"
 
 
 def _parsed(text: str, place: str) -> SealKey:

@@ -10,11 +10,12 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, quote_plus
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import INVALID_SECRET_REFERENCE, SECRET_NOT_FOUND, WEAK_SECRET
 from clew.events.bodies import EventBody

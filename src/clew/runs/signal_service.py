@@ -1,8 +1,8 @@
 """Sending signals: each is decided, recorded, and only then applied to the run."""
 
 import logging
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.events.bodies import RunRetried, SignalAccepted, SignalRejected
 from clew.events.codec import canonical_json, encode
@@ -14,6 +14,7 @@ from clew.runs.clock import Clock, utc_now
 from clew.runs.leases import LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import LeasePolicy, StoreLimits
 from clew.runs.projector import Projector
+from clew.runs.renewal import Renewal
 from clew.runs.request import RunFilter, RunRecord
 from clew.runs.secrets import Redactor
 from clew.runs.signals import (
@@ -47,7 +48,12 @@ class SignalEffects:
 
     def _apply(self, live: LiveRun, signal: PendingSignal) -> None:
         if signal.signal == SignalType.RETRY_RUN:
-            new_run = self._queue.retry(live.run, signal_id=signal.signal_id, requested_by=signal.actor)
+            new_run = self._queue.retry(
+                live.run,
+                signal_id=signal.signal_id,
+                requested_by=signal.actor,
+                renewal=Renewal.of_payload(signal.payload),
+            )
             live.record(self._about(signal, RunRetried(new_run)))
             return
         events = effects(signal, live.snapshot, self._clock)

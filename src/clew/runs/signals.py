@@ -7,10 +7,11 @@ import hashlib
 import os
 import pwd
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.events.bodies import EventBody, RunApproved, RunCancelled, RunPaused, RunResumed, StepSkipped
 from clew.events.codec import canonical_json, encode
 from clew.events.envelope import RUN_STEP, NewEvent

@@ -3,13 +3,14 @@
 import logging
 import random as random_numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.events.bodies import EventBody, RunFailed, StepCompleted, StepFailed, StepSkipped, StepStarted
 from clew.events.envelope import NewEvent
 from clew.events.snapshot import RunSnapshot, RunStatus, StepSnapshot, StepStatus
-from clew.events.values import Failure, FailureCategory, PlannedStep, failure_of, failure_of_unknown
+from clew.events.values import CheckResult, Failure, FailureCategory, PlannedStep, failure_of, failure_of_unknown
 from clew.runs.active_run import ActiveRun
 from clew.runs.clock import Clock, utc_now
 from clew.runs.executor import Interruption, StepAttempt, StepInterrupted, StepOutput
@@ -33,6 +34,8 @@ class _Trouble:
     failure: Failure
     names_its_step: bool
     """Whether the first step that is left is to blame, or any of them."""
+    checks: tuple[CheckResult, ...] = ()
+    """What checks have found."""
 
 
 class StepGroups:
@@ -72,7 +75,7 @@ class StepGroups:
                 continue
             if not trouble.names_its_step and len(group) > 1:
                 return self._one_by_one(active, group)
-            return self._fail(active, group[0], trouble.failure)
+            return self._fail(active, group[0], trouble)
         return None
 
     def _begin(self, active: ActiveRun, steps: Sequence[PlannedStep]) -> list[StepAttempt]:
@@ -131,7 +134,7 @@ class StepGroups:
         if failed is None and len(finished) < len(group):
             message = f"the engine returned {len(finished)} outputs for {len(group)} steps"
             return _Trouble(Failure("EngineFailure", message, FailureCategory.ENGINE), names_its_step=True)
-        return _Trouble(_error_of(failed), names_its_step=True) if failed is not None else None
+        return _Trouble(_error_of(failed), names_its_step=True, checks=failed.checks) if failed is not None else None
 
     def _unfinished(self, active: ActiveRun, group: Sequence[StepAttempt]) -> list[StepAttempt]:
         left = {step.step_id for step in remaining_steps(active.live.snapshot, active.executor.steps)}
@@ -152,9 +155,10 @@ class StepGroups:
         failed = self._event(attempt, StepFailed(_cancelled(reason)))
         active.live.patiently(lambda: active.live.record(failed))
 
-    def _fail(self, active: ActiveRun, attempt: StepAttempt, failure: Failure) -> None:
+    def _fail(self, active: ActiveRun, attempt: StepAttempt, trouble: _Trouble) -> None:
         """Record the failure: of the logical attempt, and of the run unless the policy allows another attempt."""
-        events = [self._event(attempt, StepFailed(failure))]
+        failure = trouble.failure
+        events = [self._event(attempt, StepFailed(failure, trouble.checks))]
         if not (failure.retryable and attempt.logical_attempt_id < self._retry.logical_attempts):
             ended = RunFailed(failure, attempt.step.step_id)
             events.append(NewEvent(ended, self._clock(), logical_attempt_id=active.live.snapshot.cycle))
@@ -179,7 +183,7 @@ def _logical_attempt(active: ActiveRun, step: PlannedStep) -> int:
 def _outcome(output: StepOutput) -> EventBody:
     if output.status is StepStatus.SKIPPED:
         return StepSkipped(output.skip_reason or "nothing to do")
-    return StepCompleted(output.artifacts, dict(output.counts), dict(output.amounts))
+    return StepCompleted(output.artifacts, dict(output.counts), dict(output.amounts), output.checks)
 
 
 def _error_of(output: StepOutput) -> Failure:

@@ -4,10 +4,10 @@ Every method that uses the database raises `TransientFailure` if it is unavailab
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
 from clew.events.snapshot import RunSnapshot
 from clew.runs.leases import Claim, Lease, LeaseNews, Wait

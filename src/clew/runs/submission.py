@@ -1,14 +1,16 @@
 """Submitting runs to the queue."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
+from clew.deferred import dataclass
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import OVERLOADED
 from clew.runs.clock import Clock, utc_now
 from clew.runs.limits import Accepted, QueuePolicy, Rejected, admit
+from clew.runs.renewal import Renewal
 from clew.runs.request import RunRecord, RunRequest
 from clew.runs.stores import RunIntake
 
@@ -73,8 +75,11 @@ class RunQueue:
             case Rejected() as rejection:
                 return Submission(intake.run, rejection=rejection)
 
-    def retry(self, run: RunRecord, *, signal_id: str, requested_by: str) -> str:
-        """Request a new run that repeats this one, and return its id. The same signal gives the same run."""
+    def retry(self, run: RunRecord, *, signal_id: str, requested_by: str, renewal: Renewal | None = None) -> str:
+        """Request a new run that repeats this one, and return its id. The same signal gives the same run.
+
+        It has the plan of this one, or that of the renewal.
+        """
         request = replace(
             run.request,
             request_id=f"retry:{signal_id}",
@@ -82,4 +87,11 @@ class RunQueue:
             requested_by=requested_by,
             not_before=None,
         )
+        if renewal is not None:
+            request = replace(
+                request,
+                plan=renewal.plan,
+                project_version=renewal.project_version,
+                parameters=renewal.parameters,
+            )
         return self.submit(request).run.run_id

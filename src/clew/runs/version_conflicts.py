@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.definitions import Period, PeriodTree, Project, Use
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.codes.project import DATASET_CONFLICT

@@ -1,8 +1,10 @@
 """Reads runs: their state, their history and what they wrote, without Spark."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, Span, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.runs import AMBIGUOUS_RUN, RUN_NOT_FOUND
@@ -10,7 +12,6 @@ from clew.events.artifacts import output_among, version_among
 from clew.events.envelope import StoredEvent
 from clew.events.snapshot import RunSnapshot, StepSnapshot
 from clew.events.values import LOAD_STEP, ArtifactRef
-from clew.plan import Plan
 from clew.runs.environment import RunEnvironment
 from clew.runs.projector import Projected, look_at
 from clew.runs.request import RunFilter, RunRecord
@@ -18,6 +19,9 @@ from clew.runs.stores import RunState
 from clew.storage.committed import committed_parts
 from clew.storage.parts import Part
 from clew.storage.plans import PlanReader, kept_plan
+
+if TYPE_CHECKING:
+    from clew.plan import Plan
 
 _SHORT_ID = 8
 _MOST_LISTED = 5
@@ -29,7 +33,7 @@ class RunFacts:
 
     record: RunRecord
     snapshot: RunSnapshot
-    plan: Plan | None
+    plan: "Plan | None"
     plan_problem: Diagnostic | None = None
     """Why the stored plan cannot be read, if it cannot. The history of the run does not need it."""
 

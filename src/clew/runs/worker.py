@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure
 from clew.events.snapshot import RunStatus
 from clew.runs.active_run import ActiveRun, Heartbeat

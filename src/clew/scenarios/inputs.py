@@ -2,12 +2,12 @@
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.deferred import dataclass
 from clew.definitions import Period, PeriodTree, ScenarioDataset
 from clew.diagnostics import ClewError, Span, UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE

@@ -1,10 +1,10 @@
 """Compares expected rows with actual rows, and expected changes with the trace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
+from clew.deferred import dataclass
 from clew.definitions import ExpectedOutput, ExpectedTrace, Match, Scenario
 from clew.trace.reader import RunTrace
 from clew.trace.records import Diff, RowValues, StepRecord

@@ -8,11 +8,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.definitions import Period, PeriodTree, Scenario, WorkspaceDefinitions
 from clew.diagnostics import ClewError, Diagnostic, UserError, did_you_mean
 from clew.diagnostics.codes.commands import INTERNAL_ERROR

@@ -6,10 +6,10 @@ Results can be written as JUnit XML, which build servers read.
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from clew.deferred import dataclass
 from clew.definitions import LoadedWorkspace, Scenario, load_scenarios
 from clew.definitions.kinds import FILE_KINDS
 from clew.diagnostics import Diagnostic

@@ -10,7 +10,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from fastapi import FastAPI
 
 from clew.api.working import stop_on_signals
 from clew.api.workspace import Workspace, open_workspace
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import ADDRESS_TAKEN, CERTIFICATE_UNUSABLE, TOKENS_NEEDED, UNSAFE_SIGN_IN
 from clew.server.access.doorman import Doorman

@@ -1,9 +1,10 @@
 """Settings of the server: its address and its limits."""
 
 import ipaddress
-from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlsplit
+
+from clew.deferred import dataclass
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEFAULT_PORT = 8765

@@ -5,12 +5,13 @@ import json
 import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from starlette.concurrency import run_in_threadpool
 
 from clew.api.event_pages import EventPage
 from clew.api.workspace import Workspace
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure
 from clew.diagnostics.codes.server import TOO_MANY_STREAMS
 from clew.events.envelope import StoredEvent

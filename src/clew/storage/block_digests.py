@@ -7,8 +7,8 @@ Both are computed in one pass over the file.
 import hashlib
 import io
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.storage.root import StorageKey, StorageRoot
 
 BLOCK = 1 << 20
@@ -17,6 +17,11 @@ BLOCK = 1 << 20
 
 class NotAsWritten(Exception):
     """A file that differs from what was written, with the difference."""
+
+
+def not_as_written(number: int) -> NotAsWritten:
+    """The error that names a block by its first byte."""
+    return NotAsWritten(f"its content from byte {number * BLOCK:,} on is not what was written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +52,12 @@ ReadAt = Callable[[int, int], bytes]
 """Gives bytes of a file, by position and number."""
 
 
-class CheckedBlocks(io.RawIOBase):
-    """A file, opened for reading, of which every byte that anyone gets has the digest that it was written with.
+class PositionedFile(io.RawIOBase):
+    """Something that is read by position, as Python's and Arrow's readers take a file."""
 
-    A block is read as a whole and checked when someone first needs some of it. `checked` outlives the file object: the
-    numbers of blocks that were found right since the file was last changed. NotAsWritten where one is not.
-    """
-
-    def __init__(self, read_at: ReadAt, size: int, blocks: tuple[str, ...], checked: set[int]) -> None:
+    def __init__(self, read_at: ReadAt, size: int) -> None:
         super().__init__()
-        self._read_at, self._size, self._blocks, self._checked = read_at, size, blocks, checked
+        self._read_at, self._size = read_at, size
         self._position = 0
 
     def readable(self) -> bool:
@@ -91,6 +92,21 @@ class CheckedBlocks(io.RawIOBase):
         return self.read()
 
     def _between(self, start: int, end: int) -> bytes:
+        return self._read_at(start, end - start)
+
+
+class CheckedBlocks(PositionedFile):
+    """A file, opened for reading, of which every byte that anyone gets has the digest that it was written with.
+
+    A block is read as a whole and checked when someone first needs some of it. `checked` outlives the file object: the
+    numbers of blocks that were found right since the file was last changed. NotAsWritten where one is not.
+    """
+
+    def __init__(self, read_at: ReadAt, size: int, blocks: tuple[str, ...], checked: set[int]) -> None:
+        super().__init__(read_at, size)
+        self._blocks, self._checked = blocks, checked
+
+    def _between(self, start: int, end: int) -> bytes:
         """Bytes, of which the blocks that were not checked yet are read as a whole, all in one go."""
         unchecked = [number for number in range(start // BLOCK, -(-end // BLOCK)) if number not in self._checked]
         if not unchecked:
@@ -104,7 +120,7 @@ class CheckedBlocks(io.RawIOBase):
 
     def _check(self, number: int, block: bytes) -> None:
         if hashlib.sha256(block).hexdigest() != self._blocks[number]:
-            raise NotAsWritten(f"its content from byte {number * BLOCK:,} on is not what was written")
+            raise not_as_written(number)
         self._checked.add(number)
 
     def check_all(self) -> None:

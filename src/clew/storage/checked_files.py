@@ -5,6 +5,7 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -13,19 +14,23 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE, TABLE_VERSION_GONE
 from clew.storage.block_digests import CheckedBlocks, NotAsWritten
 from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile, ViewColumn
-from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.root import RemoteSource, StorageKey, StorageRoot
+from clew.storage.scan_ahead import ColumnChunks, column_spans
 from clew.storage.shared_files import SMALL, SharedFiles
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
-from clew.storage.tables.table_places import THIS_MACHINE, local_key
+from clew.storage.tables.table_places import THIS_MACHINE, TablePlace, is_remote, local_key, place_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from pyarrow import NativeFile
 
+    from clew.storage.duckdb_files import QueriedFile
     from clew.storage.local_copies import LocalCopies
+    from clew.storage.store_reach import StoreReach
 
 _BATCH = 1 << 13
+_AT_ONCE = 16
+"""Remote files that are opened at the same time."""
 OnDamage = Callable[[UserError], None]
 
 
@@ -55,7 +60,8 @@ class TraceFiles:
         self._on_damage = on_damage
         self._root = root
         self._copies = copies
-        self._shared = SharedFiles(root, copies)
+        self._shared = SharedFiles(self._place, copies)
+        self._tables: dict[tuple[str, StoreReach | None], TablePlace] = {}
         self._identities: dict[str, str] = {}
         self._checked: dict[str, set[int]] = {}
         self._footers: dict[str, pq.FileMetaData] = {}
@@ -74,21 +80,32 @@ class TraceFiles:
 
     def _place(self, file: PartFile) -> tuple[StorageRoot, StorageKey]:
         """Where a file lies: below the storage root, or where a table has it."""
-        return (self._root, file.path) if file.view is None else (THIS_MACHINE, local_key(file.path))
+        view = file.view
+        if view is None:
+            return self._root, file.path
+        if not is_remote(file.path):
+            return THIS_MACHINE, local_key(file.path)
+        known = self._tables.get((view.base, view.store))
+        if known is None:
+            known = self._tables.setdefault((view.base, view.store), place_at(self._root, view.base, view.store))
+        return known.opened(file.path)
 
-    def shared(self, file: PartFile) -> "NativeFile":
+    def queried(self, file: PartFile) -> "QueriedFile":
         """A remote file that DuckDB reads too. It has the size, and a small one the content, that was written."""
+        from clew.storage.duckdb_files import QueriedFile
+
+        footer = self.footer(file)
         with self._told(file):
             opened = self._shared.opened(file)
         assert opened is not None  # noqa: S101 - DuckDB opens those itself that are not remote
-        return opened
+        return QueriedFile(opened, ColumnChunks(footer))
 
     def footer(self, file: PartFile) -> "pq.FileMetaData":
         """The footer of a file that has the size and the rows that it was written with."""
         root, key = self._place(file)
         with self._told(file):
-            is_remote = self._opened_remotely(file) is not None
-            found = None if is_remote else root.stat(key)
+            is_elsewhere = self._shared.opened(file) is not None
+            found = None if is_elsewhere else root.stat(key)
         if found is not None and found.size != file.size:
             raise self._damaged(file, f"it has {found.size:,} bytes, {file.size:,} were written")
         if found is not None and self._identities.get(file.path) != found.version:
@@ -97,18 +114,18 @@ class TraceFiles:
             self._ranges.pop(file.path, None)
         if file.path not in self._footers:
             with self._told(file):
-                footer = self._footer(file, is_remote=is_remote)
+                footer = self._footer(file, is_elsewhere=is_elsewhere)
             if footer.num_rows != file.rows:
                 raise self._damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
-            if not is_remote and file.view is None and not file.blocks:
+            if not is_elsewhere and file.view is None and not file.blocks:
                 self._require_content(file)
             self._footers[file.path] = footer
         return self._footers[file.path]
 
-    def _footer(self, file: PartFile, *, is_remote: bool) -> "pq.FileMetaData":
+    def _footer(self, file: PartFile, *, is_elsewhere: bool) -> "pq.FileMetaData":
         import pyarrow.parquet as pq
 
-        copies = self._copies if is_remote and file.size > SMALL else None
+        copies = self._copies if is_elsewhere and file.size > SMALL and file.sha256 else None
         name = f"footer {file.sha256}"
         content = copies.get(name) if copies is not None else None
         if content is not None:
@@ -121,10 +138,19 @@ class TraceFiles:
             copies.put(name, written.getvalue())
         return footer
 
+    def open_all(self, files: Iterable[PartFile]) -> None:
+        """Have the footers of files at hand: of remote ones, several are asked for at once."""
+        unknown = {file.path: file for file in files if file.view is None and file.path not in self._footers}
+        remote = [file for file in unknown.values() if isinstance(self._root.source(file.path), RemoteSource)]
+        if len(remote) > 1:
+            with ThreadPoolExecutor(min(_AT_ONCE, len(remote))) as threads:
+                for opened in [threads.submit(self.footer, file) for file in remote]:
+                    opened.result()
+
     def require_whole(self, file: PartFile) -> None:
         """Compare all of a file with what was written, once: for readers of which nobody knows what they read."""
         self.footer(file)
-        if not file.blocks or self._opened_remotely(file) is not None:
+        if not file.blocks or self._shared.opened(file) is not None:
             return
         if len(self._checked[file.path]) < len(file.blocks):
             with self._told(file), self._blocks(file) as opened:
@@ -146,9 +172,10 @@ class TraceFiles:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        shared = self._opened_remotely(file)
+        shared = self._shared.opened(file)
         if shared is not None:
-            yield pq.ParquetFile(shared, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+            with shared.for_arrow() as opened:
+                yield pq.ParquetFile(opened, metadata=footer, pre_buffer=True, page_checksum_verification=True)
         elif file.blocks:
             with self._blocks(file) as blocks, pa.PythonFile(blocks, mode="r") as opened:
                 yield pq.ParquetFile(opened, metadata=footer, page_checksum_verification=True)
@@ -156,9 +183,6 @@ class TraceFiles:
             root, key = self._place(file)
             with root.open_parquet(key, footer) as parquet:
                 yield parquet
-
-    def _opened_remotely(self, file: PartFile) -> "NativeFile | None":
-        return self._shared.opened(file) if file.view is None else None
 
     @contextmanager
     def _told(self, file: PartFile) -> "Iterator[None]":
@@ -199,7 +223,8 @@ class TraceFiles:
         """All rows of a file, whether they count or not."""
 
         def read(names: Sequence[str]) -> "pa.Table":
-            with self._opened(file) as opened:
+            groups = range(self.footer(file).num_row_groups)
+            with self._opened(file, groups, names) as opened:
                 return opened.read(columns=list(names))
 
         return read(columns) if file.view is None else viewed(file, read, columns, 0)
@@ -243,7 +268,7 @@ class TraceFiles:
         """A row of a row group. What follows it is not decoded."""
         import pyarrow as pa
 
-        with self._opened(file) as opened:
+        with self._opened(file, [group], columns) as opened:
             for batch in opened.iter_batches(_BATCH, row_groups=[group], columns=list(columns)):
                 if position < batch.num_rows:
                     return pa.Table.from_batches([batch.slice(position, 1)])
@@ -251,13 +276,17 @@ class TraceFiles:
         raise self._damaged(file, "a row group has fewer rows than its footer says")
 
     def _read(self, file: PartFile, group: int, columns: Sequence[str]) -> "pa.Table":
-        with self._opened(file) as opened:
+        with self._opened(file, [group], columns) as opened:
             return opened.read_row_group(group, columns=list(columns))
 
     @contextmanager
-    def _opened(self, file: PartFile) -> "Iterator[pq.ParquetFile]":
+    def _opened(self, file: PartFile, groups: Iterable[int], columns: Iterable[str]) -> "Iterator[pq.ParquetFile]":
+        """A file from which columns of row groups are about to be read: those of a remote one are all there then."""
         footer = self.footer(file)
         with self._told(file), self._parquet(file, footer) as opened:
+            shared = self._shared.opened(file)
+            if shared is not None:
+                shared.fetch(column_spans(footer, groups, columns))
             yield opened
 
     def first_unreadable(self, files: Iterable[PartFile]) -> UserError | None:

@@ -7,8 +7,8 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
 from clew.events.artifacts import key_of_part, part_artifact, parts_among

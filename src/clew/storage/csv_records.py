@@ -6,18 +6,16 @@ record. Spark does not say on which line a record starts; this does.
 
 import csv
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from gzip import GzipFile
+from contextlib import contextmanager, suppress
+from dataclasses import field
 from io import TextIOWrapper
-from pathlib import PurePath
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
+from clew.deferred import dataclass
 from clew.plan.local_files import SourceFile
-from clew.storage.source_files import opened_source
+from clew.storage.compression import decompressed
 
 _LONGEST_FIELD = 1 << 30
-_COMPRESSED = frozenset({".bz2", ".deflate", ".lz4", ".snappy", ".zst", ".xz", ".lzo"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,10 @@ def opened_records(file: SourceFile, options: Mapping[str, str]) -> Iterator[Ite
     The block or the iterator raises OSError, ValueError, LookupError or csv.Error where the file or its options are not
     what this can read.
     """
-    with _decompressed(file) as stream, TextIOWrapper(stream, encoding=_encoding(options), newline="") as text:
+    with (
+        decompressed(file, options.get("compression")) as stream,
+        TextIOWrapper(stream, encoding=_encoding(options), newline="") as text,
+    ):
         yield csv_records(text, options)
 
 
@@ -50,6 +51,8 @@ def csv_records(text: TextIO, options: Mapping[str, str]) -> Iterator[CsvRecord]
     if max(map(len, (quote, escape, delimiter))) > 1:
         raise ValueError("delimiter, quote and escape must be one character each")
     lines = _Lines(text, options.get("comment") or None)
+    for _ in range(int(options.get("skip_lines", "0"))):
+        lines.skip()
     reader = csv.reader(
         lines,
         delimiter=delimiter,
@@ -87,6 +90,11 @@ class _Lines:
             self.first, self.is_between = self.number, False
         return line
 
+    def skip(self) -> None:
+        """Pass over a line, if there is one."""
+        with suppress(StopIteration):
+            self._line()
+
     def _line(self) -> str:
         line = next(self.text)
         self.number += 1
@@ -95,16 +103,3 @@ class _Lines:
 
 def _encoding(options: Mapping[str, str]) -> str:
     return options.get("encoding", "utf-8")
-
-
-@contextmanager
-def _decompressed(file: SourceFile) -> Iterator[BinaryIO]:
-    suffix = PurePath(file.path).suffix.lower()
-    if suffix in _COMPRESSED:
-        raise ValueError(f"{file.shown} is compressed in a way that is read by Spark only")
-    with opened_source(file) as stream:
-        if suffix == ".gz":
-            with GzipFile(fileobj=stream) as plain:
-                yield plain  # type: ignore[misc]
-        else:
-            yield stream

@@ -9,9 +9,9 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from typing import BinaryIO
 
+from clew.deferred import dataclass
 from clew.storage.root import StorageKey, StorageRoot, StoredFile
 
 

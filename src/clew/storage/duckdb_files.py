@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import AbstractFileSystem
 
+from clew.deferred import dataclass
+from clew.storage.remote_blocks import SharedFile
+from clew.storage.scan_ahead import ColumnChunks, Scan
+
 if TYPE_CHECKING:
     import duckdb
-    from pyarrow import NativeFile
+
+
+@dataclass(frozen=True, slots=True)
+class QueriedFile:
+    """A file that queries read."""
+
+    file: SharedFile
+    chunks: ColumnChunks | None = None
+    """Where its columns lie, for reading ahead."""
 
 
 class RemoteFiles(AbstractFileSystem):  # type: ignore[misc]
@@ -25,11 +37,11 @@ class RemoteFiles(AbstractFileSystem):  # type: ignore[misc]
     def __init__(self, connection: "duckdb.DuckDBPyConnection") -> None:
         super().__init__()
         self._lock = threading.Lock()
-        self._openers: dict[str, Callable[[], NativeFile]] = {}
-        self._files: dict[str, NativeFile] = {}
+        self._openers: dict[str, Callable[[], QueriedFile]] = {}
+        self._files: dict[str, QueriedFile] = {}
         connection.register_filesystem(self)
 
-    def give(self, name: str, opener: Callable[[], "NativeFile"]) -> None:
+    def give(self, name: str, opener: Callable[[], QueriedFile]) -> None:
         """Let queries read a file by a name."""
         with self._lock:
             self._openers.setdefault(self._strip_protocol(name), opener)
@@ -39,7 +51,7 @@ class RemoteFiles(AbstractFileSystem):  # type: ignore[misc]
         with self._lock:
             self._openers, self._files = {}, {}
 
-    def _file(self, name: str) -> "NativeFile":
+    def _file(self, name: str) -> QueriedFile:
         name = self._strip_protocol(name)  # some callers have stripped it already
         with self._lock:
             known, opener = self._files.get(name), self._openers.get(name)
@@ -56,11 +68,12 @@ class RemoteFiles(AbstractFileSystem):  # type: ignore[misc]
     def _open(self, path: str, mode: str = "rb", **_: Any) -> "_Reading":  # noqa: ANN401
         if mode != "rb":
             raise PermissionError(path)
-        return _Reading(self._file(path))
+        found = self._file(path)
+        return _Reading(Scan(found.file, found.chunks))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:  # noqa: ANN401
         """Size and kind of a file."""
-        return {"name": path, "size": self._file(path).size(), "type": "file"}
+        return {"name": path, "size": self._file(path).file.size, "type": "file"}
 
     def exists(self, path: str, **_: Any) -> bool:  # noqa: ANN401
         """A query names only files that are there."""
@@ -78,26 +91,29 @@ class RemoteFiles(AbstractFileSystem):  # type: ignore[misc]
 
 
 class _Reading:
-    """A position in a file that several readers share."""
+    """Positions in a file: DuckDB's threads share it, and each goes to a place before it reads there."""
 
     closed = False
     mode = "rb"
 
-    def __init__(self, file: "NativeFile") -> None:
-        self._file, self._position = file, 0
+    def __init__(self, file: Scan) -> None:
+        self._file = file
+        # By the ids of threads: Python's own thread-local values do not outlast a call from a thread of DuckDB.
+        self._positions: dict[int, int] = {}
 
     def read(self, count: int = -1) -> bytes:
-        wanted = count if count >= 0 else self._file.size() - self._position
-        found = bytes(self._file.read_at(wanted, self._position))
-        self._position += len(found)
+        position = self.tell()
+        found = self._file.read_at(position, count if count >= 0 else self._file.size - position)
+        self._positions[threading.get_ident()] = position + len(found)
         return found
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        self._position = offset + (0, self._position, self._file.size())[whence]
-        return self._position
+        position = offset + (0, self.tell(), self._file.size)[whence]
+        self._positions[threading.get_ident()] = position
+        return position
 
     def tell(self) -> int:
-        return self._position
+        return self._positions.get(threading.get_ident(), 0)
 
     def flush(self) -> None:
         """Nothing is written."""

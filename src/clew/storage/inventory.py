@@ -5,8 +5,8 @@ rows never list: events name what they read.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.storage.committed import described_part
 from clew.storage.layout import (
     DATASETS,

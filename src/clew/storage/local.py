@@ -8,15 +8,18 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
+from clew.deferred import dataclass
 from clew.storage.layout import temporary_name
 from clew.storage.root import StorageKey, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+    from clew.storage.root import OpenStore
 
 T = TypeVar("T")
 
@@ -32,6 +35,8 @@ class LocalStorage:
     """Files below a folder."""
 
     folder: Path
+    stores: "OpenStore | None" = field(default=None, repr=False, compare=False)
+    """Opens the stores that files of tables lie in."""
 
     @property
     def address(self) -> str:
@@ -40,11 +45,15 @@ class LocalStorage:
 
     def below(self, folder: StorageKey) -> "LocalStorage":
         """A folder of the root as a root."""
-        return LocalStorage(self._path(folder))
+        return LocalStorage(self._path(folder), self.stores)
 
     @property
     def copies(self) -> None:
         """None: reading a file costs nothing here."""
+
+    @property
+    def reach(self) -> None:
+        """None: a folder needs no settings."""
 
     def _path(self, key: StorageKey) -> Path:
         if key.startswith("/") or ".." in key.split("/"):

@@ -18,12 +18,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from clew.definitions.storage_addresses import AZURE, GCS, S3, RemoteAddress
+from clew.deferred import dataclass
+from clew.definitions.storage_addresses import AZURE, GCS, HDFS, S3, RemoteAddress
 from clew.storage.root import RemoteSource, StorageKey, StoredFile
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, duckdb_name, file_system, path_of, spark_uri
 from clew.storage.store_errors import explained, explanation
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
     from clew.storage.local_copies import LocalCopies
+    from clew.storage.root import OpenStore
+    from clew.storage.store_reach import StoreReach
 
 _CHUNK = 8 << 20
 _READ_AHEAD = 1 << 20
@@ -55,6 +58,10 @@ class ObjectStorage:
     """Where this machine keeps copies of what was read."""
     listings: "Listings | None" = field(default=None, repr=False, compare=False)
     """What was listed already, for someone who looks at many folders at one moment."""
+    reach: "StoreReach | None" = field(default=None, compare=False)
+    """The settings of the datasource that it belongs to."""
+    stores: "OpenStore | None" = field(default=None, repr=False, compare=False)
+    """Opens other stores, for files of tables."""
 
     @property
     def address(self) -> str:
@@ -63,7 +70,7 @@ class ObjectStorage:
 
     def below(self, folder: StorageKey) -> "ObjectStorage":
         """A folder of the root as a root."""
-        return ObjectStorage(self._at(folder), self.access, self.copies)
+        return ObjectStorage(self._at(folder), self.access, self.copies, reach=self.reach, stores=self.stores)
 
     @property
     def _store(self) -> "FileSystem":
@@ -151,13 +158,24 @@ class ObjectStorage:
         if self.exists(key):
             return self._is_same(key, data)
         # Azure shows an object empty before it has its content, and empties it for every writer that begins it again.
-        written = f"{key}.{secrets.token_hex(8)}" if self.place.scheme == AZURE else key
+        # HDFS shows a file as it grows.
+        written = f"{key}.{secrets.token_hex(8)}" if self.place.scheme in {AZURE, HDFS} else key
         with self._explained(key), self._store.open_output_stream(self._path(written), compression=None) as stream:
             stream.write(data)
-        if written != key:
-            self.copy(written, key)
-            with self._explained(key):
-                self._store.delete_file(self._path(written))
+        return written == key or self._moved(written, key, data)
+
+    def _moved(self, written: StorageKey, key: StorageKey, data: bytes) -> bool:
+        """Give a file its name, as far as the store can. False where one with the same content has it already."""
+        with self._explained(key):
+            if self.place.scheme == HDFS:
+                try:
+                    self._store.move(self._path(written), self._path(key))
+                except FileExistsError:
+                    self._store.delete_file(self._path(written))
+                    return self._is_same(key, data)
+                return True
+            self._store.copy_file(self._path(written), self._path(key))
+            self._store.delete_file(self._path(written))
         return True
 
     def _is_same(self, key: StorageKey, data: bytes) -> bool:

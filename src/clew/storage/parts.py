@@ -1,20 +1,22 @@
 """The parts of a run: what lies in their files, and the description beside them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Literal, cast, get_args
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE, NEWER_TRACE_LAYOUT
 from clew.storage.row_identity import ordinal_of
+from clew.storage.store_reach import StoreReach
 from clew.storage.trace_id_bits import node_id_of, tick_of, trace_id_of
 
-LAYOUT_VERSION = 6
+LAYOUT_VERSION = 7
 """A reader refuses what a newer Clew wrote with a higher one.
 
 Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change. Since
 5 an input may name files of a table that is not Clew's, and rows of them that do not count. Since 6 files over 1 MB
-have digests of their blocks.
+have digests of their blocks. Since 7 rows that were not loaded may lie in parts of their own.
 """
 
 ORDINAL = "__ordinal"
@@ -115,6 +117,8 @@ class FileView:
     """The run of Clew that has committed the files to the table, where it was one."""
     seq: int | None = None
     """The step by which it has."""
+    store: StoreReach | None = None
+    """How their store is reached, where it is one that the environment's own settings do not reach."""
 
     def column(self, name: str) -> ViewColumn | None:
         """The column that has a column of the dataset; None where the files do not have it."""
@@ -197,7 +201,7 @@ def change_columns(step: TracedStep) -> list[str]:
     return mask_columns(step) + [after_column(step.seq, position) for position in range(len(step.columns))]
 
 
-PartKind = Literal["input", "created", "changes", "links"]
+PartKind = Literal["input", "created", "changes", "links", "quarantine"]
 
 PartLineage = Literal["links", "window", "continues"]
 """How created rows lead to their source rows: by ids stored with them, by what their step and keys say, or not at all
@@ -216,7 +220,7 @@ class Part:
 
     kind: PartKind
     name: str
-    """The dataset of an input, the seq of created rows, first and last seq of changes."""
+    """The dataset of an input or of its rows in quarantine, the seq of created rows, first and last seq of changes."""
     files: tuple[PartFile, ...]
     columns: tuple[tuple[str, str], ...]
     """Data columns and their types; for changes the state columns, where the part holds the state."""
@@ -245,8 +249,16 @@ def part_to_json(part: Part) -> dict[str, object]:
     data = asdict(plain)
     for file, found in zip(part.files, data["files"], strict=True):
         found["view"] = None if file.view is None else views[file.view]
-    data["views"] = [asdict(view) for view in views]
+    data["views"] = [_view_to_json(view) for view in views]
     data["details"] = None if part.details is None else dict(part.details)
+    return data
+
+
+def _view_to_json(view: FileView) -> dict[str, object]:
+    """A view. What only tables in stores have is left out of others, which an older Clew can read."""
+    data = asdict(view)
+    if view.store is None:
+        del data["store"]
     return data
 
 
@@ -303,14 +315,25 @@ def _file(data: object, views: Sequence[FileView]) -> PartFile:
 def _view(data: object) -> FileView:
     record = _record(data, FileView)
     columns = tuple(_view_column(each) for each in _list(record["columns"]))
-    run_id, seq = record.get("run_id"), record.get("seq")
+    run_id, seq, store = record.get("run_id"), record.get("seq"), record.get("store")
     return FileView(
         _text(record["title"]),
         _text(record["base"]),
         columns,
         None if run_id is None else _text(run_id),
         None if seq is None else _number(seq),
+        None if store is None else _store(store),
     )
+
+
+def _store(data: object) -> StoreReach:
+    record = _record(data, StoreReach)
+    path_style = record["path_style"]
+    if path_style is not None and not isinstance(path_style, bool):
+        raise TypeError(f"expected true or false, found {_shown(path_style)}")
+    texts = {name: record[name] for name in ("endpoint", "region", "credential_ref")}
+    given = {name: None if value is None else _text(value) for name, value in texts.items()}
+    return StoreReach(path_style=path_style, **given)
 
 
 def _view_column(data: object) -> ViewColumn:
@@ -361,7 +384,7 @@ def _details(data: object) -> dict[str, str | int | None] | None:
     return data
 
 
-_Declared = type[Part | PartFile | FileView | ViewColumn | SourceRead | TracedStep | IdBlock]
+_Declared = type[Part | PartFile | FileView | ViewColumn | StoreReach | SourceRead | TracedStep | IdBlock]
 
 
 def _record(data: object, declared: _Declared, *further: str) -> dict[str, object]:

@@ -1,26 +1,33 @@
 """Plans as runs keep them: by digest, written once, never changed."""
 
+# ruff: noqa: PLC0415 - what reads plans is imported when one is read: a list of runs needs none
+
 import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import UNREADABLE_PLAN
 from clew.diagnostics.codes.workspace import UNWRITABLE_FOLDER
-from clew.plan import Plan, plan_from_json, plan_to_json
 from clew.storage.layout import PLANS, plan_key
 from clew.storage.root import StorageKey, StorageRoot
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
+if TYPE_CHECKING:
+    from clew.plan import Plan
+
 _MOST_ON_THE_SHELF = 16
 
-PlanReader = Callable[[StorageRoot, str], Plan]
+PlanReader: TypeAlias = "Callable[[StorageRoot, str], Plan]"
 """Gives the plan with a digest below a storage root."""
 
 
-def keep_plan(root: StorageRoot, plan: Plan) -> None:
+def keep_plan(root: StorageRoot, plan: "Plan") -> None:
     """Write a plan under its digest, if it is not there yet. Any number of first runs may do that at once."""
+    from clew.plan.json_form import plan_to_json
+
     key = plan_key(plan.digest)
     try:
         root.write_new(key, json.dumps(plan_to_json(plan), sort_keys=True).encode())
@@ -52,7 +59,7 @@ def is_kept(root: StorageRoot, digest: str) -> bool:
     return root.exists(plan_key(digest))
 
 
-def kept_plan(root: StorageRoot, digest: str) -> Plan:
+def kept_plan(root: StorageRoot, digest: str) -> "Plan":
     """The plan with a digest."""
     key = plan_key(digest)
     try:
@@ -76,7 +83,9 @@ def _content(root: StorageRoot, key: StorageKey) -> bytes:
     return root.copies.through(f"plan {root.address}/{key}", lambda: root.read_bytes(key))
 
 
-def _plan_of(content: bytes) -> Plan:
+def _plan_of(content: bytes) -> "Plan":
+    from clew.plan.json_form import plan_from_json
+
     return plan_from_json(json.loads(content))
 
 
@@ -91,7 +100,7 @@ class PlanShelf:
         self._plans: OrderedDict[tuple[str, str, str], Plan] = OrderedDict()
         self._lock = threading.Lock()
 
-    def plan(self, root: StorageRoot, digest: str) -> Plan:
+    def plan(self, root: StorageRoot, digest: str) -> "Plan":
         """The plan with a digest, as `kept_plan` gives it."""
         try:
             found = root.stat(plan_key(digest))

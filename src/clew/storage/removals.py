@@ -5,10 +5,10 @@ The record is lines of JSON below the storage root, which are only ever appended
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from clew.deferred import dataclass
 from clew.events.ledger import EntryKind, LedgerNote, LedgerWriter
 from clew.storage.layout import REMOVALS
 from clew.storage.root import StorageRoot

@@ -8,10 +8,12 @@ keys: it exists as long as there is something below it.
 Every operation raises OSError if the place itself does not respond, and FileNotFoundError if there is nothing at a key.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from clew.deferred import dataclass
+from clew.storage.store_reach import StoreReach
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -69,6 +71,16 @@ class StorageRoot(Protocol):
     @property
     def copies(self) -> "LocalCopies | None":
         """Where this machine keeps copies of what was read; None where reading costs nothing, or none are wanted."""
+        ...
+
+    @property
+    def reach(self) -> StoreReach | None:
+        """The settings of the datasource that the root belongs to; None where those of the environment reach it."""
+        ...
+
+    @property
+    def stores(self) -> "OpenStore | None":
+        """Opens other stores of the environment, for files of tables; None where the platform's settings must do."""
         ...
 
     # One file
@@ -181,3 +193,7 @@ class StorageRoot(Protocol):
     def open_parquet(self, key: StorageKey, footer: "pq.FileMetaData | None" = None) -> "pq.ParquetFile":
         """Open a Parquet file; the caller closes it. The checksums of its pages are verified."""
         ...
+
+
+OpenStore = Callable[[str, StoreReach | None], StorageRoot]
+"""Opens an address of a store by the settings of a datasource; without them, by those of the environment."""

@@ -12,17 +12,25 @@ from clew.storage.root import StorageRoot
 if TYPE_CHECKING:
     from clew.definitions.storage_addresses import Address
     from clew.storage.local_copies import LocalCopies
+    from clew.storage.root import OpenStore
     from clew.storage.store_access import StoreAccess
+    from clew.storage.store_reach import StoreReach
 
 
-def storage_at(address: "Address", access: "StoreAccess | None" = None) -> StorageRoot:
-    """Files below an address."""
+def storage_at(
+    address: "Address",
+    access: "StoreAccess | None" = None,
+    *,
+    reach: "StoreReach | None" = None,
+    stores: "OpenStore | None" = None,
+) -> StorageRoot:
+    """Files below an address. `reach` says which settings have led to `access`, `stores` opens other stores."""
     if isinstance(address, Path):
-        return LocalStorage(address)
+        return LocalStorage(address, stores)
     from clew.storage.object_store import ObjectStorage
     from clew.storage.store_access import NO_SETTINGS
 
-    return ObjectStorage(address, access or NO_SETTINGS, _copies())
+    return ObjectStorage(address, access or NO_SETTINGS, _copies(), reach=reach, stores=stores)
 
 
 def _copies() -> "LocalCopies | None":

@@ -7,7 +7,8 @@ stored, and the same row has the same id however often it is computed.
 
 import hashlib
 import uuid
-from dataclasses import dataclass
+
+from clew.deferred import dataclass
 
 ROW_INDEX_BITS = 40
 MAX_FILE_ORDINAL = 2 ** (62 - ROW_INDEX_BITS) - 1

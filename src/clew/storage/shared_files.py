@@ -3,16 +3,16 @@
 What is kept is bounded: the file that was used longest ago goes first.
 """
 
-# ruff: noqa: PLC0415 - pyarrow is imported when something is read
-
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from clew.storage.block_digests import CheckedBlocks, NotAsWritten
+from clew.storage.block_digests import NotAsWritten
 from clew.storage.parts import PartFile
-from clew.storage.root import StorageRoot
+from clew.storage.remote_blocks import BlockCache, RemoteBlocks, SharedFile, WholeFile
+from clew.storage.root import StorageKey, StorageRoot
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -26,20 +26,26 @@ _MOST_BYTES = 64 << 20
 """Of small files, all together."""
 
 
-class SharedFiles:
-    """The open files of a storage root. May be used by several threads."""
+PlaceOf = Callable[[PartFile], tuple[StorageRoot, StorageKey]]
+"""Where a file lies: below the storage root, or where a table has it."""
 
-    def __init__(self, root: StorageRoot, copies: "LocalCopies | None" = None) -> None:
-        self._root = root
+
+class SharedFiles:
+    """The open files of a trace. May be used by several threads."""
+
+    def __init__(self, place_of: PlaceOf, copies: "LocalCopies | None" = None) -> None:
+        self._place_of = place_of
         self._copies = copies
         self._lock = threading.Lock()
-        self._files: OrderedDict[str, NativeFile] = OrderedDict()
+        self._blocks = BlockCache()
+        self._files: OrderedDict[str, SharedFile] = OrderedDict()
         self._kept: dict[str, int] = {}
 
-    def opened(self, file: PartFile) -> "NativeFile | None":
+    def opened(self, file: PartFile) -> SharedFile | None:
         """A file that has the size it was written with; None where the root opens files itself at no cost.
 
-        A small one also has its content. Raises NotAsWritten, and OSError where it cannot be read.
+        A small one also has its content, where its digest is known. Raises NotAsWritten, and OSError where it cannot be
+        read.
         """
         with self._lock:
             known = self._files.get(file.path)
@@ -49,43 +55,44 @@ class SharedFiles:
         copied = self._copy(file)
         if copied is not None:
             return self._remember(file.path, copied, file.size)
-        opened = self._root.shared(file.path)
+        root, key = self._place_of(file)
+        opened = root.shared(key)
         if opened is None:
             return None
         size = opened.size()
         if size != file.size:
             raise NotAsWritten(f"it has {size:,} bytes, {file.size:,} were written")
         if size > SMALL:
-            return self._remember(file.path, _checked(file, opened), 0)
+            return self._remember(file.path, _in_blocks(file, opened, self._blocks), 0)
         try:
             content = self._content(file, opened)
         finally:
             opened.close()
         return self._remember(file.path, content, size)
 
-    def _content(self, file: PartFile, opened: "NativeFile") -> "NativeFile":
-        import pyarrow as pa
-
+    def _content(self, file: PartFile, opened: "NativeFile") -> SharedFile:
         try:
             content = opened.read_buffer()
         except OSError as error:
-            raise self._root.reason(file.path, error) from None
+            root, key = self._place_of(file)
+            raise root.reason(key, error) from None
+        if not file.sha256:
+            return WholeFile(memoryview(content))
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise NotAsWritten("its content is not what was written")
         if self._copies is not None:
             self._copies.put(_name(file), content.to_pybytes())
-        return pa.BufferReader(content)
+        return WholeFile(memoryview(content))
 
-    def _copy(self, file: PartFile) -> "NativeFile | None":
+    def _copy(self, file: PartFile) -> SharedFile | None:
         """A small file of which this machine has a copy."""
-        content = self._copies.get(_name(file)) if self._copies is not None and file.size <= SMALL else None
+        has_name = self._copies is not None and file.size <= SMALL and file.sha256
+        content = self._copies.get(_name(file)) if self._copies is not None and has_name else None
         if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
             return None
-        import pyarrow as pa
+        return WholeFile(memoryview(content))
 
-        return pa.BufferReader(content)
-
-    def _remember(self, path: str, opened: "NativeFile", kept: int) -> "NativeFile":
+    def _remember(self, path: str, opened: SharedFile, kept: int) -> SharedFile:
         with self._lock:
             found = self._files.setdefault(path, opened)
             self._kept.setdefault(path, kept)
@@ -96,16 +103,13 @@ class SharedFiles:
             return found
 
 
-def _checked(file: PartFile, opened: "NativeFile") -> "NativeFile":
+def _in_blocks(file: PartFile, opened: "NativeFile", cache: BlockCache) -> SharedFile:
     """A large file of which every block that is read is compared with its digest, where there are any."""
-    if not file.blocks:
-        return opened
-    import pyarrow as pa
 
     def read_at(position: int, count: int) -> bytes:
         return bytes(opened.read_at(count, position))
 
-    return pa.PythonFile(CheckedBlocks(read_at, file.size, file.blocks, set()), mode="r")
+    return RemoteBlocks(file.path, file.size, read_at, file.blocks, cache)
 
 
 def _name(file: PartFile) -> str:

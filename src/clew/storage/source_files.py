@@ -7,10 +7,10 @@ and compared. What a path means is the same as for files of this machine (see `p
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from clew.deferred import dataclass
 from clew.definitions import FilesDatasource
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE

@@ -8,11 +8,12 @@ machine. What is set here is handed over as it is, to pyarrow and to Spark, and 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from clew.deferred import dataclass
 from clew.definitions.storage_addresses import AZURE, GCS, S3, RemoteAddress
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _TRIES = 5
 """As often a request is made that fails because of the surroundings."""
 _CONNECT_SECONDS = 10
+_SILENT_SECONDS = 10
+"""As long a request waits for the next byte: a store that is busy takes longer than the library's three seconds."""
 _PARTS = ("access_key", "secret_key", "session_token")
 
 
@@ -71,7 +74,7 @@ def parse_credential(scheme: str, secret: str) -> Credential:
         return Credential((("sas_token", token),) if name == "sas" else (("account_key", text),))
     if scheme == GCS:
         return Credential((("access_token", text),))
-    raise ValueError(f"{scheme}:// takes no credentials: Kerberos has them")
+    raise ValueError(f"{scheme}:// takes no credentials")
 
 
 def _named_parts(text: str) -> tuple[tuple[str, str], ...]:
@@ -96,7 +99,7 @@ def file_system(scheme: str, store: str, access: StoreAccess) -> "FileSystem":
         case "abfss":
             return _azure(store, access)
         case _:
-            return _hdfs(store)
+            return _hdfs(store, access)
 
 
 def path_of(address: RemoteAddress) -> str:
@@ -126,6 +129,7 @@ def _s3(access: StoreAccess) -> "FileSystem":
         **settings,
         allow_delayed_open=True,  # a file of few bytes is one request
         connect_timeout=_CONNECT_SECONDS,
+        request_timeout=_SILENT_SECONDS,
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_TRIES),
     )
 
@@ -161,11 +165,15 @@ def _azure(store: str, access: StoreAccess) -> "FileSystem":
     return AzureFileSystem(account, **settings)
 
 
-def _hdfs(store: str) -> "FileSystem":
-    from pyarrow.fs import HadoopFileSystem
+def _hdfs(store: str, access: StoreAccess) -> "FileSystem":
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
 
-    host, _, port = store.partition(":")
-    return HadoopFileSystem(host or "default", int(port or 0))
+    try:
+        from clew.storage.web_hdfs import web_hdfs
+    except ImportError as error:
+        raise OSError("hdfs:// needs the package requests: pip install 'clew[hdfs]'") from error
+
+    return PyFileSystem(FSSpecHandler(web_hdfs(store, access.endpoint)))
 
 
 def duckdb_name(address: RemoteAddress) -> str:

@@ -7,9 +7,9 @@ import errno
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.engine import STORAGE_UNAVAILABLE
 

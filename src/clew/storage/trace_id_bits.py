@@ -7,7 +7,7 @@ Without its node bits an id is a *tick*: milliseconds times 4096 plus the sequen
 integers, so that "the next id", "a block of ids" and "how far ahead of the clock" are plain arithmetic on ticks.
 """
 
-from dataclasses import dataclass
+from clew.deferred import dataclass
 
 TIMESTAMP_BITS = 41
 NODE_ID_BITS = 10

@@ -1,12 +1,13 @@
 """Appending to a history inside a transaction: order, idempotency, chain, head and outbox, all or nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from clew.deferred import dataclass
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND, STORE_BROKEN_PROMISE, TOO_LARGE_FOR_HISTORY
 from clew.events.chain import GENESIS, KeySource, chain_hash

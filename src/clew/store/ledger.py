@@ -7,10 +7,10 @@ row as it is from then on, so that rows that were edited, added or removed behin
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from clew.deferred import dataclass
 from clew.events.chain import KeySource, SealKey, event_content
 from clew.events.codec import canonical_json
 from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote
@@ -31,13 +31,9 @@ from clew.store.schema import (
     run_events,
     runs,
 )
+from clew.store.sealed_runs import REQUEST_FIELDS
 
 _PAGE = 500
-_REQUEST = (
-    *("run_id", "tenant_id", "project_id", "environment_id", "plan_id", "plan_version", "plan_digest", "request_id"),
-    *("request_key", "period", "project_version", "requested_by", "retry_of", "parameters", "created_at"),
-)
-"""What a run was asked for. The other columns follow from its events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ SEALED = {each.table.name: each for each in (TOKENS, SESSIONS, DATASETS, PROJECT
 
 def request_digest(row: sa.RowMapping) -> str:
     """The digest of what a run was asked for."""
-    return digest_of({name: row[name] for name in _REQUEST})
+    return digest_of({name: row[name] for name in REQUEST_FIELDS})
 
 
 class Ledger:

@@ -9,12 +9,14 @@ else that a check does.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew.deferred import dataclass
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
+from clew.store.read_only_files import is_read_only, read_only_uri
 
 if TYPE_CHECKING:
     import psycopg
@@ -59,9 +61,8 @@ def look_into_sqlite(path: Path, environment_id: str) -> Recorded:
     if not path.exists():
         return Recorded()
     try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE_S)
-        ) as connection:
+        address = read_only_uri(path) if is_read_only(path) else f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_S)) as connection:
             connection.execute("PRAGMA query_only=ON")
             known = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             if not {name for (name,) in known}.issuperset(_TABLES):

@@ -1,8 +1,8 @@
 """Whose rows a store handles: a state store may serve several environments, of several tenants."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clew.deferred import dataclass
 from clew.runs.environment import RunEnvironment
 
 if TYPE_CHECKING:

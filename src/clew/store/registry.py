@@ -18,6 +18,7 @@ from clew.runs.registry import (
     Registration,
     TableAuthor,
 )
+from clew.storage.store_reach import StoreReach
 from clew.store.appending import require_token
 from clew.store.database import Database
 from clew.store.ledger import DATASETS, PROJECTS, Ledger
@@ -51,7 +52,7 @@ class SqlDatasetRegistry:
                     version=known[0].version + 1 if known else 1,
                     table_name=registration.table,
                     columns=[list(column) for column in registration.columns],
-                    files=[*(asdict(file) for file in files), *({_TABLE: asdict(table)} for table in tables)],
+                    files=[*(asdict(file) for file in files), *({_TABLE: _table_to_json(table)} for table in tables)],
                     run_id=registration.run_id,
                     seq=registration.seq,
                     created_at=self._database.now(),
@@ -117,10 +118,16 @@ _TABLE = "table"
 """Among the files of a version: a table that is registered as it is."""
 
 
+def _table_to_json(table: RegisteredTable) -> dict[str, Any]:
+    """A table. What only tables in stores have is left out of others, which an older Clew can read."""
+    return {name: value for name, value in asdict(table).items() if name != "store" or value is not None}
+
+
 def _table(data: Mapping[str, Any]) -> RegisteredTable:
     authors = tuple(TableAuthor(**each) for each in data["authors"])
     digests = tuple((file, digest) for file, digest in data["digests"])
-    return RegisteredTable(**{**data, "authors": authors, "digests": digests})
+    store = None if data.get("store") is None else StoreReach(**data["store"])
+    return RegisteredTable(**{**data, "authors": authors, "digests": digests, "store": store})
 
 
 def _tables_after(before: Sequence[RegisteredTable], registration: Registration) -> list[RegisteredTable]:

@@ -11,11 +11,12 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from clew.diagnostics import TransientFailure, UserError
-from clew.diagnostics.codes.runs import STORE_UNAVAILABLE, STORE_UNREADABLE
+from clew.diagnostics.codes.runs import STORE_READ_ONLY, STORE_UNAVAILABLE, STORE_UNREADABLE
 from clew.events.codec import canonical_json, iso
 from clew.runs.deadline import time_left
 from clew.storage.private_folders import create_private_file
 from clew.store.database import driver_errors
+from clew.store.read_only_files import is_read_only, read_only_uri
 from clew.store.sqlite_waiting import WRITER_PRAGMAS, begin_writing
 
 _READER_PRAGMAS = ("PRAGMA query_only=ON",)
@@ -29,7 +30,9 @@ class SqliteTransactions:
     """
 
     def __init__(self, path: Path, *, busy_timeout_s: float) -> None:
-        _make_folder(path)
+        self._is_read_only = is_read_only(path)
+        if not self._is_read_only:
+            _make_folder(path)
         self._path = path
         self._writing = threading.Lock()
         self._patience_s = busy_timeout_s
@@ -37,7 +40,8 @@ class SqliteTransactions:
         self._reader = _engine(
             path, begin=_BeginReading(busy_timeout_s), timeout_s=busy_timeout_s, pragmas=_READER_PRAGMAS
         )
-        self._switch_to_wal()
+        if not self._is_read_only:
+            self._switch_to_wal()
 
     @property
     def place(self) -> str:
@@ -53,6 +57,8 @@ class SqliteTransactions:
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """The only write transaction on the file. Threads of one process queue in order, processes by waiting."""
+        if self._is_read_only:
+            raise UserError(STORE_READ_ONLY.anywhere(place=self._path))
         # Without a budget, threads wait for each other; the file itself is waited for with patience.
         if not self._writing.acquire(timeout=time_left(threading.TIMEOUT_MAX)):
             raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="another thread writes"))
@@ -143,9 +149,13 @@ class _BeginReading:
 def _engine(
     path: Path, *, begin: Callable[[sa.Connection], None], timeout_s: float, pragmas: tuple[str, ...]
 ) -> sa.Engine:
+    def connected() -> sqlite3.Connection:
+        address, is_uri = (read_only_uri(path), True) if is_read_only(path) else (str(path), False)
+        return sqlite3.connect(address, uri=is_uri, timeout=timeout_s, check_same_thread=False)
+
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": timeout_s, "check_same_thread": False},
+        creator=connected,
         json_serializer=canonical_json,
         pool_size=8,
         max_overflow=24,

@@ -18,6 +18,7 @@ from clew.runs.clock import utc_now
 from clew.runs.deadline import time_left
 from clew.store.ledger_chain import add_notes, last_entry
 from clew.store.owner import Owner
+from clew.store.read_only_files import is_read_only, read_only_uri
 from clew.store.read_records import add_reads
 from clew.store.reading import SqlRow
 from clew.store.schema_version import NEWEST
@@ -32,16 +33,16 @@ class SqliteFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.is_read_only = is_read_only(path)
         self._turn = threading.Lock()
         with self._errors():
             self._connection = self._connected()
             self._connection.execute("PRAGMA query_only=ON")
 
     def _connected(self) -> sqlite3.Connection:
-        # Readers of a log write to the file beside it that says how far they are, so it cannot be opened read-only.
-        connection = sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
-        )
+        # Readers of a log write to the file beside it that says how far they are, so it is opened for that if possible.
+        address = read_only_uri(self._path) if self.is_read_only else f"{self._path.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         connection.row_factory = sqlite3.Row
         return connection
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import version
 from pathlib import Path
 
 import sqlalchemy as sa
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import STORE_UNREADABLE
 from clew.events.chain import KeySource

@@ -7,7 +7,7 @@ from clew.events.values import LOAD_STEP
 from clew.lang.typed import Value
 from clew.lang.types import INTEGER, STRING, Type
 from clew.plan.columns import SYSTEM_COLUMNS
-from clew.plan.operations import CreatingStep, Step
+from clew.plan.operations import ChangingStep, CreatingStep, Step
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import (
     MASK_BITS,
@@ -20,8 +20,10 @@ from clew.storage.parts import (
     after_column,
     change_columns,
     in_mask,
+    mask_column,
     mask_columns,
 )
+from clew.storage.row_identity import RowIds
 from clew.trace.json_values import values_of
 from clew.trace.records import LINE, ChangeType, Diff, RowValues, Source, TraceEntry
 from clew.trace.run_parts import RunParts, periods_of
@@ -37,8 +39,9 @@ _UNITS: Mapping[object, str] = {"record": "record", "row": "row", "table": "row"
 class Histories:
     """Reads histories of single rows."""
 
-    def __init__(self, run: RunParts, files: TraceFiles, period: str) -> None:
+    def __init__(self, run: RunParts, files: TraceFiles, period: str, row_ids: RowIds) -> None:
         self._run = run
+        self._row_ids = row_ids
         self._files = files
         self._period = period
 
@@ -97,7 +100,12 @@ class Histories:
             diff = {name: Diff(current[name], value) for name, value in changes.items()}
             current |= changes
             change_type: ChangeType = "deleted" if traced.kind == "delete" else "updated"
-            yield TraceEntry(traced.seq, step.name, change_type, dict(current), diff)
+            yield TraceEntry(traced.seq, step.name, change_type, dict(current), diff, kept=self._kept(step, row))
+
+    def _kept(self, step: Step, row: "pa.Table") -> str | None:
+        if not isinstance(step, ChangingStep) or step.keeps is None:
+            return None
+        return self._row_ids.row_id(row[mask_column(step.seq)][0].as_py())
 
     def _row_of_changes(self, part: Part, ordinal: int) -> "pa.Table | None":
         columns = [name for step in part.steps for name in change_columns(step)]

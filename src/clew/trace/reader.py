@@ -4,13 +4,14 @@ Looking up one row reads the few row groups that hold it; questions about many r
 types of the plan. Rows can be found by the names that people know them by.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from datetime import date
 from functools import cached_property
 
 from clew import budgets
 from clew.budgets import QuestionLimits, budgeted
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, PlainText, UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import INVALID_PAGE, ROW_NOT_FOUND
@@ -26,6 +27,7 @@ from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
 from clew.storage.row_identity import RowIds, place_of
 from clew.trace.history import Histories
+from clew.trace.quarantined import QuarantinedRow, quarantined_rows
 from clew.trace.records import RowState, RowValues, StepSummary
 from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
 from clew.trace.row_sets import (
@@ -40,7 +42,7 @@ from clew.trace.row_sets import (
 )
 from clew.trace.row_trace_ids import RowTraceIds
 from clew.trace.run_parts import GroupKey, NotDone, RunParts
-from clew.trace.step_records import Page, read_matching, read_records, summaries
+from clew.trace.step_records import Page, all_kept_rows, read_matching, read_records, summaries
 from clew.trace.trace_database import Reading, TraceDatabase
 
 
@@ -106,7 +108,7 @@ class RunTrace:
         reading = Reading(run, row_ids, self.period, files, TraceDatabase(files, self.question_limits))
         object.__setattr__(self, "_reading", reading)
         object.__setattr__(self, "ids", RowTraceIds(reading))
-        object.__setattr__(self, "_histories", Histories(run, files, self.period))
+        object.__setattr__(self, "_histories", Histories(run, files, self.period, row_ids))
 
     # One row
 
@@ -141,6 +143,11 @@ class RunTrace:
             return ROW_NOT_FOUND.anywhere(problem=f"the run has no row {row_id}")
         problem = f"row {row_id} was created in step {place[0].seq}, it did not exist yet after step {at}"
         return ROW_NOT_FOUND.anywhere(problem=problem, hint=f"ask for step {place[0].seq} or a later one")
+
+    @budgeted
+    def kept_rows(self, seq: int) -> dict[int, int]:
+        """For each row that a step deleted because another one stayed, the ordinal of that one, by its own."""
+        return all_kept_rows(self._reading, seq)
 
     # Many rows
 
@@ -249,6 +256,10 @@ class RunTrace:
         return summaries(self._reading)
 
     @budgeted
+    def quarantined(self, use: DatasetUse) -> Iterator[QuarantinedRow]:
+        """The rows of a dataset that were not loaded."""
+        return quarantined_rows(self._reading.files, self.parts, use)
+
     def verify(self) -> None:
         """Compare every byte of the run's files with what was written; UserError names all that differ."""
         self._reading.files.verify(self.parts)

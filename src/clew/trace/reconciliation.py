@@ -2,33 +2,38 @@
 
     loaded + appended + created + changed by updates = written + deleted + left out by the selector
 
-in rows and in every control total. The two sides come from different witnesses. What was written and left out was
+in rows and in every control total. Rows that the check of the load found unfit must be those in quarantine.
+
+The two sides come from different witnesses. What was written and left out was
 counted and added up by Spark in the job that wrote the output. The rest is read from the trace without Spark. Rows need
 no reading at all, since every step records how many it created and deleted.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics.codes.runs import TOTALS_DIFFER
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import LOAD_STEP
-from clew.lang.text_form import text_of, text_of_value
+from clew.lang.literals import text_of_value
+from clew.lang.text_form import text_of
 from clew.lang.typed import Value
 from clew.plan.operations import OutputStep, Step
 from clew.plan.planned_controls import PlannedControl
 from clew.plan.recorded_controls import controls_at, is_protected
 from clew.plan.steps import ChangingStepBase, CreatingStepBase
+from clew.storage.quarantine import FOUND
 from clew.trace.json_values import json_state
 from clew.trace.reader import RunTrace
 from clew.trace.records import RowValues
 from clew.trace.run_parts import periods_of
 from clew.trace.totals import NOTHING, Key, RowTotal, Totals, added, selected_totals, summed, totals_of, without
 
-Entry = Literal["loaded", "appended", "created", "updated", "deleted", "left_out", "written"]
-_GOING_OUT = frozenset({"deleted", "left_out", "written"})
+Entry = Literal["loaded", "appended", "created", "updated", "deleted", "left_out", "written", "unfit", "quarantined"]
+_GOING_OUT = frozenset({"deleted", "left_out", "written", "quarantined"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ class Waterfall:
         """Which rows a number stands for."""
         group = [_equals(name, value) for name, value in self.key.items() if name not in line.unknown]
         alive = [] if self.output.include_deleted else ["_deleted = FALSE"]
+        if line.what in {"unfit", "quarantined"}:
+            return RowsBehind(0, "FALSE")  # they never entered the run: `clew quarantine` shows them
         if line.what in {"written", "left_out"}:
             return RowsBehind(line.seq, " AND ".join([*self._selected(line), *alive, *group]) or None)
         if line.what == "deleted":
@@ -241,12 +248,21 @@ class _Reconciler:
     def _rows_in(self, output: OutputStep) -> Iterator[WaterfallLine]:
         """What came in and was deleted before an output."""
         yield WaterfallLine("loaded", 0, self._plan.input.name, self._rows_loaded(output))
+        yield from self._kept_apart()
         for step in self._steps_before(output):
             counts = self._counts.get(step.seq, {})
             if isinstance(step, CreatingStepBase):
                 yield WaterfallLine(_entry(step), step.seq, step.name, counts.get("rows_created", 0))
             elif _deletes(step) and not output.include_deleted:
                 yield WaterfallLine("deleted", step.seq, step.name, counts.get("rows_deleted", 0))
+
+    def _kept_apart(self) -> Iterator[WaterfallLine]:
+        """Rows that are not as their dataset says: those that the check of the load found, and those in quarantine."""
+        for part in self._trace.parts:
+            found = (part.details or {}).get(FOUND)
+            if part.kind == "quarantine" and isinstance(found, int) and (found or part.counted):
+                yield WaterfallLine("unfit", 0, part.name, found)
+                yield WaterfallLine("quarantined", 0, part.name, part.counted)
 
     def _rows_loaded(self, output: OutputStep) -> int:
         """The rows that the run began with. Where files hold others too, only reading tells."""

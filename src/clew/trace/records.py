@@ -1,9 +1,9 @@
 """What a trace says about rows, as values: entries of a history, states, records of a step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
 from clew.trace.json_values import JsonValue, json_state
@@ -56,6 +56,8 @@ class TraceEntry:
     diff: Mapping[str, Diff]
     source: Source | None = None
     """For rows that were loaded or appended as they were: where they stood."""
+    kept: str | None = None
+    """For a row that was deleted because another one with the same keys stayed: the id of that row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class StepRecord:
     """Values before of the columns that changed; None for a row that was created."""
     after: RowValues | None
     """Values after of the columns that changed, all of a row that was created; None for one that was deleted."""
+    kept: str | None = None
+    """For a row that was deleted because another one with the same keys stayed: the id of that row."""
 
 
 @dataclass(frozen=True, slots=True)

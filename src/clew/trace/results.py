@@ -7,12 +7,12 @@ Data frames lose no digits, and HTML escapes everything that users wrote.
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING
 
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic
 from clew.lang.typed import Value
 from clew.lang.types import Type
@@ -110,6 +110,7 @@ class RowHistory:
                 "full_state": {**(json_state(entry.full_state) or {}), "_row_id": self.row_id},
                 "diff": _json_diff(entry.diff),
                 **({"source": _json_source(entry)} if entry.source else {}),
+                **({"kept": entry.kept} if entry.kept else {}),
             }
             for entry in self.entries
         ]
@@ -227,6 +228,7 @@ class StepRecords:
                 "change_type": record.change_type,
                 "before": json_state(record.before),
                 "after": json_state(record.after),
+                **({"kept": record.kept} if record.kept else {}),
             }
             for record in self.records
         ]

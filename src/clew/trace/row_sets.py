@@ -7,12 +7,13 @@ These can be the working dataset after a step, or a dataset as a run saw it.
 # ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from clew import budgets
+from clew.deferred import dataclass
 from clew.lang.evaluation import Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
 from clew.lang.types import BOOLEAN, INTEGER, STRING, Type
@@ -260,6 +261,41 @@ class RowSet:
         rows = self._overlaid(joined(" UNION ALL ", selects), types, bounds, read, is_ordered=False)
         return Relation(f"SELECT {names} FROM (" + rows + ") WHERE " + where, tuple(_distinct(read)))
 
+    def since(self, earlier: "RowSet", was: Iterable[str], now: Iterable[str]) -> "Relation":
+        """These rows beside what they were earlier: ordinals, and columns named by `was_name` and `now_name`.
+
+        Rows that are in one of both only have NULL for the ordinal of the other, `was_ordinal` or `now_ordinal`.
+        """
+        named = list(dict.fromkeys([*was, "_deleted"])), list(dict.fromkeys([*now, "_deleted"]))
+        if self.origin != earlier.origin:
+            return _side_by_side(earlier, self, *named)
+        types = {name: self._types[name] for name in dict.fromkeys([*named[0], *named[1]])}
+        read, bounds, selects = list[PartFile](), (0, _LAST_ORDINAL), list[Sql]()
+        for source in self._sources(bounds):
+            selects.append("SELECT * FROM (" + source.select(types) + ")")
+            read += source.read
+        if not selects:
+            return _side_by_side(earlier, self, *named)
+        layers = layers_of(self._changes, types)
+        past = earlier.changing_steps
+        old = [(part, [step for step in steps if step.seq in past]) for part, steps in layers]
+        selected = [f"{ORDINAL} AS {was_name(ORDINAL)}, {ORDINAL} AS {now_name(ORDINAL)}"]
+        selected += [f"{latest_value(name, types[name], old)} AS {was_name(name)}" for name in named[0]]
+        selected += [f"{latest_value(name, types[name], layers)} AS {now_name(name)}" for name in named[1]]
+        tables = self._layered(layers, types, bounds, read)
+        sql = "WITH created AS (" + joined(" UNION ALL ", selects) + f") SELECT {', '.join(selected)} FROM created"
+        return Relation(sql + tables, tuple(_distinct(read)))
+
+    @property
+    def origin(self) -> tuple[Part | None, tuple[FileRows, ...]]:
+        """Where the rows lie, but for changes: a state that was written, and files."""
+        return self._state, tuple(self._origins)
+
+    @property
+    def changing_steps(self) -> frozenset[int]:
+        """The steps whose changes the rows have."""
+        return frozenset(step.seq for _, step in self._changes)
+
     @property
     def types(self) -> Mapping[str, Type]:
         """The columns that the rows have, with their types."""
@@ -357,6 +393,19 @@ class RowSet:
         is_ordered: bool = True,
     ) -> Sql:
         layers = layers_of(self._changes, types)
+        tables = self._layered(layers, types, bounds, read)
+        selected = [ORDINAL, *(f"{latest_value(name, types[name], layers)} AS {quoted(name)}" for name in types)]
+        begin, end = f") SELECT {', '.join(selected)} FROM created", f" ORDER BY {ORDINAL}" if is_ordered else ""
+        return "WITH created AS (" + rows + begin + tables + end
+
+    def _layered(
+        self,
+        layers: Sequence[tuple[Part, Sequence[TracedStep]]],
+        types: Mapping[str, Type],
+        bounds: RowBounds,
+        read: list[PartFile],
+    ) -> Sql:
+        """The changes beside the rows that were created, as `latest_value` names them."""
         tables = list[Sql]()
         for index, (part, steps) in enumerate(layers):
             columns = sorted({name for step in steps for name in needed_columns(step, types)})
@@ -365,9 +414,7 @@ class RowSet:
             within = Sql(f" WHERE {ORDINAL} BETWEEN ? AND ?", bounds)
             tables.append(f" LEFT JOIN (SELECT {listed} FROM " + source + within + f") AS c{index} USING ({ORDINAL})")
             read += part.files
-        selected = [ORDINAL, *(f"{latest_value(name, types[name], layers)} AS {quoted(name)}" for name in types)]
-        begin, end = f") SELECT {', '.join(selected)} FROM created", f" ORDER BY {ORDINAL}" if is_ordered else ""
-        return "WITH created AS (" + rows + begin + joined("", tables) + end
+        return joined("", tables)
 
     def _sources(self, bounds: RowBounds) -> Iterator[RowSource]:
         """Where rows with ordinals in a range are read from."""
@@ -377,6 +424,26 @@ class RowSet:
             source = FileSource(self._files, origin, bounds)
             if not source.is_outside:
                 yield source
+
+
+def was_name(column: str) -> str:
+    """What a column of `since` is called that has the values of earlier."""
+    return quoted("was:" + column)
+
+
+def now_name(column: str) -> str:
+    """What a column of `since` is called that has the values of now."""
+    return quoted("now:" + column)
+
+
+def _side_by_side(earlier: RowSet, later: RowSet, was: Sequence[str], now: Sequence[str]) -> Relation:
+    """What `since` gives, for rows that lie in other files than before."""
+    left, right = earlier.relation(was, Sql("TRUE")), later.relation(now, Sql("TRUE"))
+    old = ", ".join(f"{quoted(name)} AS {was_name(name)}" for name in (ORDINAL, *was))
+    new = ", ".join(f"{quoted(name)} AS {now_name(name)}" for name in (ORDINAL, *now))
+    sql = f"SELECT * FROM (SELECT {old} FROM (" + left.sql + f")) FULL JOIN (SELECT {new} FROM (" + right.sql
+    on = f")) ON {was_name(ORDINAL)} = {now_name(ORDINAL)}"
+    return Relation(sql + on, tuple(_distinct([*left.files, *right.files])))
 
 
 class _Ordinals(Protocol):

@@ -3,9 +3,9 @@
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from clew.deferred import dataclass
 from clew.lang.types import INTEGER, STRING, Type
 from clew.storage.checked_files import TraceFiles
 from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile, ViewColumn

@@ -4,10 +4,11 @@ Also the keys of groups: where summary rows have them, and how their source rows
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.trace import INCOMPLETE_TRACE, STEP_OUT_OF_RANGE, TRACE_INTEGRITY_ERROR
 from clew.lang.typed import Convert, Expression

@@ -4,8 +4,8 @@ Also the SQL of a column's value after the last step that changed it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.lang.types import Kind, Type
 from clew.storage.parts import MASK_BITS, Part, TracedStep, after_column, change_columns, mask_column
 from clew.storage.root import RemoteSource

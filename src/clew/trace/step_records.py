@@ -1,12 +1,13 @@
 """What a step did: its records, page by page, and how many there are."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.lang.types import Type
 from clew.plan.operations import ChangingStep, OutputStep, Step
 from clew.plan.steps import ChangingStepBase, CreatingStepBase
-from clew.storage.parts import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_columns
+from clew.storage.parts import MASK_BITS, ORDINAL, Part, TracedStep, after_column, in_mask, mask_column, mask_columns
 from clew.trace.json_values import values_of
 from clew.trace.records import RowValues, StepRecord, StepSummary
 from clew.trace.results import StepRecords
@@ -88,9 +89,34 @@ def _changed(reading: Reading, step: ChangingStep, page: Page) -> StepRecords:
         _record(reading.row_ids.row_id(ordinal), traced, {name: old[ordinal].get(name) for name in new}, new)
         for ordinal, new in after.items()
     ]
+    if step.keeps is not None:
+        kept = kept_rows(reading, part, step.seq, page)
+        found = [
+            replace(record, kept=reading.row_ids.row_id(kept[ordinal]))
+            for record, ordinal in zip(found, after, strict=True)
+        ]
     return StepRecords(
         step.seq, columns, tuple(found[: page.limit]), has_more=len(found) > page.limit, run_id=reading.row_ids.run_id
     )
+
+
+def kept_rows(reading: Reading, part: Part, seq: int, page: Page) -> dict[int, int]:
+    """Of rows that a step deleted since another one stayed: the ordinal of that one, by theirs."""
+    mask = quoted(mask_column(seq))
+    sql = (
+        f"SELECT {ORDINAL}, {mask} FROM "
+        + parquet([reading.files.source(file) for file in part.files])
+        + Sql(f" WHERE {mask} IS NOT NULL AND {ORDINAL} > ?", (page.after,))
+        + Sql(f" ORDER BY {ORDINAL} LIMIT ?", (page.limit + 1,))
+    )
+    table = reading.database.query(sql, part.files)
+    return dict(zip(table[ORDINAL].to_pylist(), table[mask_column(seq)].to_pylist(), strict=True))
+
+
+def all_kept_rows(reading: Reading, seq: int) -> dict[int, int]:
+    """The same for all rows of a step."""
+    part, _ = _traced(reading.run, seq)
+    return kept_rows(reading, part, seq, Page((1 << 62) - 1)) if part is not None and part.files else {}
 
 
 def _record(row_id: str, step: TracedStep, old: RowValues, new: RowValues) -> StepRecord:

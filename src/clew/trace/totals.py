@@ -4,9 +4,9 @@ A column with exact numbers is added up by DuckDB. Anything else is evaluated ro
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
+from clew.deferred import dataclass
 from clew.lang.evaluation import evaluator
 from clew.lang.failing import can_fail
 from clew.lang.typed import Apply, ColumnValue, Constant, Expression, Value, columns_of

@@ -7,12 +7,12 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from clew import budgets
 from clew.budgets import QuestionLimits
+from clew.deferred import dataclass
 from clew.diagnostics import EngineBug
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
 from clew.diagnostics.foreign_words import without_quoted
@@ -118,10 +118,9 @@ class TraceDatabase:
         import duckdb
 
         read = list(files)
-        for file in read:
-            self._files.require_whole(file)
+        self.require_whole(read)
         cursor = self._cursor()
-        self._give(cursor, sql, {file.path: file for file in read})
+        self._give(cursor, sql, read)
         try:
             for name, table in (tables or {}).items():
                 cursor.register(name, table)
@@ -134,7 +133,9 @@ class TraceDatabase:
 
     def require_whole(self, files: Iterable[PartFile]) -> None:
         """Raise UserError if a file is not as it was written."""
-        for file in files:
+        read = list(files)
+        self._files.open_all(read)
+        for file in read:
             self._files.require_whole(file)
 
     @contextmanager
@@ -150,7 +151,7 @@ class TraceDatabase:
             with self._cursor() as cursor:  # even if the question has no time left
                 cursor.execute(f"DROP TABLE {name}")
 
-    def _give(self, cursor: "duckdb.DuckDBPyConnection", sql: Sql, files: Mapping[str, PartFile]) -> None:
+    def _give(self, cursor: "duckdb.DuckDBPyConnection", sql: Sql, files: Iterable[PartFile]) -> None:
         """Let DuckDB read the remote files of a query."""
         if not sql.remote:
             return
@@ -159,8 +160,9 @@ class TraceDatabase:
         with self._lock:
             if self._remote is None:
                 self._remote = RemoteFiles(cursor)
+        by_name = {str(self._files.source(file)): file for file in files}
         for source in sql.remote:
-            self._remote.give(str(source), partial(self._files.shared, files[source.key]))
+            self._remote.give(str(source), partial(self._files.queried, by_name[str(source)]))
 
     def _cursor(self) -> "duckdb.DuckDBPyConnection":
         with self._lock:

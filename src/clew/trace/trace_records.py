@@ -4,9 +4,9 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import INVALID_PAGE
 from clew.trace.json_values import json_state
@@ -58,7 +58,7 @@ class TraceRecords:
         }
 
     def json_records(self) -> Iterator[dict[str, object]]:
-        """Each record with its six fields."""
+        """Each record with its six fields, and `kept` where a row was deleted because another one stayed."""
         for record in self.records:
             yield {
                 "run_id": self.run_id,
@@ -67,6 +67,7 @@ class TraceRecords:
                 "change_type": record.change_type,
                 "before": json_state(record.before),
                 "after": json_state(record.after),
+                **({"kept": record.kept} if record.kept else {}),
             }
 
     def to_arrow(self) -> "pa.Table":
@@ -140,7 +141,7 @@ def _record(row_id: str, entry: TraceEntry) -> StepRecord:
         case "updated":
             return StepRecord(row_id, entry.operation_seq, "updated", before, after)
         case "deleted":
-            return StepRecord(row_id, entry.operation_seq, "deleted", before, None)
+            return StepRecord(row_id, entry.operation_seq, "deleted", before, None, entry.kept)
 
 
 def _texts(values: RowValues | None) -> list[tuple[str, str]] | None:

@@ -14,10 +14,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import ADDRESS_UNUSABLE, INVALID_STAGE, REMOTE_NOT_ALLOWED
 from clew.tracelink.emitter import Address

@@ -8,10 +8,10 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
+from clew.deferred import dataclass
 from clew.tracelink.frame_descriptor import FRAME_LENGTH, write_frame
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.link_set import link_set_length, write_link_set

@@ -12,9 +12,9 @@ of 32 bytes, which is read as not traced. `schemas/frame_descriptor.xml` is the 
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Final, Self
 
+from clew.deferred import dataclass
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.sbe import HEADER, NOT_A_NUMBER_FOR_THE_FIELD, Buffer, CodecError, block_length_of
 

@@ -4,9 +4,10 @@ A block is one entry for millions of rows.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, Self
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import INVALID_BOUNDS
 from clew.tracelink.ids import TraceIdBlock

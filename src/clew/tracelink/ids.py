@@ -8,8 +8,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import FORKED_GENERATOR, INVALID_BLOCK, INVALID_NODE_ID, TRACE_IDS_EXHAUSTED
 from clew.storage.trace_id_bits import (

@@ -5,11 +5,11 @@ child.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.tracelink import TRACE_NOT_FOUND
 from clew.tracelink.lineage_walk import (

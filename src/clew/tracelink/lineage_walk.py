@@ -8,11 +8,12 @@ Links and the places of traces come from readers: a database, the files of runs,
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import Protocol
 
 from clew import budgets
+from clew.deferred import dataclass
 
 Link = tuple[int, int]
 """A trace id and the id of one of its parents."""

@@ -12,10 +12,10 @@ neither written nor read. The order of the parents is kept. `schemas/trace_link_
 
 import struct
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self
 
+from clew.deferred import dataclass
 from clew.tracelink.ids import UNTRACED
 from clew.tracelink.sbe import (
     GROUP,

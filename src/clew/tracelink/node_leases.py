@@ -18,11 +18,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self
 
+from clew.deferred import dataclass
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.tracelink import INVALID_NODE_ID, NODE_ID_TAKEN, NODE_LEASE_LOST
 from clew.storage.trace_id_bits import END_OF_TIME_MS, MAX_NODE_ID, MAX_SEQUENCE

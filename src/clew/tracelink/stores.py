@@ -3,11 +3,11 @@
 Among them: the expansion of windows into links, long after the outputs were published, and the deletion of old data.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
 
+from clew.deferred import dataclass
 from clew.storage.trace_id_bits import first_id_of
 from clew.tracelink.frames import BlockRegister, CollectorWriter
 from clew.tracelink.lineage_walk import LineageReader

@@ -14,9 +14,9 @@ None of this is an error to the reader: it is counted.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from clew.deferred import dataclass
 from clew.tracelink.frame_descriptor import (
     FRAME_SCHEMA_ID,
     FRAME_TEMPLATE_ID,

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from clew.cli.formatting import counted
 from clew.cli.options import command, environment_option, option, workspace_option
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 

@@ -18,6 +18,8 @@ from clew.cli.options import (
 )
 from clew.cli.output import error_text, say, write_json
 from clew.cli.session import Session
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
     from clew.api.checking import Conflicts
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 @command
 @project_argument
 @option("--breakpoints", is_flag=True, help="List only the breakpoints where a run can capture rows.")
+@option("--against", metavar="RUN", help="Show what the project, as edited, would have changed in this run.")
+@option("--fail-if", metavar="EXPR", help="With --against: exit with 1 if true for a total: 'ABS(delta) > 1000'.")
+@option("--markdown", is_flag=True, help="With --against: a summary for a pull request.")
 @param_option
 @workspace_option
 @environment_option
@@ -34,6 +39,9 @@ def plan(
     context: click.Context,
     project: str,
     breakpoints: bool,
+    against: str | None,
+    fail_if: str | None,
+    markdown: bool,
     param: tuple[str, ...],
     workspace: Path | None,
     environment: str | None,
@@ -42,7 +50,17 @@ def plan(
 
     Shows the rows, joins and columns of each step, and why it reads them, then where each column of the result comes
     from. If the environment has a state store, the plan is followed by the versions of datasets that do not fit it.
+
+    With --against, the steps that differ from those of a run are evaluated on the rows of the run that they reach,
+    without Spark, and the rows and totals of each output that would move are shown. A condition of --fail-if may use
+    output, column, before, after, delta, rows_changed, rows_gone and rows_new.
     """
+    if against is not None:
+        _try_on_run(context, project, against, fail_if, markdown, workspace, environment)
+        return
+    if fail_if is not None or markdown:
+        problem = f"{'--fail-if' if fail_if is not None else '--markdown'} needs --against"
+        raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="name a run with --against RUN"))
     from clew.plan import plan_to_json
     from clew.plan.json_form import breakpoints_to_json
 
@@ -58,6 +76,31 @@ def plan(
     else:
         _print(planned, breakpoints)
     _tell(found, session)
+
+
+def _try_on_run(
+    context: click.Context,
+    project: str,
+    against: str,
+    fail_if: str | None,
+    markdown: bool,
+    workspace: Path | None,
+    environment: str | None,
+) -> None:
+    session = context.ensure_object(Session)
+    with session.open(workspace, environment) as opened:
+        found = opened.find_run(against).impact(project, fail_if=fail_if)
+    if session.wants_json:
+        write_json(found.to_json())
+    elif markdown:
+        say(found.to_markdown().rstrip("\n"))
+    else:
+        from clew.cli.views.comparison import impact_page
+        from clew.cli.views.page import show
+
+        show(impact_page(found))
+    if found.failed:
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print(planned: "Plan", breakpoints: bool) -> None:

@@ -22,7 +22,6 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
-    from clew.api.run import Run
     from clew.api.workspace import Workspace
     from clew.definitions import CaptureWish
 
@@ -42,6 +41,11 @@ _HERE = "run without --server on a machine with access to the workspace and its 
     help="Capture the rows at a breakpoint: stats, sample_raw, sample_view, full_raw, full_view. Repeatable.",
 )
 @param_option
+@option(
+    "--with-current-definitions",
+    is_flag=True,
+    help="Activate the files of an active project first, if they have changed.",
+)
 @option("--captures", metavar="FILE", type=Path, help="A YAML file that lists captures in detail.")
 @option("--server", metavar="URL", help="Run it on this server, started with `clew serve`.")
 @option("--token-file", metavar="FILE", type=Path, help="A file with the token for --server. Default: CLEW_TOKEN.")
@@ -55,6 +59,7 @@ def run_project(
     request_id: str | None,
     capture: tuple[str, ...],
     param: tuple[str, ...],
+    with_current_definitions: bool,
     captures: Path | None,
     server: str | None,
     token_file: Path | None,
@@ -75,7 +80,8 @@ def run_project(
             raise UserError(WRONG_USAGE.anywhere(problem="--dry-run does not work with --server", hint=_HERE))
         asked = server_of(server, token_file)
         wishes = _wishes(Path.cwd(), list(capture), captures, session)
-        raise click.exceptions.Exit(run_remotely(asked, project, period, request_id, wishes, session, given))
+        code = run_remotely(asked, project, period, request_id, wishes, session, given, anew=with_current_definitions)
+        raise click.exceptions.Exit(code)
     if dry_run:
         opened = session.open(workspace, environment)
         _dry_run(opened, project, period, _wishes(opened.root, list(capture), captures, session), given, session)
@@ -85,8 +91,17 @@ def run_project(
 
     with session.open(workspace, environment) as opened:
         wishes = _wishes(opened.root, list(capture), captures, session)
-        run = _submit(opened, project, period, request_id, wishes, given, session)
-        raise click.exceptions.Exit(drive(opened, run, session))
+        if not with_current_definitions:
+            _note_changes(opened, project, session)
+        run = opened.submit(
+            project,
+            period,
+            request_id=request_id,
+            captures=wishes,
+            parameters=given,
+            with_current_definitions=with_current_definitions,
+        )
+        raise click.exceptions.Exit(drive(opened, run, session, gives_way=request_id is None))
 
 
 def _dry_run(
@@ -125,17 +140,11 @@ def _wishes(root: Path, words: list[str], file: Path | None, session: Session) -
     return read_capture_wishes(words, file, root, session.typed)
 
 
-def _submit(
-    workspace: "Workspace",
-    project: str,
-    period: str,
-    request_id: str | None,
-    wishes: "Sequence[CaptureWish]",
-    parameters: Mapping[str, object],
-    session: Session,
-) -> "Run":
+def _note_changes(workspace: "Workspace", project: str, session: Session) -> None:
     choice = workspace.projects.choice(project)
     if not session.wants_json and workspace.projects.is_modified(choice):
         activate = session.command(f"activate {choice.project}")
-        say(f"note: the file has changed since version {choice.version}, which runs; `{activate}` updates it")
-    return workspace.submit(project, period, request_id=request_id, captures=wishes, parameters=parameters)
+        say(
+            f"note: the project or a resolver of it has changed since version {choice.version}, which runs; "
+            f"`{activate}` updates it"
+        )

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 @option("--step", metavar="SEQ", help="The step for RETRY_STEP or SKIP_STEP; 0 loads the input.")
 @option("--reason", metavar="TEXT", help="The reason, for the record.")
 @option("--signal-id", metavar="ID", help="An id for the signal: repeating it has no further effect.")
+@option(
+    "--with-current-definitions",
+    is_flag=True,
+    help="For RETRY_RUN: use the files as they are now; those of an active project become its next version.",
+)
 @option("--no-drive", is_flag=True, help="If the run continues, leave it to a worker.")
 @environment_option
 @workspace_option
@@ -31,6 +36,7 @@ def signal(
     step: str | None,
     reason: str | None,
     signal_id: str | None,
+    with_current_definitions: bool,
     no_drive: bool,
     environment: str | None,
     workspace: Path | None,
@@ -43,7 +49,13 @@ def signal(
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:
         type_ = _type(name)
-        outcome = opened.find_run(run).signal(type_, step=step, reason=reason, signal_id=signal_id)
+        outcome = opened.find_run(run).signal(
+            type_,
+            step=step,
+            reason=reason,
+            signal_id=signal_id,
+            with_current_definitions=with_current_definitions,
+        )
         if not session.wants_json:
             say(_words(outcome, type_, step))
         next_run = outcome.next_run

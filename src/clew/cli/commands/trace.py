@@ -1,7 +1,6 @@
 """`clew trace`."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from clew.cli.failure import NOT_FOUND
 from clew.cli.options import WholeNumber, argument, command, environment_option, option, run_argument, workspace_option
 from clew.cli.output import say, write_json
 from clew.cli.session import Session
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 

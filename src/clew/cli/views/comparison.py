@@ -6,7 +6,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from clew.change.bridge import BridgeCause, ChangeBridge
-from clew.change.comparison import Amount, DifferingRow, RunComparison
+from clew.change.comparison import Amount, ColumnTotals, DifferingRow, RunComparison
+from clew.change.impact import PlanImpact
+from clew.change.sensitivity import Sensitivity
 from clew.change.what_if import WhatIf
 from clew.cli.views.page import headed, plain
 from clew.cli.views.trace import shown
@@ -130,15 +132,70 @@ def what_if_page(found: WhatIf) -> Group:
     parts: list[RenderableType] = [Text(headline, style="bold")]
     moved = [each for each in found.columns if each.has_totals and each.difference]
     if moved:
-        rows = [
-            [plain(each.name), _number(each.total_a), _number(each.total_b), _number(each.difference, signed=True)]
-            for each in moved
-        ]
-        parts += [Text(), headed(["total of", "now", "then", "difference"], rows)]
+        parts += [Text(), _moved_totals(moved, ("now", "then"))]
     if found.rows:
-        lines = [[Text(_WHAT_IF_WORDS[row.change]), *_row(row)[1:]] for row in found.rows]
-        parts += [Text(), headed(["", "key", "columns"], lines, fixed=1)]
+        parts += [Text(), _supposed_rows(found)]
     parts.append(Text(f"{found.evaluated:,} rows evaluated again", style="dim"))
     if found.next_offset is not None:
         parts.append(Text(f"more rows: --offset {found.next_offset}", style="dim"))
+    return Group(*parts)
+
+
+def _moved_totals(moved: Iterable[ColumnTotals], sides: tuple[str, str]) -> RenderableType:
+    rows = [
+        [plain(each.name), _number(each.total_a), _number(each.total_b), _number(each.difference, signed=True)]
+        for each in moved
+    ]
+    return headed(["total of", *sides, "difference"], rows)
+
+
+def _supposed_rows(found: WhatIf) -> RenderableType:
+    lines = [[Text(_WHAT_IF_WORDS[row.change]), *_row(row)[1:]] for row in found.rows]
+    return headed(["", "key", "columns"], lines, fixed=1)
+
+
+def impact_page(found: PlanImpact) -> Group:
+    """What an edited project would have made of a run."""
+    differing = [each for each in found.steps if each.fate != "same"]
+    headline = f"{found.project} as edited, on run {found.run_id} for {found.period}"
+    parts: list[RenderableType] = [plain(headline)]
+    parts += [plain(each.told) for each in differing] or [Text("no operation differs")]
+    parts.append(Text(f"{found.reused} of {len(found.steps)} steps come before the first difference", style="dim"))
+    for output in found.outputs:
+        sentence = f"{output.seq} {output.name}: {output.sentence}"
+        parts += [Text(), Text.assemble(plain(sentence))]
+        if output.moved:
+            parts.append(_moved_totals(output.moved, ("run", "edited")))
+        if output.difference is not None and output.difference.rows:
+            parts.append(_supposed_rows(output.difference))
+            hidden = output.difference.changed + output.difference.gone + output.difference.new
+            more = hidden - len(output.difference.rows)
+            parts += [Text(f"{more:,} more rows", style="dim")] if more else []
+    parts += [plain(each) for each in found.controls]
+    parts += [Text.assemble(("not within the limit: ", "red"), plain(each)) for each in found.failed]
+    return Group(*parts)
+
+
+def sensitivity_page(found: Sensitivity, limit: int) -> Group:
+    """The reference data that a total hangs on."""
+    rows: list[list[RenderableType]] = [
+        [
+            plain(each.dataset),
+            plain(", ".join(f"{name} {shown(value)}" for name, value in each.key.items())),
+            plain(each.column),
+            Text(f"{each.value:,f}", justify="right"),
+            Text(f"{each.moved_to:,f}", justify="right"),
+            _number(each.difference, signed=True),
+            Text(f"{each.slope:,.2f}", justify="right"),
+            Text(f"{each.rows:,}", justify="right"),
+        ]
+        for each in found.effects[:limit]
+    ]
+    columns = ["dataset", "row", "column", "value", "moved to", f"total of {found.column}", "per unit", "rows"]
+    parts: list[RenderableType] = [headed(columns, rows)] if rows else [Text("the total hangs on no reference data")]
+    more = len(found.effects) - len(rows)
+    parts += [Text(f"{more:,} more have an effect: --limit N", style="dim")] if more else []
+    parts.append(Text(f"{found.tried:,} values tried", style="dim"))
+    if found.not_tried:
+        parts.append(Text(f"{found.not_tried:,} values were not tried", style="dim"))
     return Group(*parts)

@@ -6,7 +6,7 @@ Also the output of a worker: runs taken over, steps done, runs ended.
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Self
 
@@ -19,6 +19,7 @@ from clew.cli.output import bad, has_colours, say
 from clew.cli.views.captures import job_name, what
 from clew.cli.views.page import plain
 from clew.cli.views.tables import StepLines, outcome
+from clew.deferred import dataclass
 from clew.events.bodies import (
     AlertRaised,
     RunCancelled,

@@ -19,6 +19,8 @@ _WORDS = {
     "deleted": "deleted",
     "left_out": "left out",
     "written": "written",
+    "unfit": "unfit",
+    "quarantined": "in quarantine",
 }
 
 

@@ -70,14 +70,10 @@ def _failed(view: RunView, session: Session) -> list[str]:
 
 def _with_changes(view: RunView, session: Session) -> list[str]:
     """A retry keeps the plan of its run, so a corrected project needs a new run, and perhaps a new version."""
-    request = view.record.request
-    again = f"  {session.command(f'run {request.project_id} --period {request.period}')}"
-    is_draft = request.project_version == "draft"
-    activate = [] if is_draft else [f"  {session.command(f'activate {request.project_id}')}"]
+    name = short(view.record.run_id)
     return [
-        "A retry uses the project as it was when the run started. If you have corrected the project:",
-        *activate,
-        again,
+        "A retry uses the project and its resolvers as they were. If you have corrected them:",
+        f"  {session.command(f'signal {name} RETRY_RUN --with-current-definitions')}",
     ]
 
 

@@ -1,7 +1,6 @@
 """Lines for steps and events; tables of runs, datasets, projects, dead letters and tokens."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from rich.console import RenderableType
 
 from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
+from clew.deferred import dataclass
 from clew.events.artifacts import output_among, version_among
 from clew.events.bodies import StepCompleted
 from clew.events.envelope import StoredEvent

@@ -50,7 +50,8 @@ def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:
         yield [Text(f"  {seq}", style="cyan"), plain(name), Text(), plain(what)]
         return
     if entry.change_type == "deleted":
-        yield [Text(f"  {seq}", style="cyan"), plain(entry.step_name), Text(), Text("deleted", style="red")]
+        told = Text.assemble(("deleted", "red"), plain(f", row {entry.kept} stayed" if entry.kept else ""))
+        yield [Text(f"  {seq}", style="cyan"), plain(entry.step_name), Text(), told]
         return
     first = [Text(f"  {seq}", style="cyan"), plain(entry.step_name)]
     for column, diff in entry.diff.items():
@@ -132,7 +133,7 @@ def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Grou
             told = {name: value for name, value in after.items() if value is not None and name not in _SYSTEM}
             changes = ", ".join(f"{name} {shown(value)}" for name, value in told.items())
         else:
-            changes = ""
+            changes = f"row {record.kept} stayed" if record.kept else ""
         key = [plain(keys.get(record.row_id, ""))] if keys else []
         rows.append([plain(record.row_id), *key, plain(record.change_type), plain(changes)])
     count = f"{len(rows)} rows" if len(rows) != 1 else "1 row"

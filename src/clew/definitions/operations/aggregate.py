@@ -25,6 +25,11 @@ class AggregateArguments(Located):
     aggregations: tuple[Aggregation, ...] = key(
         ListOf(Record(Aggregation), "aggregations", at_least=1), "What is calculated for each group."
     )
+    having: ExpressionText | None = key(
+        EXPRESSION,
+        "Which groups get a summary row: a condition on the group, such as SUM(amount) > 0; by default all.",
+        default=None,
+    )
 
 
 @record("an aggregate operation")

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from clew.definitions.dataset import DatasetRef
+from clew.definitions.dataset_refs import DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.operations.aggregate import Aggregation
 from clew.definitions.operations.base import OperationBase

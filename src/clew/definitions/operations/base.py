@@ -1,6 +1,6 @@
 """What all operations have, and what is asked about an operation whatever its type."""
 
-from clew.definitions.dataset import DatasetRef
+from clew.definitions.dataset_refs import DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.postlude import AFTER_REQUEST, Job
 from clew.definitions.shapes import NAME, SELECTOR, TEXT, Located, Whole, key, record

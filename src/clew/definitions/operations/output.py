@@ -1,10 +1,10 @@
 """What users write for an output."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from clew.deferred import dataclass
 from clew.definitions.operations.base import OperationBase
 from clew.definitions.option_maps import options_of
 from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment, is_slug_like

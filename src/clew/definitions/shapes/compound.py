@@ -5,9 +5,10 @@ by a word, a key, or the kind of the value.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
+from clew.deferred import dataclass
 from clew.definitions.nodes import MOST_PROBLEMS, ListNode, MapNode, Node, ScalarNode
 from clew.definitions.shapes.located import DeclaredKey, JsonSchema, Located, Shape, found, refused
 from clew.definitions.yaml_scalars import scalar_value

@@ -3,11 +3,12 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field
+from dataclasses import MISSING, FrozenInstanceError, field
 from datetime import date
 from enum import Enum
 from typing import ClassVar, Generic, NoReturn, TypeAlias, TypeVar, cast, dataclass_transform, overload
 
+from clew.deferred import dataclass
 from clew.definitions.nodes import NOWHERE, ListNode, MapNode, Node, ScalarNode, key_at, node_at
 from clew.definitions.yaml_scalars import Scalar, scalar_value
 from clew.diagnostics import Diagnostic, Span, UserError

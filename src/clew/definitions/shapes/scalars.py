@@ -6,12 +6,12 @@ Among them paths and templates: which placeholders exist, and that a path stays 
 import re
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Generic, TypeVar
 
+from clew.deferred import dataclass
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.nodes import Node, ScalarNode
 from clew.definitions.shapes.located import JsonSchema, Shape, found, refused

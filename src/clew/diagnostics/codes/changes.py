@@ -27,7 +27,8 @@ NOT_RECOMPUTABLE = Code(
     "NotRecomputable",
     "{problem}",
     "The causes of a difference are found by calculating the value again with one thing exchanged at a time. That is "
-    "impossible here: the result would depend on row ids, there are too many rows, or a mixture of both runs fails.",
+    "impossible here: the result would depend on row ids, there are too many rows, or a mixture of both runs fails. An "
+    "edited project cannot be tried on a run that did not read what the project needs.",
     "narrow the condition, or compare runs that differ in less",
 )
 RECOMPUTATION_DIFFERS = Code(

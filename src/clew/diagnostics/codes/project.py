@@ -52,6 +52,13 @@ INVALID_CONTROL = Code(
     "are set.",
     "name a column with numbers, or set one with an update and name that",
 )
+INVALID_CHECK = Code(
+    "InvalidCheck",
+    'the check "{name}" {problem}',
+    "A check cannot be made: it looks at an operation that does not exist, is not a condition, cannot quarantine, or "
+    "is a schema check that the columns of the project fail.",
+    "correct the check; docs/checks.md describes every kind",
+)
 MISSING_PARAMETER = Code(
     "MissingParameter",
     'no value is given for the parameter "{name}"',
@@ -117,6 +124,7 @@ PROJECT_CODES = (
     INVALID_LABEL,
     DUPLICATE_BREAKPOINT,
     INVALID_CONTROL,
+    INVALID_CHECK,
     MISSING_PARAMETER,
     INVALID_PARAMETER,
     TASK_NOT_ALLOWED,

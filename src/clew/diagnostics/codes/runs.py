@@ -75,6 +75,18 @@ STORE_UNAVAILABLE = Code(
     "The state store database is unreachable, locked for too long, or dropped the connection.",
     "check that the database is running; work resumes on its own once it is back",
 )
+STORE_READ_ONLY = Code(
+    "StoreReadOnly",
+    "the state store {place} can only be read here",
+    "The state store is a file that this user may not write, or that lies on a read-only disk.",
+    "run commands that change something as its owner, or where the workspace can be written",
+)
+UNRECORDED_READ = Code(
+    "UnrecordedRead",
+    "the state store can only be read here, so who reads these rows cannot be recorded",
+    "Every read of rows is recorded, and the state store is a file that cannot be written.",
+    "read them where the state store can be written, or set `unrecorded_reads: allow` in the environment",
+)
 STORE_FULL = Code(
     "StoreFull",
     "the state store has no room left: {reason}",
@@ -225,6 +237,21 @@ TOTALS_DIFFER = Code(
     "`clew reconcile RUN` shows the waterfall from source to output; each number leads to its rows",
 )
 
+CHECK_FAILED = Code(
+    "CheckFailed",
+    "{problem}",
+    "A check with `severity: fail` did not pass. The run stops before its next output is published.",
+    "`clew checks RUN --rows` shows the rows that fail; correct the data or the rule, then run again",
+)
+
+UNKNOWN_CHECK = Code(
+    "UnknownCheck",
+    'there is no check "{name}"',
+    "A command names a check that the plan of the run does not have.",
+    "`clew checks RUN` lists the checks of a run",
+    Nature.NOT_FOUND,
+)
+
 RUN_CODES = (
     RUN_NOT_FOUND,
     RUN_DELETED,
@@ -238,6 +265,8 @@ RUN_CODES = (
     PERIOD_BUSY,
     WRITE_BUDGET_EXCEEDED,
     STORE_UNAVAILABLE,
+    STORE_READ_ONLY,
+    UNRECORDED_READ,
     STORE_FULL,
     STORE_UNREADABLE,
     STORE_TOO_NEW,
@@ -261,4 +290,6 @@ RUN_CODES = (
     RUN_NEEDED,
     CAPTURES_WAITING,
     TOTALS_DIFFER,
+    CHECK_FAILED,
+    UNKNOWN_CHECK,
 )

@@ -54,6 +54,13 @@ DAMAGED_TRACE = Code(
     "shows a wrong value.",
     "restore the file from a backup, or run again",
 )
+FORGED_HISTORY = Code(
+    "ForgedHistory",
+    "run {run_id} is not what was recorded: {problem}",
+    "The events of a run, what it was asked for, or its saved state differ from what was sealed when it was written. "
+    "Clew answers nothing from such a run, so that it never shows a value that someone has planted.",
+    "`clew verify RUN` lists everything that differs; restore the state store from a backup, or run again",
+)
 INCOMPLETE_TRACE = Code(
     "IncompleteTrace",
     "{problem}",
@@ -102,6 +109,7 @@ TRACE_CODES = (
     NOT_AN_OUTPUT,
     TABLE_VERSION_GONE,
     DAMAGED_TRACE,
+    FORGED_HISTORY,
     INCOMPLETE_TRACE,
     TRACE_INTEGRITY_ERROR,
     NEWER_TRACE_LAYOUT,

@@ -9,23 +9,25 @@ tables that are named by a path; whatever has no versions is read through Spark 
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
+from clew.deferred import dataclass
 from clew.definitions import CatalogDatasource
 from clew.definitions.datasource import SESSION_CATALOG
+from clew.definitions.storage_addresses import BadAddress
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.columnar import fields_of_schema, frame_rows
 from clew.engine.loading.conversions import RawRows
 from clew.engine.loading.sources import Origin, unavailable
 from clew.engine.reasons import reason_of
 from clew.engine.sql import quoted
+from clew.engine.store_settings import make_reachable
 from clew.plan.datasets import DatasetUse
-from clew.storage.roots import storage_at
-from clew.storage.tables.table_places import TablePlace, is_remote
+from clew.plan.local_files import literal_path
+from clew.storage.root import StorageRoot
+from clew.storage.tables.table_places import TablePlace, is_remote, place_at
 from clew.storage.tables.table_snapshot import TableFormat, UnsupportedTable
 from clew.storage.tables.table_versions import LocatedTable
 
@@ -62,16 +64,41 @@ class CatalogTable:
     reason: str | None
     """Why its rows can be had through Spark only; None where its own files will do."""
 
-    def located(self) -> LocatedTable:
-        """Where its own files are. UnsupportedTable where they will not do."""
+    def located(self, spark: SparkSession, root: StorageRoot) -> LocatedTable:
+        """Where its own files are, as the environment of a storage root reaches them.
+
+        UnsupportedTable where they will not do. A catalog may lend Spark credentials that nobody has who reads later.
+        """
         if self.reason is not None or self.format is None or self.location is None:
             raise UnsupportedTable(self.reason or "its catalog does not say where it lies")
-        if is_remote(self.location):
-            raise UnsupportedTable("its files are in an object store, and readers have no credentials for it")
-        path = "/" + re.sub("^(?:file:)?/+", "", self.location).rstrip("/")
-        place = TablePlace(storage_at(Path(path)), path)
+        try:
+            place = place_at(root, self.location)
+        except BadAddress as error:
+            raise UnsupportedTable(f"its place cannot be opened: {error}") from None
         metadata = None if self.metadata is None else place.absolute(self.metadata)
+        if is_remote(self.location):
+            _require_reached(spark, place, metadata)
         return LocatedTable(place, self.name, self.format, metadata)
+
+
+def _require_reached(spark: SparkSession, place: TablePlace, metadata: str | None) -> None:
+    """Both this process and Spark must reach a store by the settings of the environment, and not by the catalog's."""
+    own = "its store is reached through its catalog only"
+    try:
+        key = next((file.key for file in place.root.files(_METADATA_FOLDERS[metadata is not None])), None)
+    except OSError as error:
+        raise UnsupportedTable(f"{own}: {error.strerror or error}") from None
+    if key is None:
+        raise UnsupportedTable(f"{own}: nothing is at {place.address}")
+    make_reachable(spark, place.root)
+    try:
+        spark.read.schema("path STRING").format("binaryFile").load(literal_path(place.root.spark_uri(key)))
+    except SPARK_ERRORS as error:
+        raise UnsupportedTable(f"{own}: {reason_of(error)}") from None
+
+
+_METADATA_FOLDERS = {True: "metadata", False: "_delta_log"}
+"""Where tables of catalogs keep their metadata: those that name a file of it, and those that do not."""
 
 
 def look_up(spark: SparkSession, datasource: CatalogDatasource, written: str) -> CatalogTable:

@@ -5,8 +5,8 @@ No two rows of a period may have the same natural key.
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from functools import reduce
 from typing import Literal
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.definitions import Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
 from clew.diagnostics import UserError
@@ -24,9 +25,12 @@ from clew.engine.loading.sources import NO_JSON_OBJECT, NOT_UTF8, mismatch, plac
 from clew.engine.names import named
 from clew.engine.parts import DraftedPart, arrow_tables, sources_of_files
 from clew.engine.sql import quoted, spark_type
-from clew.lang.types import DATE
+from clew.engine.sql.literals import text_literal
+from clew.lang.types import DATE, STRING
 from clew.plan.datasets import DatasetColumn, DatasetUse
+from clew.plan.file_rules import BadRowsName
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID
+from clew.storage.quarantine import CORRECTION, PROBLEMS, RECORD, TEXTS
 
 _HINT = "correct the line; a field with a line break inside needs the option `multiline: true`"
 _HINTS = {
@@ -34,8 +38,10 @@ _HINTS = {
     NO_JSON_OBJECT: "write one JSON object on each line",
 }
 """What to do about a line, by what is wrong with it."""
+_QUARANTINE = "bad_rows: quarantine"
 _COUNTS = "__counts"
 _FIRST = "__first"
+_RECORD_TEXT = "__record_text"
 _TEMPORAL = (PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN)
 
 Fault = Literal["broken", "not a value", "missing", "no time"]
@@ -50,6 +56,22 @@ class _Check:
     condition: str
     shown: str
     """SQL for what a message quotes."""
+    text: str = "CAST(NULL AS STRING)"
+    """SQL for the value itself."""
+    is_emptied: bool = False
+    """Whether it is no fault, since the value becomes NULL."""
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, without the value. A row that cannot be read says itself why."""
+        assert self.column is not None  # noqa: S101 - asked of values only
+        match self.fault:
+            case "missing":
+                return "it must not be empty"
+            case "no time":
+                return "it is neither a date nor a period"
+            case _:
+                return f"it is not {_article(self.column)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +85,17 @@ class Findings:
     """None where there are no numbers, or too many to add up."""
     first: Sequence[object] | None
     """File, line, number of the check and quotation of the first row that is wrong."""
+    emptied: Mapping[str, int] = field(default_factory=dict)
+    """How many values of each column did not fit and became NULL."""
 
 
 class Checking:
-    """The checks of one dataset, for one period."""
+    """The checks of one dataset, for one period, and what is done with rows that do not pass them."""
 
-    def __init__(self, use: DatasetUse, period: Period, periods: PeriodTree) -> None:
+    def __init__(self, use: DatasetUse, period: Period, periods: PeriodTree, bad_rows: BadRowsName = "fail") -> None:
         self._use = use
         self._periods = periods
+        self._bad_rows = bad_rows
         self._condition = period_condition(use, period, periods)
         self._observation = Observation()
 
@@ -82,6 +107,7 @@ class Checking:
     def rows(self, raws: Sequence[RawRows]) -> DataFrame:
         """The rows that count, typed. What `findings` gives is known when they have been written."""
         checked = reduce(DataFrame.unionAll, (self._checked(raw) for raw in raws))
+        emptied = [F.sum(F.col(name)).alias(name) for name in self._emptied_names()]
         observed = checked.observe(
             self._observation,
             F.count(F.lit(1)).alias("rows"),
@@ -90,8 +116,51 @@ class Checking:
             F.try_sum(SOURCE_LINE).alias("lines"),
             # As text: Spark 4.0 cannot observe a struct.
             F.to_json(F.min(F.col(_FIRST)), {"ignoreNullFields": "false"}).alias("first"),
+            *emptied,
         )
-        return observed.where(F.col(_COUNTS)).drop(_COUNTS, _FIRST)
+        kept = observed.where(F.col(_COUNTS))
+        if self._bad_rows == "quarantine":
+            kept = kept.where(F.col(_FIRST).isNull())
+        return kept.drop(_COUNTS, _FIRST, *self._emptied_names())
+
+    def refused(self, raws: Sequence[RawRows], corrections: DataFrame | None) -> DataFrame:
+        """The other rows, as a quarantine part has them."""
+        rows = reduce(DataFrame.unionAll, (self._refused(raw) for raw in raws))
+        if corrections is None:
+            return rows.withColumn(CORRECTION, F.lit(None).cast("STRING"))
+        return rows.join(F.broadcast(corrections), [SOURCE_FILE, SOURCE_LINE], "left")
+
+    def _refused(self, raw: RawRows) -> DataFrame:
+        names, typed = self._typed(raw)
+        checks = self._checks(names, raw)
+        problems = ", ".join(
+            f"CASE WHEN {check.condition} THEN named_struct('column', {text_literal(check.column.name)}, "
+            f"'value', {check.text}, 'reason', {text_literal(check.reason)}) END"
+            for check in checks
+            if check.column is not None
+        )
+        whole = f"named_struct('column', CAST(NULL AS STRING), 'value', CAST(NULL AS STRING), 'reason', {BROKEN})"
+        listed = f"IF({BROKEN} IS NOT NULL, array({whole}), filter(array({problems}), each -> each IS NOT NULL))"
+        texts = ", ".join(f"CAST({name} AS STRING)" for name in names.values())
+        absent = ", ".join("CAST(NULL AS STRING)" for _ in names)
+        is_wrong = " OR ".join(f"coalesce({check.condition}, FALSE)" for check in checks)
+        # The fields of a row that cannot be taken apart may be those of other columns, which a role may see.
+        return typed.where(is_wrong).selectExpr(
+            *(named(f"IF({BROKEN} IS NULL, {quoted(each.name)}, NULL)", each.name) for each in self.columns),
+            self._period_column(),
+            SOURCE_FILE,
+            SOURCE_LINE,
+            named(listed, PROBLEMS),
+            named(f"IF({BROKEN} IS NULL, array({texts}), array({absent}))", TEXTS),
+            named(f"IF({BROKEN} IS NOT NULL, {_RECORD_TEXT}, NULL)", RECORD),
+        )
+
+    def _emptied_names(self) -> dict[str, str]:
+        """The columns whose values may become NULL, by the name under which they are counted."""
+        if self._bad_rows != "null":
+            return {}
+        columns = [column for column in self._use.columns if _may_be_emptied(column)]
+        return {f"__e{index}": column.name for index, column in enumerate(columns)}
 
     def findings(self) -> Findings:
         """What was found while the rows were written."""
@@ -102,26 +171,46 @@ class Checking:
             without_line=int(found["rows"]) - int(found["numbered"]),
             sum_of_lines=found["lines"],
             first=None if found["first"] is None else tuple(json.loads(found["first"]).values()),
+            emptied={column: int(found[name] or 0) for name, column in self._emptied_names().items() if found[name]},
         )
 
-    def problem(self, findings: Findings, unit: str) -> UserError | None:
-        """What is wrong, by the first example; None where nothing is."""
-        if findings.first is None:
+    def problem(self, findings: Findings, unit: str, *, offers_quarantine: bool = False) -> UserError | None:
+        """What is wrong, by the first example; None where nothing is, or where such rows are kept apart."""
+        if findings.first is None or self._bad_rows == "quarantine":
             return None
         file, line, number, quotation = findings.first
-        check = self._checks(None)[int(str(number))]
+        check = self._checks(None, None)[int(str(number))]
         where = place(str(file), None if line is None else int(str(line)), unit)
         more = findings.rows_wrong - 1
         others = f"; {more} more {'row is' if more == 1 else 'rows are'} wrong" if more else ""
-        return _said(check, self._use, where, str(quotation), others)
+        told = _said(check, self._use, where, str(quotation), others)
+        return _with_quarantine(told) if offers_quarantine else told
 
     def _checked(self, raw: RawRows) -> DataFrame:
+        names, typed = self._typed(raw)
+        checks = self._checks(names, raw)
+        emptied = [f"CAST({check.condition} AS INT)" for check in checks if check.is_emptied]
+        counted = zip(emptied, self._emptied_names(), strict=True)
+        return typed.selectExpr(
+            *(quoted(column.name) for column in self.columns),
+            self._period_column(),
+            *self._places(raw),
+            _COUNTS,
+            named(self._first(checks), _FIRST),
+            *(named(f"coalesce({sql}, 0)", name) for sql, name in counted),
+        )
+
+    @staticmethod
+    def _places(raw: RawRows) -> list[str]:
+        return [SOURCE_FILE, SOURCE_LINE, *([SOURCE_ROW_ID] if raw.has_row_ids else [])]
+
+    def _typed(self, raw: RawRows) -> tuple[dict[str, str], DataFrame]:
         """Values first, then what depends on them, so that Spark calculates each value once."""
         names = {column.name: quoted(f"__r{index}") for index, column in enumerate(self._use.columns)}
-        places = [SOURCE_FILE, SOURCE_LINE, *([SOURCE_ROW_ID] if raw.has_row_ids else [])]
         texts = raw.rows.selectExpr(
-            *places,
+            *self._places(raw),
             BROKEN,
+            named(raw.record, _RECORD_TEXT),
             *(f"{raw.cells[column].sql} AS {alias}" for column, alias in names.items()),
         )
         values = {
@@ -130,18 +219,12 @@ class Checking:
         }
         typed = texts.selectExpr("*", *(named(sql, name) for name, sql in values.items()))
         counts = f"{BROKEN} IS NULL" if self._condition is None else f"{BROKEN} IS NULL AND {self._condition}"
-        flagged = typed.selectExpr("*", named(counts, _COUNTS))
-        return flagged.selectExpr(
-            *(quoted(column.name) for column in self.columns),
-            self._period_column(),
-            *places,
-            _COUNTS,
-            named(self._first(names), _FIRST),
-        )
+        return names, typed.selectExpr("*", named(counts, _COUNTS))
 
     def _value(self, column: DatasetColumn, cell: RawCell, names: dict[str, str]) -> str:
         raw = names[column.name]
-        if isinstance(cell, TextCell) and column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and column.type == DATE:
+        is_time = column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and column.type == DATE
+        if isinstance(cell, TextCell) and is_time and not cell.rules.formats:
             return first_day_of_text(raw, self._periods.periods)
         return cell.value(raw, column.type)
 
@@ -150,40 +233,50 @@ class Checking:
             return PERIOD_COLUMN
         return named("CAST(NULL AS STRING)", PERIOD_COLUMN)
 
-    def _first(self, names: dict[str, str]) -> str:
+    def _first(self, checks: Sequence[_Check]) -> str:
         """SQL for file, line and what is wrong; NULL for good rows."""
         cases = " ".join(
             f"WHEN {check.condition} THEN named_struct('file', {SOURCE_FILE}, 'line', {SOURCE_LINE}, "
             f"'check', {number}, 'shown', {check.shown})"
-            for number, check in enumerate(self._checks(names))
+            for number, check in enumerate(checks)
+            if not check.is_emptied
         )
         return f"CASE {cases} END"
 
-    def _checks(self, names: dict[str, str] | None) -> list[_Check]:
+    def _checks(self, names: dict[str, str] | None, raw: RawRows | None) -> list[_Check]:
         """All checks in order: a broken line has no values, and values of rows that do not count do not matter."""
         checks = [_Check("broken", None, f"{BROKEN} IS NOT NULL", BROKEN)]
         temporal = [column for column in self._use.columns if column.name in _TEMPORAL]
         others = [column for column in self._use.columns if column.name not in _TEMPORAL]
         for column in temporal:
-            checks += self._of_column(column, names)
+            checks += self._of_column(column, names, raw)
         checks += [
-            _Check(check.fault, check.column, f"{_COUNTS} AND {check.condition}", check.shown)
+            replace(check, condition=f"{_COUNTS} AND {check.condition}")
             for column in others
-            for check in self._of_column(column, names)
+            for check in self._of_column(column, names, raw)
         ]
         return checks
 
-    def _of_column(self, column: DatasetColumn, names: dict[str, str] | None) -> list[_Check]:
+    def _of_column(self, column: DatasetColumn, names: dict[str, str] | None, rows: RawRows | None) -> list[_Check]:
         raw = names[column.name] if names else ""
         value = quoted(column.name)
         quotation = "'?'" if column.privacy else f"CAST({raw} AS STRING)"
-        checks = [_Check("not a value", column, f"({raw} IS NOT NULL AND {value} IS NULL)", quotation)]
+        text = f"CAST({raw} AS STRING)"
+        is_emptied = self._bad_rows == "null" and _may_be_emptied(column)
+        condition = f"({raw} IS NOT NULL AND {value} IS NULL)"
+        checks = [_Check("not a value", column, condition, quotation, text, is_emptied)]
         if not column.nullable:
-            checks.append(_Check("missing", column, f"{raw} IS NULL", "''"))
+            has_default = rows is not None and rows.cells[column.name].rules.default is not None
+            checks.append(_Check("missing", column, "FALSE" if has_default else f"{raw} IS NULL", "''"))
         no_time = is_no_time(self._use, column.name, self._periods)
         if no_time is not None:
-            checks.append(_Check("no time", column, f"({no_time})", quotation))
+            checks.append(_Check("no time", column, f"({no_time})", quotation, text))
         return checks
+
+
+def _may_be_emptied(column: DatasetColumn) -> bool:
+    """Whether a value may become NULL: where none is needed, and where no type takes every text."""
+    return column.nullable and column.name not in _TEMPORAL and column.type != STRING
 
 
 def _said(check: _Check, use: DatasetUse, where: str, quotation: str, others: str) -> UserError:
@@ -200,6 +293,12 @@ def _said(check: _Check, use: DatasetUse, where: str, quotation: str, others: st
         case _:
             meaning = None if check.column.privacy else _no_value_hint(value, where)
             return mismatch(f"{name}: {value} is not {_article(check.column)}, in {where}{others}", meaning)
+
+
+def _with_quarantine(told: UserError) -> UserError:
+    """The same problem, with the way to run without such rows."""
+    said = told.diagnostic
+    return mismatch(said.message, f"{said.hint}; `{_QUARANTINE}` in the rule keeps such rows apart")
 
 
 def _no_value_hint(value: str, where: str) -> str | None:
@@ -262,9 +361,9 @@ def require_unique_rows(use: DatasetUse, rows: DataFrame, unit: str) -> None:
 def _are_unique(drafted: DraftedPart, names: Sequence[str]) -> bool:
     columns = list(names)
     rows = pa.concat_tables(arrow_tables(drafted.root, drafted.part, columns))
-    for index, field in enumerate(rows.schema):
-        if pa.types.is_floating(field.type):
-            rows = rows.set_column(index, field, _comparable(rows.column(index)))
+    for index, each in enumerate(rows.schema):
+        if pa.types.is_floating(each.type):
+            rows = rows.set_column(index, each, _comparable(rows.column(index)))
     return bool(rows.group_by(columns).aggregate([]).num_rows == rows.num_rows)
 
 

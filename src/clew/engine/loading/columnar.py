@@ -19,6 +19,7 @@ from clew.engine.names import named
 from clew.engine.reasons import reason_of
 from clew.engine.sql import quoted, text_literal
 from clew.plan.datasets import DatasetUse
+from clew.plan.file_rules import FileRules
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 from clew.storage.source_files import opened_source
 
@@ -47,7 +48,9 @@ _ALL_NULL = frozenset({"null", "void"})
 """The type of a column in which no row has a value."""
 
 
-def parquet_rows(spark: SparkSession, use: DatasetUse, found: Sequence[FoundFile]) -> list[RawRows]:
+def parquet_rows(
+    spark: SparkSession, use: DatasetUse, found: Sequence[FoundFile], rules: FileRules | None = None
+) -> list[RawRows]:
     """The rows of Parquet files; files with the same columns and types are read together."""
     groups = dict[tuple[Fields, str | None], list[FoundFile]]()
     for each in found:
@@ -56,7 +59,7 @@ def parquet_rows(spark: SparkSession, use: DatasetUse, found: Sequence[FoundFile
         groups.setdefault((fields, None if has_period else each.period), []).append(each)
     raws = list[RawRows]()
     for (fields, _), members in groups.items():
-        chosen, cells = cells_of(use, fields, members[0].origin)
+        chosen, cells = cells_of(use, fields, members[0].origin, rules)
         schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in chosen)
         rows = spark.read.schema(schema).parquet(*(member.file.literal_path for member in members))
         raws.append(RawRows(_placed(spark, rows, [member.file for member in members]), cells))
@@ -106,20 +109,23 @@ def frame_rows(use: DatasetUse, rows: DataFrame, fields: Fields, origin: Origin)
     )
 
 
-def cells_of(use: DatasetUse, fields: Fields, origin: Origin) -> tuple[Fields, dict[str, RawCell]]:
+def cells_of(
+    use: DatasetUse, fields: Fields, origin: Origin, rules: FileRules | None = None
+) -> tuple[Fields, dict[str, RawCell]]:
     """The columns to read and what they are for, after checking that their types serve the dataset's."""
-    positions = positions_of(use, [name for name, _ in fields], origin)
+    rules = rules or FileRules()
+    positions = positions_of(use, [name for name, _ in fields], origin, rules)
     cells = dict[str, RawCell]()
     for column in use.columns:
         if column.name not in positions:
             continue
         name, type_ = fields[positions[column.name]]
         if type_ in _ALL_NULL:
-            cells[column.name] = TextCell("CAST(NULL AS STRING)")
+            cells[column.name] = TextCell("CAST(NULL AS STRING)", rules.of(column.name))
         elif column.name in {PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN} and type_ == "string":
             cells[column.name] = TextCell(quoted(name))
         elif serves(type_, column.type):
-            cells[column.name] = TypedCell(quoted(name), type_)
+            cells[column.name] = TypedCell(quoted(name), type_, rules.of(column.name))
         else:
             problem = f'column "{column.name}" of {origin.shown} is {type_}, but {column.type} in "{use.name}"'
             raise mismatch(problem, "write the data with the type of the dataset, or correct the dataset")

@@ -7,15 +7,19 @@ sources share one form of rows as read.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
+from clew.deferred import dataclass
 from clew.engine.loading.lines import LineTotals
 from clew.engine.sql import spark_type
 from clew.engine.sql.literals import text_literal
+from clew.lang.day_patterns import MONTHS
+from clew.lang.moment_patterns import MomentPattern, moment_pattern
 from clew.lang.types import Kind, Type
+from clew.plan.file_rules import PLAIN, TextRules
+from clew.storage.text_values import BLANKS
 
 _INTEGER = r"^ *[+-]?[0-9]+ *\z"
 _DOUBLE = r"^ *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *\z"
@@ -25,8 +29,14 @@ _TIMESTAMP = (
 )
 
 
-def value_of_text(text: str, target: Type) -> str:
+def value_of_text(text: str, target: Type, rules: TextRules = PLAIN) -> str:
     """SQL for the value of a text, NULL where it is not one of the type."""
+    if rules.formats and target.kind in {Kind.DATE, Kind.TIMESTAMP}:
+        return moment_of_text(text, rules.formats, target)
+    if rules.has_marks and target.kind in _NUMBERS:
+        return _marked_number(text, target, rules)
+    if target.kind is Kind.BOOLEAN and rules != PLAIN:
+        return _word(text, rules)
     match target.kind:
         case Kind.STRING:
             return text
@@ -60,6 +70,82 @@ def day_of_text(text: str) -> str:
         f"AND right({text}, 1) BETWEEN '0' AND '9' AND left({text}, 4) <> '0000'"
     )
     return f"CASE WHEN {shape} THEN try_cast({text} AS DATE) END"
+
+
+def _word(text: str, rules: TextRules) -> str:
+    true, false = (", ".join(map(text_literal, words)) for words in (rules.true_values, rules.false_values))
+    return f"CASE WHEN lower({text}) IN ({true}) THEN TRUE WHEN lower({text}) IN ({false}) THEN FALSE END"
+
+
+def _marked_number(text: str, target: Type, rules: TextRules) -> str:
+    """Numbers with other marks: those of thousands stand between all groups of three digits, or there are none."""
+    mark, group = (_in_pattern(each) for each in (rules.decimal_mark, rules.thousands_mark))
+    whole = f"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})++|[0-9]++)" if group else "[0-9]++"
+    plain = f"translate({text}, {text_literal(rules.decimal_mark + rules.thousands_mark)}, '.')"
+    match target.kind:
+        case Kind.INTEGER:
+            return _guarded(text, rf"^ *[+-]?{whole} *\z", f"try_cast({plain} AS BIGINT)")
+        case Kind.DECIMAL:
+            zeros = rf"[0-9]{{0,{target.scale}}}0*"
+            pattern = rf"^ *[+-]?(?:{whole}(?:{mark}{zeros})?|{mark}(?=[0-9]){zeros}) *\z"
+            return _guarded(text, pattern, f"try_cast({plain} AS {spark_type(target)})")
+        case _:
+            pattern = rf"^ *[+-]?(?:{whole}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)? *\z"
+            number = f"try_cast({plain} AS DOUBLE)"
+            finite = f"CASE WHEN abs({number}) < double('Infinity') THEN {number} END"
+            words = f"WHEN {text} IN ('NaN', 'Infinity', '-Infinity') THEN try_cast({text} AS DOUBLE)"
+            return f"CASE WHEN {text} RLIKE {text_literal(pattern)} THEN {finite} {words} END"
+
+
+def _in_pattern(mark: str) -> str:
+    return "\\" + mark if mark and mark.isascii() and mark > " " else mark
+
+
+def moment_of_text(text: str, formats: Sequence[str], target: Type) -> str:
+    """SQL for the date or timestamp that a text of one of the patterns is; NULL where it is of none."""
+    found = [_of_pattern(text, moment_pattern(each), target) for each in formats]
+    return found[0] if len(found) == 1 else f"coalesce({', '.join(found)})"
+
+
+def _of_pattern(text: str, pattern: MomentPattern, target: Type) -> str:
+    """The parts are put together as Spark reads them. Fixed widths need no regular expression."""
+    if pattern.shape is not None:
+        shape = f"translate({text}, '123456789', '000000000') = {text_literal(pattern.shape)}"
+        found = {name: f"substr({text}, {start}, {width})" for name, (start, width) in pattern.starts.items()}
+    else:
+        whole = text_literal(rf"\A{pattern.regex}\z")
+        shape = f"{text} RLIKE {whole}"
+        found = {name: f"regexp_extract({text}, {whole}, {number})" for name, number in pattern.groups.items()}
+    words = pattern.words
+    year = f"concat('20', {found['year']})" if words["year"] == "yy" else found["year"]
+    pieces = [year, "'-'", _two_digits(words["month"], found["month"]), "'-'", _two_digits(words["day"], found["day"])]
+    if target.kind is Kind.TIMESTAMP:
+        clock = [_two_digits(words[name], found[name]) if name in found else "'00'" for name in _CLOCK]
+        pieces += ["' '", clock[0], "':'", clock[1], "':'", clock[2]]
+        if "fraction" in found:
+            pieces += ["'.'", found["fraction"]]
+        value = f"try_cast(concat({', '.join(pieces)}) AS {spark_type(target)})"
+    else:
+        value = f"try_cast(concat({', '.join(pieces)}) AS DATE)"
+    exists = "" if words["year"] == "yy" else f" AND {found['year']} <> '0000'"
+    valid = _valid_clock(found) if pattern.has_time and target.kind is Kind.DATE else ""
+    return f"CASE WHEN {shape}{exists}{valid} THEN {value} END"
+
+
+_CLOCK = ("hour", "minute", "second")
+_LAST = {"hour": 23, "minute": 59, "second": 59}
+
+
+def _valid_clock(found: Mapping[str, str]) -> str:
+    """A day with an impossible time is no day: SQL that goes on after a condition."""
+    return "".join(f" AND try_cast({found[name]} AS INT) <= {_LAST[name]}" for name in _CLOCK if name in found)
+
+
+def _two_digits(word: str, found: str) -> str:
+    if word == "MMM":
+        number = f"(locate(lower({found}), '{''.join(MONTHS).lower()}') + 2) DIV 3"
+        return f"lpad(CAST({number} AS STRING), 2, '0')"
+    return f"lpad({found}, 2, '0')" if len(word) == 1 else found
 
 
 def _guarded(text: str, pattern: str, value: str) -> str:
@@ -147,11 +233,15 @@ class TextCell:
     """The value of a column as text."""
 
     sql: str
-    """SQL over the rows as read."""
+    """SQL over the rows as read; NULL where the text stands for no value."""
+    rules: TextRules = PLAIN
 
     def value(self, raw: str, target: Type) -> str:
         """SQL for the value of what was read; NULL where the text does not have one."""
-        return value_of_text(raw, target)
+        value = value_of_text(raw, target, self.rules)
+        return (
+            value if self.rules.default is None else f"IF({raw} IS NULL, {default_value(self.rules, target)}, {value})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +250,32 @@ class TypedCell:
 
     sql: str
     type: str
+    rules: TextRules = PLAIN
 
     def value(self, raw: str, target: Type) -> str:
         """SQL for the value of what was read; NULL where it does not fit."""
-        return value_of_typed(raw, self.type, target)
+        value = value_of_typed(raw, self.type, target)
+        return (
+            value if self.rules.default is None else f"IF({raw} IS NULL, {default_value(self.rules, target)}, {value})"
+        )
 
 
 RawCell = TextCell | TypedCell
+
+
+def text_cell(sql: str, rules: TextRules, *, empty_is_null: bool) -> TextCell:
+    """The cell of a text: without blanks around it, where they do not count, and NULL where it stands for no value."""
+    kept = f"trim(BOTH {text_literal(BLANKS)} FROM {sql})" if rules.trim else sql
+    absent = [*rules.nulls, *([""] if empty_is_null and rules.trim and "" not in rules.nulls else [])]
+    if absent:
+        kept = f"IF({kept} IN ({', '.join(map(text_literal, absent))}), NULL, {kept})"
+    return TextCell(kept, rules)
+
+
+def default_value(rules: TextRules, target: Type) -> str:
+    """SQL for the value of rows that have none."""
+    text = text_literal(rules.default or "")
+    return f"CAST({value_of_text(text, target)} AS {spark_type(target)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,5 +287,7 @@ class RawRows:
     """By column of the dataset."""
     expected: LineTotals | None = None
     """What a first pass over the lines counted."""
+    record: str = "CAST(NULL AS STRING)"
+    """SQL for what a broken row looks like in the file."""
     has_row_ids: bool = False
     """Whether rows have `__source_row_id` too, the id that their table gives them."""

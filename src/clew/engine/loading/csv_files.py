@@ -3,28 +3,34 @@
 import codecs
 import csv
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from itertools import islice
 from typing import BinaryIO
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.engine.loading.files import SourceFile
-from clew.engine.loading.lines import LINE
+from clew.engine.loading.lines import LINE, LinesBefore, LineTotals
 from clew.engine.loading.sources import NOT_UTF8, unavailable
 from clew.engine.sql.literals import text_literal
 from clew.plan.resolution import ResolvedSource
+from clew.storage.compression import decompressed
 from clew.storage.csv_records import opened_records
-from clew.storage.source_files import opened_source
 
 FIELDS = "__fields"
 
 CORRUPT = "__corrupt"
 _ABSENT = "\ue000nothing\ue001"
 """Marks an empty field without quotes, which Spark would otherwise confuse with the null value."""
-_OWN_OPTIONS = frozenset({"header", "delimiter", "sep", "quote", "escape", "encoding", "null_value", "multiline"})
+_OWN_OPTIONS = frozenset(
+    {
+        *("header", "delimiter", "sep", "quote", "escape", "encoding", "null_value", "multiline", "comment"),
+        *("skip_lines", "compression"),
+    }
+)
 _LINES_LOOKED_AT = 1000
 _UPPER_HALF = bytes(range(128, 256))
 _LATIN_1 = "ISO-8859-1"
@@ -51,6 +57,8 @@ class CsvOptions:
     encoding: str = "utf-8"
     null_value: str = ""
     is_multiline: bool = False
+    comment: str = ""
+    skip_lines: int = 0
     others: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options that Spark's parser knows."""
     given: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -74,6 +82,8 @@ class CsvOptions:
             encoding="utf-8" if encoding == "utf-8-sig" else encoding,
             null_value=given.get("null_value", ""),
             is_multiline=given.get("multiline", "false").lower() == "true",
+            comment=given.get("comment", ""),
+            skip_lines=int(given.get("skip_lines", "0")),
             others={name: value for name, value in given.items() if name not in _OWN_OPTIONS},
             given=given,
         )
@@ -101,23 +111,54 @@ class CsvOptions:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The fields of a file's first line that is not blank, which is the header where there is one, and its number."""
+    """The fields of a file's first line that counts, which is the header where there is one."""
 
     fields: tuple[str, ...]
-    line: int
+    before: LinesBefore
+    """What stands before the rows, the header among it."""
 
 
 def heading_of(spark: SparkSession, file: SourceFile, options: CsvOptions) -> Heading | None:
     """The first line of a file, or its first record; None where it has none."""
     if options.is_multiline and (known := _first_record(file, options)) is not None:
         return known
-    for number, line in enumerate(_first_lines(spark, file), start=1):
-        text = line.decode(options.encoding, errors="replace")
-        if number == 1:
-            text = text.removeprefix("\ufeff")
-        if text.strip(" "):
-            return Heading(tuple(_split(text, options)), number)
+    before = LinesBefore()
+    for number, text in enumerate(_first_lines(spark, file, options), start=1):
+        counts = is_counted(text, options.comment)
+        is_first = counts and number > options.skip_lines
+        if number <= options.skip_lines or (is_first and options.has_header):
+            before = LinesBefore(number, before.totals + LineTotals(int(counts), number if counts else 0))
+        if is_first:
+            return Heading(tuple(_split(text, options)), before)
     return None
+
+
+def lines_before(spark: SparkSession, file: SourceFile, options: CsvOptions) -> LinesBefore:
+    """The skipped lines of a file without a header."""
+    before = LinesBefore()
+    for number, text in enumerate(islice(_first_lines(spark, file, options), options.skip_lines), start=1):
+        counts = is_counted(text, options.comment)
+        before = LinesBefore(number, before.totals + LineTotals(int(counts), number if counts else 0))
+    return before
+
+
+def is_counted(line: str, comment: str) -> bool:
+    """Whether a line is neither blank nor a comment."""
+    return bool(line.strip(" ")) and not (comment and line.startswith(comment))
+
+
+def _first_lines(spark: SparkSession, file: SourceFile, options: CsvOptions) -> Iterator[str]:
+    most = options.skip_lines + _LINES_LOOKED_AT
+    try:
+        with decompressed(file, options.given.get("compression")) as stream:
+            for number, line in enumerate(islice(universal_lines(stream), most)):
+                text = line.decode(options.encoding, errors="replace")
+                yield text if number else text.removeprefix("\ufeff")
+    except OSError as error:
+        raise unavailable(f"cannot read {file.shown}: {error.strerror or error}") from None
+    except ValueError:  # compressed in a way that only Spark reads
+        rows = spark.read.text(file.literal_path).select(F.expr("CAST(value AS BINARY) AS line")).limit(most)
+        yield from (bytes(row["line"]).decode(options.encoding, errors="replace") for row in rows.collect())
 
 
 def _first_record(file: SourceFile, options: CsvOptions) -> Heading | None:
@@ -127,29 +168,14 @@ def _first_record(file: SourceFile, options: CsvOptions) -> Heading | None:
             first = next(records, None)
     except (OSError, ValueError, LookupError, csv.Error):
         return None
-    return None if first is None else Heading(tuple(first.fields), first.line + first.lines - 1)
+    return None if first is None else Heading(tuple(first.fields), LinesBefore(first.line + first.lines - 1))
 
 
-def _first_lines(spark: SparkSession, file: SourceFile) -> list[bytes]:
-    if Path(file.path).suffix.lower() in {".csv", ".txt", ".tsv", ".jsonl", ".json", ""}:
-        try:
-            with opened_source(file) as stream:
-                return _universal_lines(stream)
-        except OSError as error:
-            raise unavailable(f"cannot read {file.shown}: {error.strerror}") from None
-    rows = spark.read.text(file.literal_path).select(F.expr("CAST(value AS BINARY) AS line")).limit(_LINES_LOOKED_AT)
-    return [bytes(row["line"]) for row in rows.collect()]
-
-
-def _universal_lines(stream: BinaryIO) -> list[bytes]:
+def universal_lines(stream: BinaryIO) -> Iterator[bytes]:
     """Lines as Spark ends them: at \\n, \\r\\n and \\r."""
-    found = list[bytes]()
-    while len(found) < _LINES_LOOKED_AT and (line := stream.readline(1 << 20)):
+    while line := stream.readline(1 << 20):
         pieces = re.split(rb"\r\n|\r|\n", line)
-        found += pieces[:-1] if pieces[-1] == b"" else pieces
-        if any(piece.strip() for piece in found):
-            break
-    return found
+        yield from pieces[:-1] if pieces[-1] == b"" else pieces
 
 
 def _split(text: str, options: CsvOptions) -> list[str]:
@@ -167,10 +193,9 @@ def decoded(options: CsvOptions, source: ResolvedSource) -> str:
     latin = f"decode(CAST({LINE} AS BINARY), '{_LATIN_1}')"
     if options.encoding == "iso8859-1":
         return latin
-    if not _is_one_byte(options.encoding):
-        helps = ", or set the option `multiline: true`" if options.encoding in _KNOWN_TO_SPARK else ""
+    if not is_one_byte(options.encoding):
         problem = f'lines in the encoding "{options.encoding}" cannot be read (rule "{source.rule}")'
-        raise unavailable(problem, f"save the file as UTF-8{helps}")
+        raise unavailable(problem, "save the file as UTF-8")
     return _translated(latin, options.encoding)
 
 
@@ -178,7 +203,7 @@ def encoding_of_records(options: CsvOptions, source: ResolvedSource) -> str:
     """The encoding in which Spark reads records of several lines; fields of other one-byte encodings are `recoded`."""
     if options.encoding in _KNOWN_TO_SPARK:
         return _KNOWN_TO_SPARK[options.encoding]
-    if not _is_one_byte(options.encoding):
+    if not is_one_byte(options.encoding):
         problem = f'records in the encoding "{options.encoding}" cannot be read (rule "{source.rule}")'
         raise unavailable(problem, "save the file as UTF-8")
     return _LATIN_1
@@ -189,7 +214,7 @@ def recoded(field_: str, options: CsvOptions) -> str:
     return field_ if options.encoding in _KNOWN_TO_SPARK else _translated(field_, options.encoding)
 
 
-def _is_one_byte(encoding: str) -> bool:
+def is_one_byte(encoding: str) -> bool:
     """Whether every byte is a character, the lower half those of ASCII."""
     ascii_ = bytes(range(128))
     try:
@@ -234,6 +259,13 @@ def broken_record(fields: int) -> str:
 
 def _wrong_count(fields: int) -> str:
     return f"'it does not have {fields} {'field' if fields == 1 else 'fields'}'"
+
+
+def undecodable(options: CsvOptions) -> str:
+    """SQL for why a line is not text; NULL where it is."""
+    if options.encoding in {"utf-8", "ascii"}:
+        return f"CASE WHEN NOT is_valid_utf8({LINE}) THEN '{NOT_UTF8}' END"
+    return "CAST(NULL AS STRING)"
 
 
 def broken(options: CsvOptions, fields: int) -> str:

@@ -14,17 +14,30 @@ from clew.engine.sql.literals import text_literal
 _NUMBER = r'\G((?:[^"0-9-]|"(?:[^"\\]|\\.)*+")*+)(-?[0-9][0-9.eE+-]*+)'
 """Anything up to a number, strings taken as a whole, and the number."""
 _IN_QUOTES = '$1"$2"'
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
+"""Around numbers that may be inside of another value. No text has these characters: they are none."""
+_MARKED = f'$1"{_OPEN}$2{_CLOSE}"'
 
 
 def parsed(columns: Sequence[str]) -> Column:
     """The values of a line as texts, in an array with one element for a good line.
 
-    Numbers are put between quotes first: Spark reads them as doubles otherwise, and 1.10 would become 1.1. As the
+    Numbers are put between quotes first: Spark reads them as doubles otherwise, and 1.10 would become 1.1. In lines
+    with objects or lists inside they are marked too, so that `as_written` can take the quotes away again. As the
     element of an array a line cannot be followed by anything else.
     """
-    exact = f"regexp_replace({LINE}, {text_literal(_NUMBER)}, {text_literal(_IN_QUOTES)})"
+    is_nested = f"(contains({LINE}, '[') OR locate('{{', {LINE}, locate('{{', {LINE}) + 1) > 0)"
+    plain, marked = (
+        f"regexp_replace({LINE}, {text_literal(_NUMBER)}, {text_literal(to)})" for to in (_IN_QUOTES, _MARKED)
+    )
     schema = ", ".join(f"{quoted(name)}: STRING" for name in columns)
-    return F.from_json(F.expr(f"concat('[', {exact}, ']')"), f"array<struct<{schema}>>")
+    return F.from_json(F.expr(f"concat('[', IF({is_nested}, {marked}, {plain}), ']')"), f"array<struct<{schema}>>")
+
+
+def as_written(value: str) -> str:
+    """SQL for a value whose numbers are as they are in the file: those of objects and lists without quotes."""
+    marks = text_literal(f'"?{_OPEN}([^{_CLOSE}]*+){_CLOSE}"?')
+    return f"IF(contains({value}, {text_literal(_OPEN)}), regexp_replace({value}, {marks}, '\\u00241'), {value})"
 
 
 def broken() -> str:

@@ -7,13 +7,14 @@ block continues the numbers of the one before it.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.engine.loading.files import SourceFile, file_of_metadata, metadata_path
+from clew.engine.sql.literals import text_literal
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
 
 LINE = "__line"
@@ -25,12 +26,11 @@ _FEW = 16
 _POSITION = "monotonically_increasing_id() & 8589934591L"
 """SQL for the position of a row in its partition: the lower 33 bits."""
 _PLACE = ["__path", "__block"]
-_IS_BLANK = f"trim({LINE}) = ''"
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedLines:
-    """Lines that are not blank, after the header, each with its file and number."""
+    """Lines that are neither blank nor comments, after the header, each with its file and number."""
 
     rows: DataFrame
     expected: "LineTotals | None"
@@ -48,27 +48,48 @@ class LineTotals:
         return LineTotals(self.lines + other.lines, self.sum_of_numbers + other.sum_of_numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class LinesBefore:
+    """The lines of a file before its rows: skipped ones and the header."""
+
+    last: int = 0
+    """The number of the last one; 0 where there are none."""
+    totals: LineTotals = LineTotals(0, 0)
+    """Those of them that are neither blank nor comments."""
+
+
+def is_left_out(comment: str) -> str:
+    """SQL for whether a line is blank or a comment."""
+    blank = f"trim({LINE}) = ''"
+    return f"({blank} OR startswith({LINE}, {text_literal(comment)}))" if comment else blank
+
+
 def can_be_read_one_by_one(files: Sequence[SourceFile]) -> bool:
     """Whether files are so few and small that each is one partition."""
     return len(files) <= _FEW and all(file.size <= _SMALL for file in files)
 
 
-def lines_one_by_one(spark: SparkSession, files: Sequence[SourceFile], skipped: Mapping[str, int]) -> NumberedLines:
+def lines_one_by_one(
+    spark: SparkSession, files: Sequence[SourceFile], skipped: Mapping[str, LinesBefore], comment: str
+) -> NumberedLines:
     """Lines of small files. A file that is split against expectation has no numbers, which the caller finds out."""
-    return NumberedLines(reduce(DataFrame.union, (_small(spark, file, skipped[file.path]) for file in files)), None)
+    read = (_small(spark, file, skipped[file.path].last, comment) for file in files)
+    return NumberedLines(reduce(DataFrame.union, read), None)
 
 
-def _small(spark: SparkSession, file: SourceFile, skipped: int) -> DataFrame:
+def _small(spark: SparkSession, file: SourceFile, skipped: int, comment: str) -> DataFrame:
     number = f"CASE WHEN _metadata.file_block_start = 0 THEN ({_POSITION}) + 1 END"
     return (
         spark.read.text(file.literal_path)
         .select(F.col("value").alias(LINE), F.lit(file.shown).alias(SOURCE_FILE), F.expr(number).alias(SOURCE_LINE))
-        .where(f"NOT {_IS_BLANK} AND coalesce({SOURCE_LINE} > {skipped}, TRUE)")
+        .where(f"NOT {is_left_out(comment)} AND coalesce({SOURCE_LINE} > {skipped}, TRUE)")
     )
 
 
-def lines_by_block(spark: SparkSession, files: Sequence[SourceFile], skipped: Mapping[str, int]) -> NumberedLines:
-    """Lines of files of any size and number. `skipped` has the number of each file's last line of heading."""
+def lines_by_block(
+    spark: SparkSession, files: Sequence[SourceFile], skipped: Mapping[str, LinesBefore], comment: str
+) -> NumberedLines:
+    """Lines of files of any size and number. `skipped` has what stands before the rows of each."""
     is_one = len(files) == 1
     placed = spark.read.text([file.literal_path for file in files]).select(
         F.col("value").alias(LINE),
@@ -76,7 +97,7 @@ def lines_by_block(spark: SparkSession, files: Sequence[SourceFile], skipped: Ma
         F.col("_metadata.file_block_start").alias("__block"),
         F.expr(_POSITION).alias("__position"),
     )
-    blocks, totals = _blocks(placed, {file.path: file for file in files}, skipped)
+    blocks, totals = _blocks(placed, {file.path: file for file in files}, skipped, comment)
     schema = f"__path STRING, __block BIGINT, __shift BIGINT, __skipped BIGINT, {SOURCE_FILE} STRING"
     known = F.broadcast(spark.createDataFrame(blocks, schema))
     # Numbers are found quicker than texts, and most large inputs are one file.
@@ -89,7 +110,7 @@ def lines_by_block(spark: SparkSession, files: Sequence[SourceFile], skipped: Ma
         F.expr("__position + __shift").alias(SOURCE_LINE),
         "__skipped",
     )
-    rows = rows.where(f"NOT {_IS_BLANK} AND coalesce({SOURCE_LINE} > __skipped, TRUE)").drop("__skipped")
+    rows = rows.where(f"NOT {is_left_out(comment)} AND coalesce({SOURCE_LINE} > __skipped, TRUE)").drop("__skipped")
     return NumberedLines(rows, totals)
 
 
@@ -98,15 +119,15 @@ Block = tuple[str, int, int, int, str]
 
 
 def _blocks(
-    placed: DataFrame, files: Mapping[str, SourceFile], skipped: Mapping[str, int]
+    placed: DataFrame, files: Mapping[str, SourceFile], skipped: Mapping[str, LinesBefore], comment: str
 ) -> tuple[list[Block], LineTotals]:
     counts = (
         placed.groupBy(*_PLACE)
         .agg(
             F.count(F.lit(1)).alias("lines"),
             F.min("__position").alias("first"),
-            F.count_if(F.expr(f"NOT {_IS_BLANK}")).alias("filled"),
-            F.sum(F.expr(f"CASE WHEN NOT {_IS_BLANK} THEN __position ELSE 0L END")).alias("positions"),
+            F.count_if(F.expr(f"NOT {is_left_out(comment)}")).alias("filled"),
+            F.sum(F.expr(f"CASE WHEN NOT {is_left_out(comment)} THEN __position ELSE 0L END")).alias("positions"),
         )
         .collect()
     )
@@ -120,9 +141,8 @@ def _blocks(
         before = 0
         for row in sorted(rows, key=lambda each: each["__block"]):
             shift = before - row["first"] + 1
-            blocks.append((path, row["__block"], shift, heading, file.shown))
+            blocks.append((path, row["__block"], shift, heading.last, file.shown))
             totals += LineTotals(row["filled"], row["positions"] + shift * row["filled"])
             before += row["lines"]
-        if heading:
-            totals += LineTotals(-1, -heading)
+        totals += LineTotals(-heading.totals.lines, -heading.totals.sum_of_numbers)
     return blocks, totals

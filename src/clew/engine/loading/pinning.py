@@ -6,13 +6,14 @@ Datasets that Clew itself keeps never change, so pinning one only names its file
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
+from clew.deferred import dataclass
 from clew.definitions import CatalogDatasource, DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import ClewError
@@ -23,15 +24,19 @@ from clew.engine.loading.catalog_tables import catalog_rows, look_up
 from clew.engine.loading.checking import Checking, Findings
 from clew.engine.loading.columnar import format_rows, parquet_rows
 from clew.engine.loading.conversions import RawRows
+from clew.engine.loading.corrections import NO_CORRECTIONS, Corrections, read_corrections
 from clew.engine.loading.databases import driver_says, hidden, jdbc_rows, transferred_rows
 from clew.engine.loading.files import find_files, local_folder
-from clew.engine.loading.lines import can_be_read_one_by_one, lines_by_block, lines_one_by_one
+from clew.engine.loading.lines import LineTotals, can_be_read_one_by_one, lines_by_block, lines_one_by_one
 from clew.engine.loading.periods import periods_read
+from clew.engine.loading.preparing import prepared
+from clew.engine.loading.quarantining import refused_rows, require_defaults, with_emptied
+from clew.engine.loading.sheet_rows import sheet_rows
 from clew.engine.loading.source_digests import DigestsOfSources
 from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
 from clew.engine.loading.table_inputs import TABLE_FORMATS, table_at_path, with_versions
 from clew.engine.loading.table_pinning import pin_tables
-from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, json_rows
+from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, fixed_rows, json_rows
 from clew.engine.loading.uploads import UploadedFile, uploaded
 from clew.engine.parts import DraftedPart, draft_part
 from clew.engine.session import tuned_for_few_rows
@@ -46,7 +51,8 @@ from clew.storage.store_errors import store_problem
 
 _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
-_TEXT_FORMATS = frozenset({"csv", "jsonl", "json"})
+_TEXT_FORMATS = frozenset({"csv", "jsonl", "json", "fixed_width"})
+_FILE_FORMATS = frozenset({*_TEXT_FORMATS, "xlsx", "parquet"})
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException")
 _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
 
@@ -61,7 +67,10 @@ def pin(spark: SparkSession, request: PinRequest) -> Pinned:
         if request.sources[0].kind == "path" and request.sources[0].format in TABLE_FORMATS:
             return _pinned_tables(spark, request, folder, transfer)
         found = _found_files(request)
-        found = uploaded(found, unseen_sources(spark, [each.file for each in found]), transfer)
+        sources, found = prepared(request.sources, found, transfer)
+        request = replace(request, sources=sources)
+        if request.sources[0].format != "xlsx":  # workbooks are read by this process alone
+            found = uploaded(found, unseen_sources(spark, [each.file for each in found]), transfer)
         return _pinned(spark, request, folder, found, transfer)
     finally:
         transfer.abandon()
@@ -115,7 +124,8 @@ def _pinned_of_catalog(spark: SparkSession, request: PinRequest, folder: Storage
         return pinned, "; ".join(version for _, version in read if version is not None)
 
     with _told(request, ()):
-        return pin_tables(spark, request, folder, lambda source: located[source].located(), through_spark)
+        root = request.storage_root
+        return pin_tables(spark, request, folder, lambda source: located[source].located(spark, root), through_spark)
 
 
 def _catalog(request: PinRequest, source: ResolvedSource) -> CatalogDatasource:
@@ -128,27 +138,29 @@ def _pinned(
     spark: SparkSession, request: PinRequest, folder: StorageKey, found: Sequence[FoundFile], transfer: Draft
 ) -> Pinned:
     is_small = bool(found) and sum(each.file.size for each in found) <= _SMALL
-    with DigestsOfSources([each.file for each in found]) as digests:
+    corrections = read_corrections(request)
+    with DigestsOfSources([each.file for each in (*found, *corrections.files)]) as digests:
         with tuned_for_few_rows(spark) if is_small else nullcontext(), _told(request, found):
-            drafted, findings = _written(spark, request, folder, found, transfer, is_small=is_small)
+            drafted, findings = _written(spark, request, folder, found, transfer, corrections, is_small=is_small)
         try:
             sources = digests.read()
         except BaseException:
-            drafted.draft.abandon()
+            drafted.abandon()
             raise
     loaded = sum(file.rows for file in drafted.part.files)
+    kept_apart = findings.rows_wrong if request.sources[0].rules.bad_rows == "quarantine" else 0
     return Pinned(
         drafted=replace(drafted, part=replace(drafted.part, sources=sources)),
         rows_read=findings.rows_read,
         rows_loaded=loaded,
-        rows_outside_period=findings.rows_read - loaded,
+        rows_outside_period=findings.rows_read - loaded - kept_apart,
         sources=_descriptions(request, found),
     )
 
 
 def _by_connector(spark: SparkSession, request: PinRequest, folder: StorageKey, transfer: Draft) -> Pinned:
     """Copy rows as Spark's connector for the format gives them; their places are not known."""
-    drafted, findings = _written(spark, request, folder, (), transfer, is_small=False)
+    drafted, findings = _written(spark, request, folder, (), transfer, NO_CORRECTIONS, is_small=False)
     loaded = drafted.part.counted
     return Pinned(drafted, findings.rows_read, loaded, findings.rows_read - loaded, _descriptions(request, ()))
 
@@ -159,26 +171,35 @@ def _written(
     folder: StorageKey,
     found: Sequence[FoundFile],
     transfer: Draft,
+    corrections: Corrections,
     *,
     is_small: bool,
 ) -> tuple[DraftedPart, Findings]:
     """Write the rows. Where lines could not be numbered for sure, they are read again, the careful way."""
+    rules = request.sources[0].rules
+    require_defaults(request.use, rules)
+    corrected = corrections.raw(spark, request.use, rules)
     for read_lines in _ways(request, found):
         reading = _reading(spark, request, found, read_lines, transfer)
-        checking = Checking(request.use, request.period, request.periods)
-        rows = checking.rows(reading.raws) if reading.raws else no_rows(spark, checking)
+        raws = [*reading.raws, *([corrected] if corrected is not None else [])]
+        checking = Checking(request.use, request.period, request.periods, rules.bad_rows)
+        rows = checking.rows(raws) if raws else no_rows(spark, checking)
         described = _described(request, found, reading.unit)
         ordinal = request.first_file_ordinal
         drafted = draft_part(rows, request.storage_root, folder, described, ordinal, is_small=is_small)
         try:
-            findings = checking.findings() if reading.raws else Findings(0, 0, 0, 0, None)
-            if _is_numbered(reading, findings, request):
+            findings = checking.findings() if raws else Findings(0, 0, 0, 0, None)
+            if _is_numbered(reading, findings, request, corrections):
                 require_good(spark, request, _descriptions(request, found), reading.unit, checking, findings, drafted)
+                drafted = replace(drafted, part=with_emptied(drafted.part, findings))
+                if rules.bad_rows == "quarantine":
+                    kept = refused_rows(spark, request, checking, raws, findings, corrections, reading.unit, is_small)
+                    drafted = replace(drafted, beside=(kept,))
                 return drafted, findings
         except BaseException:
-            drafted.draft.abandon()
+            drafted.abandon()
             raise
-        drafted.draft.abandon()
+        drafted.abandon()
     names = ", ".join(source.location for source in request.sources)
     raise unavailable(f"{names} changed while it was being read", "run again when no other process writes to it")
 
@@ -195,14 +216,15 @@ def _is_multiline(source: ResolvedSource) -> bool:
     return source.format == "csv" and source.options.get("multiline", "false").lower() == "true"
 
 
-def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest) -> bool:
+def _is_numbered(reading: _Reading, findings: Findings, request: PinRequest, corrections: Corrections) -> bool:
     """Whether every line has its number: as many lines as the first pass counted, with the same sum of numbers."""
     if request.sources[0].format not in _TEXT_FORMATS or reading.unit != "line":
         return True
     expected = [raw.expected for raw in reading.raws]
     if not expected or any(each is None for each in expected):
         return findings.without_line == 0
-    total = reduce(add, (each for each in expected if each is not None))
+    of_corrections = LineTotals(len(corrections.rows), sum(each.line for each in corrections.rows))
+    total = reduce(add, (each for each in expected if each is not None), of_corrections)
     adds_up = findings.sum_of_lines in {None, total.sum_of_numbers}
     return findings.rows_read == total.lines and findings.without_line == 0 and adds_up
 
@@ -217,9 +239,13 @@ def _reading(
         case "csv":
             return _Reading(csv_rows(spark, use, source, found, read_lines), "line" if read_lines else "record")
         case "jsonl" | "json" if read_lines is not None:
-            return _Reading(json_rows(spark, use, found, read_lines))
+            return _Reading(json_rows(spark, use, found, read_lines, source.rules))
+        case "fixed_width" if read_lines is not None:
+            return _Reading(fixed_rows(spark, use, source, found, read_lines))
+        case "xlsx":
+            return _Reading(sheet_rows(spark, use, source, found, transfer), "row")
         case "parquet":
-            return _Reading(parquet_rows(spark, use, found), "row")
+            return _Reading(parquet_rows(spark, use, found, source.rules), "row")
         case _:
             return _Reading([_other_rows(spark, request, each) for each in request.sources], "row")
 
@@ -242,7 +268,7 @@ def _found_files(request: PinRequest) -> list[FoundFile]:
     by_path = dict[str, FoundFile]()
     for source in request.sources:
         datasource = _datasource(request, source)
-        if not isinstance(datasource, FilesDatasource) or source.format not in {*_TEXT_FORMATS, "parquet"}:
+        if not isinstance(datasource, FilesDatasource) or source.format not in _FILE_FORMATS:
             continue
         for file in find_files(datasource, request.workspace_root, request.root_of, source):
             is_tied = source.holds_one_period and file.path not in by_path

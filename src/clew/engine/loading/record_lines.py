@@ -3,10 +3,10 @@
 import csv
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
+from clew.deferred import dataclass
 from clew.engine.loading.csv_files import CsvOptions
 from clew.engine.loading.files import SourceFile
 from clew.engine.loading.lines import LineTotals

@@ -7,7 +7,6 @@ lineage lead from a row to the very row that it was.
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -35,9 +34,8 @@ from clew.runs.registry import RegisteredTable
 from clew.storage.drafts import Draft, draft
 from clew.storage.layout import part_folder
 from clew.storage.parts import COUNTED_ROWS, DELETED_ROWS, WRITTEN_ROW_ID, Part, PartFile
-from clew.storage.roots import storage_at
 from clew.storage.tables.iceberg_tags import TABLE_TAGS, tags_text
-from clew.storage.tables.table_places import TablePlace
+from clew.storage.tables.table_places import is_remote, place_at
 from clew.storage.tables.table_snapshot import ROW_ID_COLUMNS, TableProblem, UnsupportedTable
 from clew.storage.tables.table_versions import LocatedTable, version_at
 from clew.trace.run_parts import periods_of
@@ -57,7 +55,12 @@ def pin_registered_tables(
         digests = {file: digest for table in tables for file, digest in table.digests}
         part = _part(request, version, found, digests, started)
         require_sources_shared(
-            spark, [SourceFile(file.path, file.shown, file.size, is_local=True) for file in part.files]
+            spark,
+            [
+                SourceFile(file.path, file.shown, file.size, is_local=True)
+                for file in part.files
+                if not is_remote(file.path)
+            ],
         )
         part = _counted(spark, request, part)
         _require_rows(request, part, found)
@@ -77,7 +80,7 @@ def _found(request: PinRequest, version: int, table: RegisteredTable) -> FoundTa
     """A table in the version that was registered. UserError where that version is gone, or is not what it was."""
     what = f'version {version} of the dataset "{request.use.dataset_id}" is version {table.version} of {table.shown}'
     hint = f"run {table.run_id[:8]} has written it: restore the table, or run that project again"
-    place = TablePlace(storage_at(Path(table.address)), table.address)
+    place = place_at(request.storage_root, table.address, table.store)
     located = LocatedTable(place, table.shown, TABLE_FORMATS[table.format], table.metadata)
     try:
         snapshot = version_at(located, table.version)

@@ -29,8 +29,8 @@ class DigestsOfSources:
         self._digests: list[Future[SourceRead]] = []
 
     def __enter__(self) -> "DigestsOfSources":
-        self._before = [_state(file) for file in self._files]
-        self._digests = [self._threads.submit(_read, file) for file in self._files]
+        self._before = [state_of(file) for file in self._files]
+        self._digests = [self._threads.submit(digest_of, file) for file in self._files]
         return self
 
     def __exit__(
@@ -42,13 +42,14 @@ class DigestsOfSources:
         """What was read. Called when Spark has read the files too."""
         found = tuple(each.result() for each in self._digests)
         for file, before in zip(self._files, self._before, strict=True):
-            if _state(file) != before:
+            if state_of(file) != before:
                 hint = "run again when no other process writes to it"
                 raise unavailable(f"{file.shown} changed while it was being read", hint)
         return found
 
 
-def _state(file: SourceFile) -> tuple[int, int | str]:
+def state_of(file: SourceFile) -> tuple[int, int | str]:
+    """What tells whether a file was written to."""
     if isinstance(file, UploadedFile):
         return file.size, ""  # a copy that nobody else knows
     try:
@@ -61,7 +62,8 @@ def _state(file: SourceFile) -> tuple[int, int | str]:
     return found.st_size, found.st_mtime_ns
 
 
-def _read(file: SourceFile) -> SourceRead:
+def digest_of(file: SourceFile) -> SourceRead:
+    """A file by its content."""
     if isinstance(file, UploadedFile):
         return file.read
     try:

@@ -1,9 +1,10 @@
 """What pinning a dataset takes and gives, which column of a file is which of the dataset, and errors about sources."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.definitions import Datasource, FilesDatasource, Period, PeriodTree
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.definitions.storage_addresses import parse_address
@@ -11,6 +12,7 @@ from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.engine import SCHEMA_MISMATCH, SOURCE_UNAVAILABLE
 from clew.engine.parts import DraftedPart
 from clew.plan.datasets import DatasetUse, TableReader
+from clew.plan.file_rules import FileRules
 from clew.plan.resolution import ResolvedSource
 from clew.storage.parts import Part
 from clew.storage.root import StorageRoot
@@ -60,27 +62,31 @@ class Origin:
     """The period of all its rows, where the rule that led to it ties it to one."""
 
 
-def positions_of(use: DatasetUse, names: Sequence[str], origin: Origin) -> Mapping[str, int]:
+def positions_of(
+    use: DatasetUse, names: Sequence[str], origin: Origin, rules: FileRules | None = None
+) -> Mapping[str, int]:
     """The position of each column of a dataset among the columns of a file.
 
     Order does not matter, other columns are left alone, and upper and lower case are the same where that is not
-    ambiguous. `_period` may be missing where all rows are of one period.
+    ambiguous. `_period` may be missing where all rows are of one period. Rules may say what the file calls a column.
     """
+    rules = rules or FileRules()
     exact = {name: position for position, name in reversed(list(enumerate(names)))}
     folded = dict[str, list[int]]()
     for position, name in enumerate(names):
         folded.setdefault(name.casefold(), []).append(position)
     found, missing = dict[str, int](), list[str]()
     for column in use.columns:
-        if names.count(column.name) > 1:
-            raise mismatch(f'{origin.shown} has the column "{column.name}" twice', "remove or rename one of them")
-        near = folded.get(column.name.casefold(), [])
-        if column.name in exact:
-            found[column.name] = exact[column.name]
+        source = rules.source(column.name)
+        if names.count(source) > 1:
+            raise mismatch(f'{origin.shown} has the column "{source}" twice', "remove or rename one of them")
+        near = folded.get(source.casefold(), [])
+        if source in exact:
+            found[column.name] = exact[source]
         elif len(near) == 1:
             found[column.name] = near[0]
         elif column.name != PERIOD_COLUMN or origin.period is None:
-            missing.append(column.name)
+            missing.append(source)
     if missing:
         raise _missing(use, missing, names, origin)
     return found
@@ -160,6 +166,11 @@ class Pinned:
     """Rows that were read and left out. Those that a database did not send are not among them."""
     sources: tuple[str, ...]
     """Where the rows came from, in words."""
+
+    @property
+    def quarantine(self) -> Part | None:
+        """The rows that are not as the dataset says, kept apart; None where such rows fail the run."""
+        return self.drafted.beside[0].part if self.drafted.beside else None
 
     @property
     def part(self) -> Part:

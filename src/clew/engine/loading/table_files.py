@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.deferred import dataclass
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.loading.columnar import cells_of
 from clew.engine.loading.conversions import RawCell, TextCell, TypedCell, holds_all
@@ -164,6 +164,7 @@ def view_of(
         columns=tuple(found),
         run_id=None if writer is None else writer.run_id,
         seq=None if writer is None else writer.seq,
+        store=table.place.root.reach,
     )
 
 

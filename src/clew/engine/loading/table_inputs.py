@@ -6,8 +6,9 @@ Nothing is copied, unless reading the files later would not give what was loaded
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.definitions import FilesDatasource
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.loading.conversions import RawCell, TypedCell
@@ -33,7 +34,7 @@ from clew.storage.drafts import Draft
 from clew.storage.parts import FileView, PartFile, SourceRead
 from clew.storage.roots import storage_at
 from clew.storage.tables.iceberg_tags import remove_tag, tag_of, tag_snapshot
-from clew.storage.tables.table_places import TablePlace, is_remote
+from clew.storage.tables.table_places import TablePlace
 from clew.storage.tables.table_snapshot import DataFile, TableColumn, TableFormat, TableProblem
 from clew.storage.tables.table_versions import LocatedTable, read_snapshot, table_folder, version_option
 
@@ -217,8 +218,6 @@ def _reasons(use: DatasetUse, table: FoundTable, cells: Mapping[str, RawCell], f
     reasons = list[str]()
     if use.temporal_mode == "bitemporal":
         reasons.append("the dataset is bitemporal, and its rows are chosen by their days while they are loaded")
-    if any(is_remote(file.address) for file in files):
-        reasons.append("its files are in an object store, and readers have no credentials for it")
     for column in use.columns:
         cell = cells.get(column.name)
         if isinstance(cell, TypedCell) and not is_read_alike(cell.type, column.type):

@@ -8,9 +8,10 @@ what the digest is of, so that rows and record agree even if the file is written
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.engine.loading.sources import unavailable
 from clew.engine.loading.text_rows import FoundFile
 from clew.plan.local_files import SourceFile

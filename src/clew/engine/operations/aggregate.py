@@ -10,6 +10,7 @@ from clew.engine.sql import quoted
 from clew.engine.suspects import Suspect, arguments_of, selector_suspects
 from clew.plan.columns import Column
 from clew.plan.operations import AggregateStep
+from clew.plan.steps import Assignment
 
 
 def summary_rows(
@@ -22,7 +23,8 @@ def summary_rows(
     with_links: bool,
 ) -> DataFrame:
     """One row for each group of the chosen rows. A group has rows: nothing is summed up over none."""
-    grouped = aggregated(chosen, step.group_by, step.aggregations, expressing.sql, with_links=with_links)
+    having = None if step.having is None else expressing.sql(step.having.tree)
+    grouped = aggregated(chosen, step.group_by, step.aggregations, expressing.sql, having, with_links=with_links)
     filled = {name: quoted(name) for name in step.group_by}
     filled |= {aggregation.column: quoted(out_column(index)) for index, aggregation in enumerate(step.aggregations)}
     kept = link_columns(with_links=with_links)
@@ -34,3 +36,6 @@ def aggregate_suspects(rows: DataFrame, step: AggregateStep, expressing: Express
     yield from selector_suspects(step.selector, rows.where("NOT `_deleted`"))
     chosen = rows.where(expressing.filter(step.selector))
     yield from (Suspect(what, tree, chosen) for what, tree in arguments_of(step.aggregations))
+    if step.having is not None:
+        having = (Assignment("having", step.having, adds_column=False),)
+        yield from (Suspect(what, tree, chosen) for what, tree in arguments_of(having))

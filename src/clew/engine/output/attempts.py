@@ -6,8 +6,8 @@ takes that folder away first. What the late worker then tries fails, and changes
 """
 
 import re
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.storage.drafts import attempt_name
 
 _SUFFIX = ".staging"

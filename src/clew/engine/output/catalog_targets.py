@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyspark.sql import SparkSession
 
+from clew.deferred import dataclass
 from clew.definitions import CatalogDatasource
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import DESTINATION_UNAVAILABLE, OUTPUT_CONFLICT
@@ -14,6 +15,7 @@ from clew.engine.loading.catalog_tables import catalog_problem, knows_catalog, l
 from clew.engine.output.attempts import OutputAttempt
 from clew.engine.sql import quoted
 from clew.plan.operations import OutputStep
+from clew.storage.root import StorageRoot
 from clew.storage.tables.table_snapshot import UnsupportedTable
 from clew.storage.tables.table_versions import LocatedTable
 
@@ -90,9 +92,9 @@ class CatalogTarget:
             problem, hint = found
             raise UserError(DESTINATION_UNAVAILABLE.at(step.place, problem=problem, hint=hint)) from None
 
-    def located(self, spark: SparkSession) -> LocatedTable | None:
+    def located(self, spark: SparkSession, root: StorageRoot) -> LocatedTable | None:
         """Where the table lies; None where its own files cannot be read from here."""
         try:
-            return look_up(spark, self.datasource, self.shown).located()
+            return look_up(spark, self.datasource, self.shown).located(spark, root)
         except (UnsupportedTable, ClewError):
             return None

@@ -1,9 +1,9 @@
 """Where the outputs of a run go: under the root of their datasource, or for a draft into the sandbox."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from clew.deferred import dataclass
 from clew.definitions import CatalogDatasource, DatabaseDatasource, FilesDatasource, Period, WorkspaceDefinitions
 from clew.definitions.references import NO_URL, written_over, written_over_remotely
 from clew.definitions.storage_addresses import is_remote

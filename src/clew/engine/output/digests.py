@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.engine.output.places import StagedPiece
 from clew.events.codec import canonical_json
 

@@ -6,11 +6,11 @@ of Spark are published by the connector, all at once.
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from clew.deferred import dataclass
 from clew.definitions.operations.output import ESCAPE_FORMULAS
 from clew.diagnostics import TransientFailure, UserError, did_you_mean
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT

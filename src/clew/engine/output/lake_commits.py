@@ -9,12 +9,12 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.table_inputs import TABLE_FORMATS
 from clew.engine.output.catalog_targets import CatalogTarget
@@ -23,8 +23,7 @@ from clew.engine.output.places import OutputPlace
 from clew.engine.sql import quoted, text_literal
 from clew.plan.operations import OutputStep
 from clew.plan.operations.output import CREATE_MISSING, NEW_COLUMNS, PERIOD_COLUMN, UPSERT_BY
-from clew.storage.roots import storage_at
-from clew.storage.tables.table_places import TablePlace, is_remote
+from clew.storage.root import StorageRoot
 from clew.storage.tables.table_versions import LocatedTable
 
 _DELTA_SETTINGS = {
@@ -64,15 +63,11 @@ class LakeCommit:
                 raise
             raise told from error
 
-    def located(self) -> LocatedTable | None:
-        """Where the table lies; None where its own files cannot be read from here."""
+    def located(self, root: StorageRoot) -> LocatedTable | None:
+        """Where the table lies, seen from a storage root; None where its own files cannot be read from here."""
         if isinstance(self.place, CatalogTarget):
-            return self.place.located(self.rows.sparkSession)
-        if is_remote(self.place.spark_uri):
-            return None
-        folder = Path(self.place.spark_uri)
-        place = TablePlace(storage_at(folder), str(folder))
-        return LocatedTable(place, self.place.shown, TABLE_FORMATS[self._format])
+            return self.place.located(self.rows.sparkSession, root)
+        return LocatedTable(self.place.table_place, self.place.shown, TABLE_FORMATS[self._format])
 
     @property
     def _format(self) -> str:

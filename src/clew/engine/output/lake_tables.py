@@ -5,11 +5,11 @@ passes between asking for the lease and the commit.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.counting import counted, require_rows, rows_in
@@ -47,7 +47,7 @@ class StagedRows:
 
     def located(self) -> LocatedTable | None:
         """The table that they were committed to; None where its own files cannot be read from here."""
-        return self.commit.located()
+        return self.commit.located(self.draft.root)
 
     def discard(self) -> None:
         """Delete them."""

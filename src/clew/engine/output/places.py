@@ -11,13 +11,16 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from clew.deferred import dataclass
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
 from clew.engine.output.conflicts import conflict, told_as_conflict
 from clew.plan.operations import OutputStep
+from clew.storage.roots import storage_at
+from clew.storage.tables.table_places import TablePlace
 
 RunIsUnderWay = Callable[[str], bool]
 """Whether a run may still publish: it is neither over nor unknown."""
@@ -54,6 +57,11 @@ class OutputPlace(Protocol):
     @property
     def spark_uri(self) -> str:
         """The destination as Spark reaches it."""
+        ...
+
+    @property
+    def table_place(self) -> TablePlace:
+        """The destination as the folder of a table."""
         ...
 
     @property
@@ -109,6 +117,11 @@ class LocalOutput:
     def spark_uri(self) -> str:
         """The path."""
         return str(self.path)
+
+    @property
+    def table_place(self) -> TablePlace:
+        """The destination as the folder of a table."""
+        return TablePlace(storage_at(self.path), str(self.path))
 
     @property
     def staging_uri(self) -> str:

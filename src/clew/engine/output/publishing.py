@@ -4,11 +4,11 @@ So no reader sees half of an output, and nothing of a group of steps that fails 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.expressing import Expressing
@@ -150,7 +150,7 @@ class FilePublisher:
 
         def published() -> Published:
             staged.publish()
-            return Published(staged.count, table=step.destination.table)
+            return Published(staged.count, table=staged.table)
 
         return Pending(staged.count, published, staged.discard)
 

@@ -5,11 +5,11 @@ version that the output has committed, and nothing is copied.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 
+from clew.deferred import dataclass
 from clew.definitions import PeriodTree
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
@@ -25,6 +25,7 @@ from clew.lang.types import Type
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
+from clew.runs.datasets_now import require_period_of_its_own
 from clew.runs.leases import Lease
 from clew.runs.registry import (
     DatasetFile,
@@ -85,7 +86,8 @@ class StorageRegistrar:
             if (version.run_id, version.seq) == (self.run_id, step.seq):
                 made = version
                 return lambda _table: made
-        self._require_period_of_its_own(step, dataset)
+        versions = self.registry.versions(dataset)
+        require_period_of_its_own(step, self.run_id, self.period, self.periods, versions)
 
         def copied() -> DatasetVersion:
             self._require_no_tables(step, dataset)
@@ -100,22 +102,6 @@ class StorageRegistrar:
         self._require_no_tables(step, dataset)
         registration = self._copy(rows, step, dataset, expressing)
         return lambda _table: self.registry.register(registration, lease)
-
-    def _require_period_of_its_own(self, step: OutputStep, dataset: str) -> None:
-        """A month whose rows are already in the file of their quarter would be in the dataset twice."""
-        versions = self.registry.versions(dataset)
-        above = {each.identifier for each in self.periods.ancestors(self.period)}
-        known = list[str]()
-        for newest in versions[:1]:
-            known += [file.period for file in newest.files]
-            known += [table.period for table in newest.tables if not table.is_whole]
-        taken = next((period for period in known if period in above), None)
-        if taken is None or step.mode == "append":
-            return
-        problem = f'version {versions[0].version} of the dataset "{dataset}" has the rows of {taken}'
-        problem = f"{problem}, and {self.period} is part of it: its rows would be in the dataset twice"
-        hint = f"run the project for {taken} again, or register the output under another name"
-        raise UserError(REGISTRATION_CONFLICT.at(step.place, problem=problem, hint=hint))
 
     # Tables as they are
 

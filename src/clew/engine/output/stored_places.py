@@ -10,15 +10,17 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
+from clew.deferred import dataclass
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
 from clew.engine.output.conflicts import conflict, told_as_conflict
 from clew.engine.output.places import RunIsUnderWay, StagedPiece
 from clew.plan.operations import OutputStep
 from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.tables.table_places import TablePlace
 
 MARKER = "_SUCCESS"
 
@@ -38,6 +40,12 @@ class StoredOutput:
     def spark_uri(self) -> str:
         """The destination as Spark reaches it."""
         return self.root.spark_uri(self.key)
+
+    @property
+    def table_place(self) -> TablePlace:
+        """The destination as the folder of a table."""
+        folder = self.root.below(self.key)
+        return TablePlace(folder, folder.address)
 
     @property
     def staging_uri(self) -> str:

@@ -17,7 +17,6 @@ from clew.engine.loading.table_inputs import is_short_lived
 from clew.lang.types import Kind, Type
 from clew.plan.resolution import ResolvedSource
 from clew.runs.registry import RegisteredTable, TableAuthor
-from clew.storage.tables.table_places import is_remote
 from clew.storage.tables.table_snapshot import (
     ROW_ID_COLUMNS,
     TableProblem,
@@ -78,6 +77,7 @@ def registered_table(
         is_whole=is_whole,
         authors=(author,),
         digests=digests,
+        store=table.place.root.reach,
     )
 
 
@@ -95,8 +95,6 @@ def _digests(table: FoundTable, known: Mapping[str, str]) -> tuple[tuple[str, st
 def _serves(snapshot: TableSnapshot, columns: Sequence[tuple[str, Type]]) -> bool:
     known = {column.name: column for column in snapshot.columns}
     if ROW_ID_COLUMNS[snapshot.format] not in known or len(snapshot.files) > MOST_FILES:
-        return False
-    if any(is_remote(file.address) for file in snapshot.files):
         return False
     for name, type_ in columns:
         column = known.get(name)

@@ -6,11 +6,11 @@ rows that are added; so they are only ever overwritten, which a retry repeats fr
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from clew.deferred import dataclass
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.engine import DESTINATION_UNAVAILABLE, OUTPUT_CONFLICT
 from clew.diagnostics.foreign_words import without_quoted
@@ -53,6 +53,8 @@ class StagedTable:
     draft: Draft
     count: int
     publish: Callable[[], None]
+    table: str
+    """The name of the table, with its placeholders filled in."""
 
     def discard(self) -> None:
         """Delete them."""
@@ -98,7 +100,7 @@ class TableOutputs:
             finally:
                 staged.abandon()
 
-        return StagedTable(staged, found, publish)
+        return StagedTable(staged, found, publish, target.address.table)
 
     def _in_one_transaction(self, _rows: DataFrame, target: TableTarget, step: OutputStep, draft: Draft) -> None:
         address = target.address

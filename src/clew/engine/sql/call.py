@@ -1,9 +1,9 @@
 """What the table entries of functions are given, and how they write an argument more than once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 
+from clew.deferred import dataclass
 from clew.lang.typed import Apply, Constant, Convert, Expression, Value
 from clew.lang.types import Type
 

@@ -1,11 +1,11 @@
 """What a function of the language is: one record that parser, checker, evaluators and reference page read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from typing import Any, Protocol
 
+from clew.deferred import dataclass
 from clew.lang.typed import Value
 from clew.lang.types import Type
 

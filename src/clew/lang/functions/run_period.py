@@ -1,7 +1,6 @@
 """What expressions can ask about the period of their run. The values are put in place when a run is requested."""
 
-from dataclasses import dataclass
-
+from clew.deferred import dataclass
 from clew.lang.functions.declaration import Example, Family, NullRule, Parameter
 from clew.lang.types import DATE, STRING, Type
 

@@ -1,9 +1,9 @@
 """Aggregate: adds one summary row for each group of the rows that its selector matches."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from clew.deferred import dataclass
 from clew.lang import Scope
 from clew.lang.typed import ColumnValue, Expression
 from clew.lang.types import NULL, Type
@@ -26,28 +26,33 @@ class AggregateStep(CreatingStepBase):
     type: Literal["aggregate"] = "aggregate"
     group_by: tuple[str, ...]
     aggregations: tuple[Assignment, ...]
+    group_condition: PlannedExpression | None = None
+    """Which groups get a summary row; None for all."""
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """Aggregating."""
-        return ("cap.clew.aggregate.v1",)
+        """Aggregating, and choosing among groups."""
+        return ("cap.clew.aggregate.v1", *(("cap.clew.aggregate_having.v1",) if self.group_condition else ()))
 
     @property
     def summary(self) -> str:
         """What it calculates, and by which keys."""
         by = f" by {', '.join(self.group_by)}" if self.group_by else ""
-        return f"{', '.join(each.column for each in self.aggregations)}{by}"
+        having = f" having {self.group_condition.text}" if self.group_condition else ""
+        return f"{', '.join(each.column for each in self.aggregations)}{by}{having}"
 
     def details(self) -> Iterator[Detail]:
         """Its rows, its groups and its aggregations."""
         yield words.selected(self.selector)
         yield words.groups(self.group_by)
+        if self.group_condition is not None:
+            yield Detail("having", (self.group_condition.text,))
         yield from words.assigned(self.aggregations)
 
     def lineage_after(self, state: LineageState) -> LineageState:
         """Values come from what the aggregations read; selector, keys and deletions decide."""
         values = {each.column: each.value for each in self.aggregations}
-        return _lineage_after(state, self.selector, self.group_by, values)
+        return _lineage_after(state, (self.selector, self.group_condition), self.group_by, values)
 
     @property
     def columns_set(self) -> tuple[str, ...]:
@@ -89,6 +94,11 @@ class AggregateStep(CreatingStepBase):
         """The aggregations."""
         return self.aggregations
 
+    @property
+    def having(self) -> PlannedExpression | None:
+        """The condition on groups."""
+        return self.group_condition
+
     def key_values(self, table: str, types: Mapping[str, Type]) -> dict[str, Expression]:
         """Keys are columns of the working dataset, as they are."""
         return {name: ColumnValue(table, name, types[name]) for name in self.group_by}
@@ -103,15 +113,23 @@ def plan_aggregate(context: Context, operation: "Aggregate") -> PlannedOperation
     has_all_keys = len(group_by) == len(arguments.group_by)
     usable = frozenset(group_by if has_all_keys else context.state.schema.types)
     values = _values(context, operation, scope, group_by, usable)
-    state = _state_after(context, selector, group_by, values)
-    if (operation.selector and not selector) or None in values.values() or not has_all_keys:
+    having = context.expressions.group_condition(arguments.having, scope, usable) if arguments.having else None
+    state = _state_after(context, (selector, having), group_by, values)
+    is_wrong = (operation.selector and not selector) or (arguments.having and not having)
+    if is_wrong or None in values.values() or not has_all_keys:
         return PlannedOperation(None, state)
     step = AggregateStep(
         **context.identity(operation),
         selector=selector,
         reads=(
             *(Read(context.state.table, name, "group key") for name in group_by),
-            *reads([("selector", selector), *((f"aggregation {column}", value) for column, value in values.items())]),
+            *reads(
+                [
+                    ("selector", selector),
+                    *((f"aggregation {column}", value) for column, value in values.items()),
+                    ("having", having),
+                ]
+            ),
         ),
         adds=context.added(state),
         group_by=group_by,
@@ -120,6 +138,7 @@ def plan_aggregate(context: Context, operation: "Aggregate") -> PlannedOperation
             for column, value in values.items()
             if value is not None
         ),
+        group_condition=having,
     )
     return PlannedOperation(step, state)
 
@@ -139,22 +158,24 @@ def _values(
 
 def _state_after(
     context: Context,
-    selector: PlannedExpression | None,
+    conditions: tuple[PlannedExpression | None, ...],
     group_by: tuple[str, ...],
     values: Mapping[str, PlannedExpression | None],
 ) -> PlanningState:
     right = {name: value for name, value in values.items() if value}
     added = (Column(name, type_) for name, type_ in types_of(values).items())
-    return context.state.changed(added, _lineage_after(context.state.lineage, selector, group_by, right))
+    return context.state.changed(added, _lineage_after(context.state.lineage, conditions, group_by, right))
 
 
 def _lineage_after(
     state: LineageState,
-    selector: PlannedExpression | None,
+    conditions: tuple[PlannedExpression | None, ...],
     group_by: tuple[str, ...],
     values: Mapping[str, PlannedExpression],
 ) -> LineageState:
-    influence = state.selected_by(selector.tree if selector else None) | state.deletions
+    influence = state.deletions
+    for condition in conditions:
+        influence |= state.selected_by(condition.tree if condition else None)
     for name in group_by:
         influence |= state.working.get(name, Origins()).as_influence()
     return state.changed({name: state.of([value.tree]) | influence for name, value in values.items()})

@@ -1,10 +1,10 @@
 """Append: adds rows of another dataset, or summaries of them, under the columns that exist."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.project import APPEND_COLUMN_MISMATCH
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN

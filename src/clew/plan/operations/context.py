@@ -1,9 +1,11 @@
 """What the compiler knows when it comes to an operation, and what it hands to the next."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypedDict, TypeVar
 
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, Problems, Span, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
@@ -15,6 +17,7 @@ from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS, Column, Schema
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import Expressions
 from clew.plan.lineage import LineageState
+from clew.plan.sort_keys import SortKey
 from clew.plan.steps import PlannedExpression, Read, StepBase
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
@@ -180,7 +183,41 @@ def grouping_columns(
     return tuple(names)
 
 
-def _reference(text: "ExpressionText", scope: Scope) -> ColumnValue | tuple[Diagnostic, ...]:
+def sort_keys(texts: Iterable["ExpressionText"], scope: Scope, problems: Problems) -> tuple[SortKey, ...]:
+    """The columns of an order, each with `desc` behind it where it runs down."""
+    found = list[SortKey]()
+    for text in texts:
+        column, descending = _without_direction(text)
+        named = _reference(column, scope, "only columns can be sorted by", "add a column for it with an update before")
+        span = text.span(0, len(text.value))
+        if isinstance(named, tuple):
+            problems.report(*named)
+        elif named.column in UNSORTABLE:
+            problems.report(RESERVED_COLUMN.at(span, column=named.column, action="sorted by", hint=None))
+        elif named.column in {key.column for key in found}:
+            problems.report(DUPLICATE_COLUMN.at(span, column=named.column))
+        else:
+            found.append(SortKey(named.column, descending))
+    return tuple(found)
+
+
+def _without_direction(text: "ExpressionText") -> tuple["ExpressionText", bool]:
+    """The text of a column without `asc` or `desc` behind it, and whether it was `desc`."""
+    match = _DIRECTION.search(text.value)
+    if match is None:
+        return text, False
+    return replace(text, value=text.value[: match.start()]), match[1].casefold() == "desc"
+
+
+_DIRECTION = re.compile(r"\s+(asc|desc)\s*$", re.IGNORECASE)
+
+
+def _reference(
+    text: "ExpressionText",
+    scope: Scope,
+    problem: str = "only columns can be grouped by",
+    hint: str = "add a column for it with an update before, and group by that",
+) -> ColumnValue | tuple[Diagnostic, ...]:
     try:
         node = parse(text)
     except UserError as error:
@@ -188,9 +225,11 @@ def _reference(text: "ExpressionText", scope: Scope) -> ColumnValue | tuple[Diag
     found = scope.resolve(node) if isinstance(node, Reference) else None
     if isinstance(found, ColumnValue | Diagnostic):
         return found if isinstance(found, ColumnValue) else (found,)
-    hint = "add a column for it with an update before, and group by that"
-    return (SYNTAX_ERROR.at(node.region.span, problem="only columns can be grouped by", hint=hint),)
+    return (SYNTAX_ERROR.at(node.region.span, problem=problem, hint=hint),)
 
 
 UNGROUPABLE = frozenset(SYSTEM_COLUMNS) - {"_period", "_labels"}
 """System columns that mean nothing on a summary row."""
+
+UNSORTABLE = frozenset({"_deleted", "_row_id"})
+"""System columns that give no order: rows that are equal in an order stand in that of their ids anyway."""

@@ -1,9 +1,10 @@
 """Update: sets columns of the rows that its selector matches, with values that it may look up in other datasets."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics import Span
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
 from clew.diagnostics.codes.workspace import INVALID_VALUE

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from clew.api.opened_environment import Principal
@@ -20,6 +20,7 @@ from clew.api.workspace import Workspace
 from clew.auth.openid import OpenIdAttempt, SignedInPerson
 from clew.auth.roles import AccessRole, Permission
 from clew.auth.tokens import ApiToken, BrowserSession
+from clew.deferred import dataclass
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.server import (
     FORBIDDEN,

@@ -1,7 +1,6 @@
 """A request by an identified caller: the only way for routes to reach the workspace."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from anyio import CancelScope
@@ -12,6 +11,7 @@ from clew.api.workspace import Workspace
 from clew.auth.access_log import Subject
 from clew.auth.gathered_reads import GatheredReads
 from clew.auth.roles import Permission
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
 from clew.server.access.doorman import Caller, Doorman

@@ -6,7 +6,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from clew.auth.access_log import Subject
 from clew.server.access.visit import RowVisit
-from clew.server.api.documents import ChangeBridgeDocument, ComparisonDocument, WhatIfDocument
+from clew.server.api.documents import (
+    ChangeBridgeDocument,
+    ComparisonDocument,
+    PlanImpactDocument,
+    SensitivityDocument,
+    WhatIfDocument,
+)
 from clew.server.api.etags import unchanging
 
 router = APIRouter(tags=["rows"])
@@ -106,6 +112,7 @@ def what_if(
     ] = None,
     drops: Annotated[list[str] | None, Query(alias="drop", description="DATASET where CONDITION")] = None,
     expressions: Annotated[list[str] | None, Query(alias="expression", description="SEQ.COLUMN = EXPRESSION")] = None,
+    parameters: Annotated[list[str] | None, Query(alias="parameter", description="NAME=VALUE")] = None,
     output: OutputSeq = None,
     at: AtSeq = None,
     sort: Annotated[str | None, Query(max_length=255, description="Largest differences of this column first.")] = None,
@@ -116,11 +123,59 @@ def what_if(
     found = visit.workspace.find_run(run)
     trace = found.open_trace()
     texts = {"sets": tuple(sets or ()), "drops": tuple(drops or ()), "expressions": tuple(expressions or ())}
-    visit.has_read(Subject.EXPLANATION, found.id, f"what if: {found.recorded_suppositions(**texts)}")
+    values = {name: value for name, _, value in (each.partition("=") for each in parameters or ())}
+    asked = found.recorded_suppositions(**texts, parameters=values)
+    visit.has_read(Subject.EXPLANATION, found.id, f"what if: {asked}")
     return unchanging(
         request,
-        lambda: found.what_if(**texts, output=output, at=at, sort=sort, limit=limit, offset=offset).to_json(),
+        lambda: found.what_if(
+            **texts, parameters=values, output=output, at=at, sort=sort, limit=limit, offset=offset
+        ).to_json(),
         found.id,
         found.record.last_seq,
         trace.policy.fingerprint,
     )
+
+
+@router.get(
+    "/runs/{run}/sensitivity",
+    summary="Ask what a total hangs on",
+    responses={200: {"model": SensitivityDocument}},
+)
+def sensitivity(
+    run: str,
+    request: Request,
+    visit: RowVisit,
+    column: Annotated[str, Query(min_length=1, max_length=255, description="A column whose values are added up.")],
+    output: OutputSeq = None,
+    at: AtSeq = None,
+) -> Response:
+    """By how much a total moves if each number that the run has looked up were one percent larger."""
+    found = visit.workspace.find_run(run)
+    trace = found.open_trace()
+    visit.has_read(Subject.EXPLANATION, found.id, f"what the total of {column} hangs on")
+    return unchanging(
+        request,
+        lambda: found.sensitivity(column, output=output, at=at).to_json(),
+        found.id,
+        found.record.last_seq,
+        trace.policy.fingerprint,
+    )
+
+
+@router.get(
+    "/runs/{run}/impact",
+    summary="Ask what the edited project would change",
+    responses={200: {"model": PlanImpactDocument}},
+)
+def impact(
+    run: str,
+    visit: RowVisit,
+    fail_if: Annotated[str | None, Query(max_length=1_000, description="A condition on each total.")] = None,
+    limit: Annotated[int, Query(ge=1, le=_MOST_ROWS, description="How many rows of each output are shown.")] = 10,
+) -> dict[str, object]:
+    """What the project, as the files of the workspace have it now, would have made of a run. Nothing is stored."""
+    found = visit.workspace.find_run(run)
+    found.open_trace()  # nothing to read and to record until it has ended
+    visit.has_read(Subject.EXPLANATION, found.id, f"what {found.project} as edited would change")
+    return found.impact(fail_if=fail_if, limit=limit).to_json()

@@ -90,6 +90,9 @@ class RunWish(BaseModel):
     parameters: dict[str, str | bool | int | float] = Field(
         default={}, max_length=100, description="Values of parameters of the project, by name."
     )
+    with_current_definitions: bool = Field(
+        default=False, description="Activate the files of an active project first, if they have changed."
+    )
 
 
 class GapDocument(ApiDocument):
@@ -140,6 +143,10 @@ class SignalWish(BaseModel):
     step: int | None = Field(default=None, ge=0, description="For RETRY_STEP and SKIP_STEP; 0 is the load step.")
     reason: str | None = Field(default=None, max_length=10_000)
     signal_id: str | None = Field(default=None, min_length=1, max_length=200)
+    with_current_definitions: bool = Field(
+        default=False,
+        description="For RETRY_RUN: use the files as they are now; those of an active project become its next version.",
+    )
 
 
 class SignalDocument(ApiDocument):
@@ -228,6 +235,14 @@ class ReconciliationDocument(ApiDocument):
     outputs: list[Json]
 
 
+class ChecksDocument(ApiDocument):
+    """What the checks of a run found."""
+
+    run_id: str
+    passed: bool
+    checks: list[Json]
+
+
 class ComparisonDocument(ApiDocument):
     """In what a run differs from another: counts, totals, and a page of the rows that differ."""
 
@@ -272,6 +287,30 @@ class WhatIfDocument(ApiDocument):
     rows: list[Json]
     has_more: bool
     next_offset: int | None
+
+
+class PlanImpactDocument(ApiDocument):
+    """What an edited project would have made of a run: the steps that differ, and what would move in each output."""
+
+    run_id: str
+    project: str
+    period: str
+    is_same: bool
+    reused: int
+    steps: list[Json]
+    outputs: list[Json]
+    controls: list[str]
+    failed: list[str]
+
+
+class SensitivityDocument(ApiDocument):
+    """The values of reference data that a total rests on, those with the largest effect first."""
+
+    run_id: str
+    column: str
+    effects: list[Json]
+    tried: int
+    not_tried: int
 
 
 class LineageDocument(ApiDocument):

@@ -76,6 +76,7 @@ def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]
         request_id=wish.request_id,
         captures=wish.captures,
         parameters=wish.parameters,
+        with_current_definitions=wish.with_current_definitions,
     )
     return JSONResponse(run.to_json(), _ACCEPTED, {"Location": f"/api/v1/runs/{run.id}"})
 
@@ -118,6 +119,7 @@ def signal(run: str, wish: SignalWish, visit: Annotated[Visit, may_try(Permissio
         step=str(wish.step) if wish.step is not None else None,
         reason=wish.reason,
         signal_id=wish.signal_id,
+        with_current_definitions=wish.with_current_definitions,
     )
     visit.caller.require(Permission.SEND_SIGNALS)
     return JSONResponse(outcome.to_json(), 200 if outcome.is_accepted else _REFUSED)

@@ -8,8 +8,9 @@ from fastapi.responses import JSONResponse
 from clew.auth.access_log import Subject
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
-from clew.server.access.visit import AskingVisit, RowVisit
+from clew.server.access.visit import AskingVisit, RowVisit, RunVisit
 from clew.server.api.documents import (
+    ChecksDocument,
     ExplanationDocument,
     HistoryDocument,
     ReconciliationDocument,
@@ -235,6 +236,34 @@ def reconciliation(run: str, request: Request, visit: RowVisit) -> Response:
     return unchanging(
         request, lambda: found.reconcile().to_json(), found.id, found.record.last_seq, traced.policy.fingerprint
     )
+
+
+@router.get(
+    "/runs/{run}/checks",
+    summary="Get what the checks of a run found",
+    responses={200: {"model": ChecksDocument}},
+)
+def checks(run: str, visit: RunVisit) -> JSONResponse:
+    """Every check of the run with its outcome and the number of rows that fail; of a running one so far."""
+    return JSONResponse(visit.workspace.get_run(run).checks().to_json())
+
+
+@router.get(
+    "/runs/{run}/checks/rows",
+    summary="List the rows that fail a check",
+    responses={200: {"model": RowsDocument}},
+)
+def failing_rows(
+    run: str,
+    visit: RowVisit,
+    name: Annotated[str, Query(max_length=1000, description="The name of the check.")],
+    limit: Limit = 100,
+    after: Annotated[str | None, Query(max_length=100, description="The last row id of the previous page.")] = None,
+) -> JSONResponse:
+    """The rows as they stood where the check looked, found in the trace. Refused where the caller may not see why."""
+    found = visit.workspace.get_run(run)
+    visit.has_read(Subject.TRACE, found.id, f"rows that fail the check {name}")
+    return JSONResponse(found.failing_rows(name, limit=limit, after=after).to_json())
 
 
 def _detail(**asked: object) -> str:

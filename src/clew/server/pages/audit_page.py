@@ -1,9 +1,9 @@
 """Who read which rows, signed in, and changed tokens and projects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from clew.auth.access_log import AccessRecord, Subject
+from clew.deferred import dataclass
 from clew.server.pages import addresses
 
 RECORDS = 100

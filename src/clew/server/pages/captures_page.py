@@ -1,13 +1,13 @@
 """Captures: the list, one capture with its statistics, and a comparison of two."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 
 from clew.api.capture import Capture
 from clew.captures.differences import CaptureDiff, ColumnPair, RowChange, ValueChange
 from clew.captures.statistics import Bin, ColumnStatistics, Statistics
+from clew.deferred import dataclass
 from clew.lang.typed import Value
 from clew.lang.types import Kind, parse_type
 from clew.server.pages import addresses, words

@@ -1,9 +1,9 @@
 """Two runs side by side: totals, and the rows that differ, each of which leads to its history."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from clew.change.comparison import Amount, ColumnTotals, DifferingRow, RunComparison
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words

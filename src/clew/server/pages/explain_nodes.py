@@ -4,9 +4,10 @@ Also expressions with values in place of their columns.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics import PlainText, UserError
 from clew.explain.tree import StepRef
 from clew.lang.lexer import Token, TokenKind, tokenize

@@ -1,8 +1,9 @@
 """An explanation as a tree to unfold: on a page, and in a self-contained file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from clew.deferred import dataclass
 from clew.explain.tree import Explanation
 from clew.server.pages import addresses, words
 from clew.server.pages.explain_nodes import TreeNode, unlinked, walk

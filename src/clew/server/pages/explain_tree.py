@@ -1,10 +1,11 @@
 """An explanation as a tree of nodes: how each cause of a value is shown."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
-from clew.explain.outline import recomputed_text, shown
+from clew.deferred import dataclass
+from clew.explain.outline import kept_text, recomputed_text, shown
 from clew.explain.tree import (
     Appended,
     Contributor,
@@ -85,9 +86,8 @@ class _Tree:
                 return self._appended(cause, about, explanation.value)
             case Deleted():
                 selector = "it applies to every row" if cause.selector is None else f"by its selector {cause.selector}"
-                return about.node(
-                    how=f"deleted, {selector}", step=cause.step, decisions=tuple(map(_decision, cause.decisions))
-                )
+                decisions = tuple(map(_decision, cause.decisions))
+                return about.node(how=f"deleted, {selector}{kept_text(cause)}", step=cause.step, decisions=decisions)
             case Unset():
                 return about.node(how=cause.reason, is_source=True)
 

@@ -4,10 +4,10 @@ Also the lineage of one trace id: rows of runs and frames of processes.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from clew.api.run import Run
 from clew.api.run_view import RunInput, RunView
+from clew.deferred import dataclass
 from clew.server.pages import addresses, words
 from clew.server.pages.drawing.graph import Graph, GraphNode, Picture, drawn
 from clew.server.pages.explain_nodes import TreeNode

@@ -1,10 +1,10 @@
 """For operators: the queue, running runs and their workers, and events that buses rejected."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from clew.api.operations import Activity
+from clew.deferred import dataclass
 from clew.events.snapshot import RunStatus
 from clew.runs.request import RunRecord
 from clew.runs.stores import DeadLetter, HeldLease, OutboxLoad

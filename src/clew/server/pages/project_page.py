@@ -5,10 +5,10 @@ Also the buttons that activate and deactivate it, with a description of what eac
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from clew.api.projects import ProjectView
+from clew.deferred import dataclass
 from clew.definitions import Status
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import PROJECT_CHANGED

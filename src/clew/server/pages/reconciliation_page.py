@@ -1,7 +1,6 @@
 """Waterfalls from the source of a run to its outputs, in which each number leads to its rows."""
 
-from dataclasses import dataclass
-
+from clew.deferred import dataclass
 from clew.server.pages import addresses, words
 from clew.trace.reconciliation import Reconciliation, Waterfall, WaterfallLine
 
@@ -13,6 +12,8 @@ _WORDS = {
     "deleted": "Deleted",
     "left_out": "Left out by the selector",
     "written": "Written",
+    "unfit": "Not as the dataset says",
+    "quarantined": "In quarantine",
 }
 
 

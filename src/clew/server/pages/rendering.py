@@ -4,7 +4,6 @@ Templates escape every value, and a missing name is an error. All pages share on
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, Undefined
 from markupsafe import Markup
 
 from clew.auth.roles import Permission
+from clew.deferred import dataclass
 from clew.server.access.visit import Visit
 from clew.server.errors import is_for_programs
 from clew.server.pages import addresses

@@ -3,8 +3,7 @@
 Also the slider over the steps of a run.
 """
 
-from dataclasses import dataclass
-
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic
 from clew.events.values import LOAD_STEP
 from clew.explain.outline import source_text
@@ -70,6 +69,8 @@ class ShownEntry:
     step: str
     change: str
     source: str | None
+    kept: tuple[str, str] | None
+    """The row that stayed when this one was deleted, and its address."""
     changes: tuple[Change, ...]
     """The initial values, if a step created the row. Empty if it was loaded, since all values are new."""
     address: str
@@ -159,6 +160,7 @@ def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEn
         step=entry.step_name if seq else trace.plan.input.name,
         change="loaded" if seq == 0 else entry.change_type,
         source=source_text(entry.source) if entry.source else None,
+        kept=None if entry.kept is None else (entry.kept, addresses.row(trace.run_id, entry.kept, at=seq)),
         changes=changes,
         address=addresses.row(trace.run_id, row_id, at=seq),
         is_future=seq > at,

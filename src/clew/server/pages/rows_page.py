@@ -1,9 +1,9 @@
 """The working dataset after a step: filtered and sorted, with the step's changes marked."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.lang.types import Kind
 from clew.privacy.seen_trace import SeenTrace

@@ -4,13 +4,13 @@ A failed operation is shown with an excerpt of the file that defines it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from clew.api.run_view import RunInput, RunView
 from clew.api.signalling import PossibleSignal
 from clew.api.verification_records import VerificationRecord
 from clew.captures.queue import CaptureRecord
+from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, Span
 from clew.diagnostics.diagnostic import LINE_BREAK
 from clew.events.envelope import StoredEvent

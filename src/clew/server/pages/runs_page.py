@@ -1,8 +1,8 @@
 """The list of runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.runs.request import RunRecord
 from clew.server.pages import addresses, words

@@ -1,8 +1,8 @@
 """The steps of a run on a time axis."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from clew.deferred import dataclass
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
 from clew.events.values import LOAD_STEP
 from clew.server.pages import words

@@ -1,10 +1,10 @@
 """What would be different in a run: a form for suppositions, the totals that they move, and the rows they reach."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from clew.change.comparison import DifferingRow
 from clew.change.what_if import WhatIf
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words

@@ -1,10 +1,10 @@
 """Why a value changed: a waterfall from one run to the other, whose bars lead to rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from clew.change.bridge import BridgeCause, ChangeBridge
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words

@@ -1,10 +1,10 @@
 """Why rows are not in an output."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
-from clew.explain.outline import DELETED_BEFORE, never_loaded_lines, not_written_text, shown, source_text
+from clew.explain.outline import DELETED_BEFORE, kept_text, never_loaded_lines, not_written_text, shown, source_text
 from clew.explain.tree import Decision, Deleted
 from clew.explain.why_not import DeletedBefore, InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
 from clew.privacy.seen_trace import SeenTrace
@@ -115,7 +115,7 @@ def _fate(trace: SeenTrace, row: Whereabouts) -> Fate:
 def _verdict(row: Whereabouts) -> tuple[str, str | None, tuple[ShownReason, ...]]:
     match row.verdict:
         case Deleted() as deleted:
-            text = f"deleted in step {deleted.step.seq} “{deleted.step.name}”"
+            text = f"deleted in step {deleted.step.seq} “{deleted.step.name}”{kept_text(deleted)}"
             return text, deleted.resolved or deleted.selector, tuple(map(_reason, deleted.decisions))
         case LeftOut() as left:
             return (

@@ -1,10 +1,10 @@
 """Numbers, times and values as pages show them."""
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
+from clew.deferred import dataclass
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
 

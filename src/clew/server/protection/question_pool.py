@@ -9,12 +9,13 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fastapi import Request
 
 from clew.api.asking import Question
 from clew.api.workspace import Workspace
+from clew.deferred import dataclass
 from clew.definitions.settings import QuestionSettings
 from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.questions import (

@@ -7,11 +7,12 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from clew.deferred import dataclass
 from clew.storage.root import StorageRoot
 from clew.storage.tables.roaring import positions_of
 from clew.storage.tables.table_places import TablePlace

@@ -7,10 +7,10 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from clew.deferred import dataclass
 from clew.storage.tables.avro import read_avro
 from clew.storage.tables.roaring import positions_of
 from clew.storage.tables.table_places import TablePlace

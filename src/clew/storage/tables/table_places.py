@@ -1,12 +1,16 @@
 """Where the files of a table lie: below the folder of the table, or at an address that its metadata names."""
 
+# ruff: noqa: PLC0415 - addresses belong to what users write, which reading a trace does not load
+
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from clew.deferred import dataclass
 from clew.storage.local import LocalStorage
 from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.roots import storage_at
+from clew.storage.store_reach import StoreReach
 from clew.storage.tables.table_snapshot import UnsupportedTable
 
 _SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*):", re.IGNORECASE)
@@ -24,6 +28,20 @@ def is_remote(address: str) -> bool:
 def local_key(path: str) -> StorageKey:
     """The key of an absolute path below `THIS_MACHINE`."""
     return path.lstrip("/")
+
+
+def place_at(root: StorageRoot, address: str, reach: StoreReach | None = None) -> "TablePlace":
+    """The folder of a table at an address, opened as the environment of a storage root reaches it.
+
+    BadAddress where it is of a kind that nothing here can open.
+    """
+    if not is_remote(address):
+        path = "/" + _LOCAL.sub("", address).rstrip("/")
+        return TablePlace(storage_at(Path(path)), path)
+    from clew.definitions.storage_addresses import parse_address
+
+    opened = storage_at(parse_address(address, Path("/"))) if root.stores is None else root.stores(address, reach)
+    return TablePlace(opened, opened.address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """One version of a table: its identity, its columns, its data files, and the rows of these that are deleted."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from clew.deferred import dataclass
 
 TableFormat = Literal["delta", "iceberg"]
 ROW_ID_COLUMNS: Mapping[str, str] = {"delta": "_row_id", "iceberg": "_clew_row_id"}

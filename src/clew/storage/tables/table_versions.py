@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
 
+from clew.deferred import dataclass
 from clew.storage.tables.delta import newest_version, read_delta, version_by
 from clew.storage.tables.iceberg import (
     WantedSnapshot,

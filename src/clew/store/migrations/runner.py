@@ -1,11 +1,11 @@
 """Brings a database to the current schema version, once, however many processes open it at the same time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import sqlalchemy as sa
 
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import STORE_TOO_NEW
 from clew.runs.deadline import extended_to

@@ -1,9 +1,10 @@
 """Graphs as pictures: boxes with two lines of text, and curves between them. Templates only draw them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from clew.deferred import dataclass
 from clew.server.pages.drawing.layers import Box, Gaps, Line, layout
 
 _TITLE_CHARACTER, _SUBTITLE_CHARACTER = 7.1, 6.0

@@ -7,8 +7,10 @@ bends, which are ordered like nodes, so that lines run between boxes and not thr
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
+
+from clew.deferred import dataclass
 
 _SWEEPS = 12
 _PULLS = 8

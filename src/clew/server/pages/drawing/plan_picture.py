@@ -1,7 +1,6 @@
 """A plan as a picture: steps from top to bottom, inputs on the left, outputs on the right."""
 
-from dataclasses import dataclass
-
+from clew.deferred import dataclass
 from clew.plan import Plan
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import Destination, OutputStep, Step

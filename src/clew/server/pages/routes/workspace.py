@@ -1,7 +1,6 @@
 """What the workspace defines: projects and datasets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Response
@@ -12,6 +11,7 @@ from clew.api.projects import ProjectView
 from clew.api.workspace_files import WorkspaceFiles
 from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
+from clew.deferred import dataclass
 from clew.definitions import Project, Status
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST

@@ -1,0 +1,176 @@
+"""Which rows of reference data a total hangs on most: each is moved a little, and the total is calculated again."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+
+from clew.change.comparing import CompareQuestion
+from clew.change.points import Point, points_of
+from clew.change.suppositions import RowSupposition, Suppositions
+from clew.change.what_if import what_if
+from clew.deferred import dataclass
+from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics.codes.changes import INVALID_COMPARISON
+from clew.explain.pinned import dataset_rows
+from clew.explain.row_conditions import all_of, equals
+from clew.lang.typed import ColumnValue, Constant, Value, columns_of
+from clew.lang.types import Kind, Type
+from clew.plan.columns import SYSTEM_COLUMNS
+from clew.plan.datasets import DatasetUse
+from clew.plan.steps import ChangingStepBase
+from clew.privacy.eyes import RunEyes
+from clew.trace.json_values import json_value
+from clew.trace.reader import RunTrace
+
+MOST_VALUES = 200
+"""So many values are moved at most; each is a calculation of its own."""
+_EXACT = frozenset({Kind.INTEGER, Kind.DECIMAL})
+_STEP = Decimal("0.01")
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceEffect:
+    """What a value of a row of reference data does to a total."""
+
+    dataset: str
+    key: Mapping[str, Value]
+    column: str
+    value: Decimal
+    moved_to: Decimal
+    difference: Decimal
+    """By how much the total moves with it."""
+    rows: int
+    """How many rows of the output, or after the step, would differ."""
+
+    @property
+    def slope(self) -> Decimal:
+        """By how much the total moves for each unit of the value."""
+        with localcontext(prec=28):
+            return self.difference / (self.moved_to - self.value)
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew what-if --sensitivity --json`."""
+        return {
+            "dataset": self.dataset,
+            "key": {name: json_value(value) for name, value in self.key.items()},
+            "column": self.column,
+            "value": str(self.value),
+            "moved_to": str(self.moved_to),
+            "difference": str(self.difference),
+            "slope": str(self.slope),
+            "rows": self.rows,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The values that a total rests on, those with the largest effect first."""
+
+    run_id: str
+    point: Point
+    column: str
+    effects: tuple[ReferenceEffect, ...]
+    tried: int
+    not_tried: int
+    """Values that were left out because there are too many."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form of `clew what-if --sensitivity --json`."""
+        return {
+            "run_id": self.run_id,
+            "at": self.point.to_json(),
+            "column": self.column,
+            "effects": [each.to_json() for each in self.effects],
+            "tried": self.tried,
+            "not_tried": self.not_tried,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _ReferenceValue:
+    use: DatasetUse
+    cells: Mapping[str, Value]
+    column: str
+    type: Type
+    value: Decimal
+
+
+def sensitivity(trace: RunTrace, eyes: RunEyes, column: str, output: int | None, at: int | None) -> Sensitivity:
+    """By how much the sum of a column moves if each number that its run has looked up were one percent larger."""
+    point, _ = points_of(trace, trace, output, at)
+    types = dict(trace.run.columns(point.seq))
+    eyes.working.require(column, "add up")
+    numbers = [name for name in point.columns if name in types and types[name].kind in _EXACT]
+    if column not in numbers:
+        problem = f'"{column}" has no total that could move at step {point.seq}'
+        hint = did_you_mean(column, numbers) or "integers and decimals have one"
+        raise UserError(INVALID_COMPARISON.anywhere(problem=problem, hint=hint))
+    values = list(_looked_up(trace, eyes, point))
+    effects = [_effect(trace, eyes, each, column, output, at) for each in values[:MOST_VALUES]]
+    found = sorted((each for each in effects if each.difference), key=lambda each: -abs(each.difference))
+    return Sensitivity(
+        run_id=trace.run_id,
+        point=point,
+        column=column,
+        effects=tuple(found),
+        tried=len(effects),
+        not_tried=len(values) - len(effects),
+    )
+
+
+def _looked_up(trace: RunTrace, eyes: RunEyes, point: Point) -> Iterator[_ReferenceValue]:
+    """The numbers of joined datasets that expressions up to a point read, and that the caller may see."""
+    wanted = dict[str, tuple[DatasetUse, dict[str, Type]]]()
+    for step in trace.plan.steps:
+        if step.seq > point.seq or not isinstance(step, ChangingStepBase):
+            continue
+        read = {pair for each in step.assigned for pair in columns_of(each.value.tree)}
+        for join in step.lookups:
+            types = {each.name: each.type for each in join.dataset.columns}
+            named = {name: types[name] for alias, name in read if alias == join.alias and types[name].kind in _EXACT}
+            seen = eyes.dataset(join.dataset)
+            mine = wanted.setdefault(join.dataset.key, (join.dataset, {}))[1]
+            mine |= {name: type_ for name, type_ in named.items() if seen.is_clear(name)}
+    for use, columns in wanted.values():
+        for row in dataset_rows(trace, use, None, use.table) if columns else ():
+            for name, type_ in sorted(columns.items()):
+                value = row.cells[name]
+                if isinstance(value, int | Decimal):
+                    yield _ReferenceValue(use, dict(row.cells), name, type_, Decimal(value))
+
+
+def _effect(
+    trace: RunTrace, eyes: RunEyes, each: _ReferenceValue, column: str, output: int | None, at: int | None
+) -> ReferenceEffect:
+    types = {item.name: item.type for item in each.use.columns if item.name not in SYSTEM_COLUMNS}
+    same = all_of(
+        equals(ColumnValue(each.use.table, name, type_), each.cells[name])
+        for name, type_ in types.items()
+        if type_.kind is not Kind.DOUBLE
+    )
+    moved = _moved(each.value, each.type)
+    value: Value = int(moved) if each.type.kind is Kind.INTEGER else moved
+    rows = RowSupposition("", each.use.dataset_id, same, each.column, Constant(value, each.type))
+    supposed = Suppositions((rows,), trace.plan, ())
+    question = CompareQuestion(output=output, at=at, limit=1)
+    found = what_if(trace, (eyes.working,), supposed, question)
+    [total] = [item for item in found.columns if item.name == column]
+    seen = eyes.dataset(each.use)
+    names: Sequence[str] = each.use.names[0] if each.use.names else list(types)
+    return ReferenceEffect(
+        dataset=each.use.name,
+        key={name: seen.value(name, each.cells[name]) for name in names if name in each.cells},
+        column=each.column,
+        value=each.value,
+        moved_to=moved,
+        difference=Decimal(total.difference or 0),
+        rows=found.changed + found.gone + found.new,
+    )
+
+
+def _moved(value: Decimal, type_: Type) -> Decimal:
+    """One percent more, or the smallest step that the type has."""
+    scale = type_.scale if type_.kind is Kind.DECIMAL else 0
+    unit = Decimal(1).scaleb(-scale)
+    with localcontext(prec=60):
+        step = (abs(value) * _STEP).quantize(unit, rounding=ROUND_HALF_UP)
+        return value + (step or unit)

@@ -1,0 +1,64 @@
+"""What checks found, on a terminal."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from clew.cli.formatting import short
+from clew.cli.views.page import headed, heading, plain
+from clew.cli.views.trace import found_page
+from clew.plan import Plan
+from clew.privacy.seen_checks import CheckOutcome
+from clew.trace.results import FoundRows
+
+_STYLES = {"passed": "green", "failed": "red", "warned": "yellow", "quarantined": "yellow", "not decided": "dim"}
+_MARKS = {"passed": "✓", "failed": "✗", "warned": "!", "quarantined": "q", "not decided": "-"}
+
+
+def checks_page(
+    outcomes: Sequence[CheckOutcome],
+    failing: Mapping[str, FoundRows],
+    run_id: str,
+    plan: Plan | None,
+    command: Callable[[str], str],
+) -> Iterator[RenderableType]:
+    """All checks of a run, and the rows that fail where they were asked for."""
+    if not outcomes:
+        yield Text("the run has no checks", style="dim")
+        return
+    yield headed(["outcome", "step", "check", f"{'failing':>9}", ""], [_line(each) for each in outcomes], fixed=2)
+    for name, rows in failing.items():
+        yield heading(name)
+        if rows.rows and plan is not None:
+            yield found_page(rows, plan)
+        else:
+            yield Text("  no rows", style="dim")
+    if not failing and any(each.outcome not in {"passed", "not decided"} for each in outcomes):
+        yield Text(f"`{command(f'checks {short(run_id)} --rows')}` shows the rows that fail", style="dim")
+
+
+def _line(each: CheckOutcome) -> list[Text]:
+    rows = each.result.failed_rows if each.result is not None else None
+    message = each.result.message if each.result is not None else ""
+    step = "load" if each.at == 0 else str(each.at)
+    count = "" if rows is None else f"{rows:>9,}"
+    return [
+        Text(each.outcome, style=_STYLES[each.outcome]),
+        Text(step, style="cyan"),
+        plain(each.check.name),
+        Text(count),
+        plain(message, "dim"),
+    ]
+
+
+def history_table(runs: Sequence[tuple[str, str, Sequence[CheckOutcome]]]) -> RenderableType:
+    """One line for each check, one mark for each run, newest first."""
+    names = dict.fromkeys(each.check.name for _, _, outcomes in runs for each in outcomes)
+    found = [{each.check.name: each.outcome for each in outcomes} for _, _, outcomes in runs]
+    lines = [[plain(name), *(_mark(outcomes.get(name, "not decided")) for outcomes in found)] for name in names]
+    return headed(["check", *(f"{short(run_id)} {period}" for run_id, period, _ in runs)], lines)
+
+
+def _mark(outcome: str) -> Text:
+    return Text(f"{_MARKS[outcome]} {outcome}", style=_STYLES[outcome])

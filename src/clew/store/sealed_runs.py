@@ -1,0 +1,87 @@
+"""What the ledger says about one run, for those who read its rows: plain SQL, without opening the store for writing."""
+
+from collections.abc import Iterator
+
+from clew.events.chain import SealKey, verify_chain
+from clew.events.envelope import RawEvent
+from clew.events.ledger import EntryKind, LedgerEntry, problem_with
+from clew.runs.request import RunRecord
+from clew.store.ledger_chain import ENTRY_FIELDS, digest_of
+from clew.store.owner import Owner
+from clew.store.reading import SqlHistory, SqlSource, document, moment
+
+REQUEST_FIELDS = (
+    *("run_id", "tenant_id", "project_id", "environment_id", "plan_id", "plan_version", "plan_digest", "request_id"),
+    *("request_key", "period", "project_version", "requested_by", "retry_of", "parameters", "created_at"),
+)
+"""What a run was asked for. The other columns of runs follow from their events."""
+
+_MINE = "tenant_id = :tenant AND environment_id = :environment"
+_ENTRIES = f"SELECT {', '.join(ENTRY_FIELDS)} FROM ledger WHERE {_MINE}"  # noqa: S608 - our own names
+_REQUEST = f"SELECT {', '.join(REQUEST_FIELDS)} FROM runs WHERE run_id = :run"  # noqa: S608 - our own names
+
+
+class SqlSealedRuns:
+    """Compares runs with the seals of their events and with the ledger."""
+
+    def __init__(self, source: SqlSource, owner: Owner) -> None:
+        self._source = source
+        self._mine: dict[str, object] = {"tenant": owner.tenant_id, "environment": owner.environment_id}
+
+    def has_begun(self) -> bool:
+        """Whether there is a ledger."""
+        return bool(self._source.rows(f"{_ENTRIES} LIMIT 1", self._mine))
+
+    def problem(self, record: RunRecord, events: tuple[RawEvent, ...], key: SealKey) -> str | None:
+        """What was changed about a run: its request, or its events; None if nothing was."""
+        entries = tuple(self._about(record.run_id))
+        for entry in entries:
+            wrong = problem_with(entry, key)
+            if wrong is not None:
+                return f"entry {entry.seq} of the ledger: {wrong}"
+        named = [entry for entry in entries if entry.kind in {EntryKind.RUN_CREATED, EntryKind.RUN_ADOPTED}]
+        if not named:
+            return "the ledger does not know it"
+        if self._request(record.run_id) != named[-1].content["request"]:
+            return "what it was asked for was changed"
+        adopted = [entry for entry in named if entry.kind == EntryKind.RUN_ADOPTED]
+        report = verify_chain(
+            events,
+            key=key,
+            last_seq=record.last_seq,
+            last_hash=record.last_hash,
+            adopted=int(str(adopted[-1].content["last_seq"])) if adopted else 0,
+        )
+        if report.breaks:
+            return f"event {report.breaks[0].run_seq}: {report.breaks[0].problem}"
+        return _wrong_end(entries, events)
+
+    def events(self, run_id: str) -> tuple[RawEvent, ...]:
+        """The history of a run as it is stored."""
+        return tuple(SqlHistory(self._source).raw_events(run_id))
+
+    def _about(self, run_id: str) -> Iterator[LedgerEntry]:
+        statement = f"{_ENTRIES} AND subject_id = :run ORDER BY seq"
+        for row in self._source.rows(statement, {**self._mine, "run": run_id}):
+            values = {name: row[name] for name in ENTRY_FIELDS}
+            read = {"content": document(values["content"]), "recorded_at": moment(values["recorded_at"])}
+            yield LedgerEntry(**values | read)
+
+    def _request(self, run_id: str) -> str:
+        [row] = self._source.rows(_REQUEST, {"run": run_id})
+        values = {name: row[name] for name in REQUEST_FIELDS}
+        return digest_of(
+            values | {"parameters": document(values["parameters"]), "created_at": moment(values["created_at"])}
+        )
+
+
+def _wrong_end(entries: tuple[LedgerEntry, ...], events: tuple[RawEvent, ...]) -> str | None:
+    """Whether a run has another end than the ledger knows."""
+    ended = [entry for entry in entries if entry.kind == EntryKind.RUN_ENDED]
+    if not ended:
+        return None
+    said = ended[-1].content
+    last = next((event for event in events if event.run_seq == said["last_seq"]), None)
+    if last is None or last.hash != said["last_hash"]:
+        return f"event {said['last_seq']}, with which it ended, is not the one that was there"
+    return None
