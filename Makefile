@@ -106,7 +106,8 @@ stores: java $(STAMP) ## the suite of storage roots on the protocols of Azure an
 		file=$$(echo $$artifact | sed -E 's/.*:(.*):(.*)/\1-\2.jar/'); test -s $(JARS)/hdfs-$(HADOOP)/$$file && continue; \
 		echo "Fetching $$file ..."; mvn -q -B $(MAVEN_COPIES) -Dartifact=$$artifact -DoutputDirectory=$(JARS)/hdfs-$(HADOOP) || exit 1; done
 	@CLEW_HDFS=$(JARS)/hdfs-$(HADOOP) CLEW_AZURITE=$(CURDIR)/.venv-integrations/azurite/node_modules/.bin/azurite-blob $(BIN)/python -m pytest \
-		tests/storage/test_storage_root.py -k "not ((gs and (several_answers or bytes_come)) or ((abfss or hdfs) and several_answers))"
+		tests/storage/test_storage_root.py tests/engine/test_engine_hdfs.py \
+		-k "not ((gs and (several_answers or bytes_come)) or ((abfss or hdfs) and several_answers))"
 
 lint: $(STAMP) ## style
 	@echo "Checking style (ruff) ..."

@@ -16,16 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from clew.definitions.storage_addresses import RemoteAddress
-from clew.sample import write_sample
 from clew.storage.object_store import ObjectStorage
 from tests.engine.engine_workspaces import SHOP, Shop, make_shop
 from tests.engine.spark_jars import s3_jars
 from tests.engine.spark_servers import needs_namespaces, standalone_cluster
 from tests.storage.moved_to_s3 import settings_on_s3
 from tests.storage.s3_server import KEYS, S3Server
+from tests.storage.sample_on_a_store import sample_on_a_store
 from tests.store.store_postgres import postgres_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -70,34 +69,13 @@ def on_s3(
     **more: Any,
 ) -> None:
     """The sample, with everything but definitions and state in a bucket."""
-    write_sample(folder)
-    for path in sorted((folder / "data").rglob("*")):
-        if path.is_file():
-            root.write_new(f"data/{path.relative_to(folder / 'data').as_posix()}", path.read_bytes())
-    shutil.rmtree(folder / "data")
-    settings = yaml.safe_load((folder / "clew.yaml").read_text())
-    bucket = f"s3://{root.place.store}"
-    settings["environments"] = {
-        "dev": {
-            "storage_root": f"{bucket}/clew/managed",
-            "sandbox_root": f"{bucket}/clew/sandbox",
-            "object_store": {
-                "endpoint": endpoint,
-                "region": "us-east-1",
-                "path_style": True,
-                "credential_ref": "secret://env/LEDGER_KEYS",
-            },
-            "spark": {**spark, "jars": jars},
-            "sinks": {"close-review": {"type": "capture_store", "path": f"{bucket}/clew/review", "max_ttl_days": 30}},
-            **more,
-        }
+    access = {
+        "endpoint": endpoint,
+        "region": "us-east-1",
+        "path_style": True,
+        "credential_ref": "secret://env/LEDGER_KEYS",
     }
-    (folder / "clew.yaml").write_text(yaml.safe_dump(settings))
-    for name, place in (("ledger-files", "data"), ("reports", "out")):
-        path = folder / "datasources" / f"{name}.yaml"
-        definition = yaml.safe_load(path.read_text())
-        definition["options"]["root"] = f"{bucket}/clew/{place}"
-        path.write_text(yaml.safe_dump(definition))
+    sample_on_a_store(folder, root, object_store=access, spark={**spark, "jars": jars}, **more)
 
 
 def test_the_sample_runs_on_s3_and_is_explained_from_the_bucket_and_the_state_store_alone(
