@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from openpyxl.chart import BarChart, Reference
 from pyspark.sql import SparkSession
 
 from clew.engine.loading import Pinned, pin
@@ -293,7 +294,9 @@ def _damaged(text: bytes) -> dict[str, bytes]:
 def _workbook(bench: Bench, name: str, rows: list[tuple[object, ...]], saved: str | None = None) -> None:
     """A workbook as a program without formulas writes it; with `saved`, formulas have what a spreadsheet keeps."""
     book = openpyxl.Workbook()
-    book.create_chartsheet("Chart", 0)
+    bars = BarChart()
+    bars.add_data(Reference(book["Sheet"], min_col=1, min_row=1, max_row=2))
+    book.create_chartsheet("Chart", 0).add_chart(bars)
     for cells in rows:
         book["Sheet"].append(cells)
     content = io.BytesIO()

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 _MOST_SHARED = 512 << 20
 """Bytes of shared texts, which a reader has to keep in memory."""
 _SHARED = "xl/sharedStrings.xml"
-_DAMAGED = (BadZipFile, zlib.error, SyntaxError, EOFError, LookupError, ValueError, TypeError, AttributeError)
-"""What openpyxl raises where a workbook is not what it should be; a SyntaxError is one of XML."""
+_DAMAGED = (
+    *(BadZipFile, zlib.error, EOFError, RuntimeError, SyntaxError),
+    *(LookupError, ValueError, TypeError, AttributeError),
+)
+"""What zipfile and openpyxl raise where a workbook is not what it should be; a SyntaxError is one of XML."""
 
 
 class _NoSavedValue:
@@ -84,7 +87,7 @@ def _require_bounded(file: SourceFile, stream: BinaryIO) -> None:
     try:
         with ZipFile(stream) as archive:
             sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-    except BadZipFile:
+    except (BadZipFile, NotImplementedError):
         raise SheetProblem(f"{file.shown} is not an XLSX file", "save the workbook as .xlsx") from None
     if sizes.get(_SHARED, 0) > _MOST_SHARED:
         raise SheetProblem(f"{file.shown} has too much text for a workbook", "save the sheet as CSV")
