@@ -29,6 +29,7 @@ rules:
         ("a.csv", "options: {skip_lines: many}", "skip_lines: expected how many", "write a whole number"),
         ("a.csv", "options: {quote: ab}", "quote: expected one character", "write one character"),
         ("a.csv", "options: {encoding: klingon}", 'no encoding "klingon"', "UTF-8"),
+        ("a.csv", "options: {encoding: base64}", 'no encoding "base64"', "UTF-8"),
         ("a.csv.gz", "options: {compression: rar}", 'no compression "rar"', "write none, gzip"),
         ("a.parquet", "options: {header: true}", 'unknown key "header"', "header is an option of csv and xlsx"),
         ("a.parquet", "columns: {x: {trim: true}}", "trim is for csv", "remove it"),

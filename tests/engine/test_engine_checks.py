@@ -14,6 +14,7 @@ import pytest
 from clew.api.run_view import RunView
 from clew.api.workspace import Workspace
 from clew.cli.main import run as command
+from clew.diagnostics import UserError
 from clew.events.values import CheckResult
 from tests.engine.engine_workspaces import SHOP, Shop, make_shop
 
@@ -324,3 +325,26 @@ def test_checks_of_a_dataset_look_at_its_rows_when_they_are_loaded_and_when_they
         "sums: not_null currency": (0, True),
         "sums: unique currency": (0, True),
     }
+
+
+def test_rows_without_a_match_tell_of_the_columns_that_they_are_matched_by(shop: Shop) -> None:
+    rates = json.loads((shop.root / "datasets/rates.yaml").read_text())
+    settings = json.loads((shop.root / "clew.yaml").read_text())
+    closed = copy.deepcopy(rates)
+    closed["main_table"]["columns"][0]["privacy"] = "personal"
+    shop.write({"datasets/rates.yaml": closed})
+    join = {"alias": "r", "dataset_id": "rates", "on": "orders.currency = r.currency"}
+    shop.project("matched", output(30), checks=[{"join_must_match": join, "severity": "warn", "name": "known"}])
+    view = shop.run("matched")
+    office = copy.deepcopy(settings)
+    office["environments"]["dev"]["local_role"] = "operator"
+    shop.write({"datasets/rates.yaml": rates, "clew.yaml": office})
+    try:
+        found = found_by(view)["known"]
+        assert found.failed_rows == failing(ROWS, lambda row: row["currency"] not in {"EUR", "USD"})
+        assert found.example is None
+        run = Workspace(shop.root).get_run(view.record.run_id)
+        with pytest.raises(UserError, match="currency"):
+            run.failing_rows("known")
+    finally:
+        shop.write({"clew.yaml": settings})

@@ -3,8 +3,10 @@
 
 import bz2
 import csv
+import gzip
 import io
 import lzma
+import re
 import zipfile
 from dataclasses import replace
 from datetime import date, datetime
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from openpyxl.chart import BarChart, Reference
 from pyspark.sql import SparkSession
 
 from clew.engine.loading import Pinned, pin
@@ -260,6 +263,102 @@ def test_compressed_files_keep_their_lines(bench: Bench) -> None:
         assert pinned.part.sources[0].size == len(content)
     bench.write("b.csv.xz", b"nonsense")
     assert "b.csv.xz" in bench.problem(of, path_source("b.csv.xz"), code="SourceUnavailable")
+    for name, content in _damaged(text * 1000).items():
+        bench.write(name, content)
+        assert name in bench.problem(of, path_source(name), code="SourceUnavailable")
+
+
+def _damaged(text: bytes) -> dict[str, bytes]:
+    """Files that break off, whose bytes were changed, or that ask for a password or an unknown program."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr("inside.csv", text)
+    whole = archive.getvalue()
+    listing = whole.index(b"PK\x01\x02")
+
+    def changed(*bytes_: tuple[int, int]) -> bytes:
+        found = bytearray(whole)
+        for position, value in bytes_:
+            found[position] = value
+        return bytes(found)
+
+    return {
+        "short.csv.gz": gzip.compress(text)[:-20],
+        "short.csv.xz": lzma.compress(text)[:-20],
+        "damaged.csv.zip": changed(*((position, 255) for position in range(45, 90))),
+        "secret.csv.zip": changed((6, 1), (listing + 8, 1)),
+        "unknown.csv.zip": changed((8, 99), (listing + 10, 99)),
+    }
+
+
+def _workbook(bench: Bench, name: str, rows: list[tuple[object, ...]], saved: str | None = None) -> None:
+    """A workbook as a program without formulas writes it; with `saved`, formulas have what a spreadsheet keeps."""
+    book = openpyxl.Workbook()
+    bars = BarChart()
+    bars.add_data(Reference(book["Sheet"], min_col=1, min_row=1, max_row=2))
+    book.create_chartsheet("Chart", 0).add_chart(bars)
+    for cells in rows:
+        book["Sheet"].append(cells)
+    content = io.BytesIO()
+    book.save(content)
+    with zipfile.ZipFile(content) as old, zipfile.ZipFile(bench.data / name, "w") as new:
+        for entry in old.namelist():
+            text = old.read(entry)
+            if saved is not None and "worksheets/sheet" in entry:
+                text = re.sub(rb'<c r="(\w+)"( t="\w+")?><f>([^<]*)</f><v ?/?>(</v>)?</c>', saved.encode(), text)
+            new.writestr(entry, text)
+
+
+def test_moments_in_workbooks_are_loaded_whole_or_refused(bench: Bench) -> None:
+    of = use("id integer!; day date; moment timestamp")
+    rules = FileRules(
+        {
+            "day": TextRules(formats=("dd.MM.yy", "d.M.yyyy")),
+            "moment": TextRules(formats=("dd.MM.yyyy HH:mm",)),
+        },
+        bad_rows="quarantine",
+    )
+    rows: list[tuple[object, ...]] = [
+        ("id", "day", "moment"),
+        (1, datetime(2024, 4, 3), datetime(2024, 4, 3, 10, 20)),
+        (2, datetime(1999, 4, 3), datetime(1999, 4, 3)),
+        (3, datetime(2024, 4, 3), datetime(2024, 4, 3, 10, 20, 33)),
+        (4, datetime(2024, 4, 3, 12), None),
+    ]
+    _workbook(bench, "a.xlsx", rows)
+    pinned = bench.pin(of, path_source("a.xlsx", "xlsx", rules=rules))
+    assert bench.rows(pinned, "id", "day", "moment") == [
+        (1, date(2024, 4, 3), datetime(2024, 4, 3, 10, 20)),
+        (2, date(1999, 4, 3), datetime(1999, 4, 3)),
+    ]
+    assert [[each["value"] for each in row[PROBLEMS]] for row in quarantined(bench, pinned)] == [  # type: ignore[attr-defined]
+        ["2024-04-03 10:20:33"],
+        ["2024-04-03 12:00:00"],
+    ]
+
+
+def test_a_formula_without_a_saved_value_is_no_empty_cell(bench: Bench) -> None:
+    of = use("id integer!; paid decimal(10,2); name string")
+    rows: list[tuple[object, ...]] = [("id", "other", "paid", "name"), (1, "=A2", 5, "a"), (2, None, "=C2+1", "b")]
+    _workbook(bench, "a.xlsx", rows)
+    assert bench.problem(of, path_source("a.xlsx", "xlsx"), code="SourceUnavailable") == (
+        'the formula in the column "paid" has no saved value, in a.xlsx, sheet Sheet, row 3'
+    )
+    _workbook(bench, "b.xlsx", rows, saved=r'<c r="\1"><f>\3</f><v>6</v></c>')
+    assert bench.rows(bench.pin(of, path_source("b.xlsx", "xlsx")), "id", "paid") == [
+        (1, Decimal("5.00")),
+        (2, Decimal("6.00")),
+    ]
+    _workbook(bench, "c.xlsx", rows, saved=r'<c r="\1" t="str"><f>\3</f><v></v></c>')
+    assert bench.rows(bench.pin(of, path_source("c.xlsx", "xlsx")), "id", "paid") == [(1, Decimal("5.00")), (2, None)]
+    whole = (bench.data / "a.xlsx").read_bytes()
+    with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(bench.data / "d.xlsx", "w") as new:
+        for entry in old.namelist():
+            text = old.read(entry)
+            new.writestr(entry, text.replace(b"</sheetData>", b"</sheet") if "worksheets/sheet" in entry else text)
+    assert "d.xlsx, sheet Sheet, is damaged" in bench.problem(
+        of, path_source("d.xlsx", "xlsx"), code="SourceUnavailable"
+    )
 
 
 def test_nested_json_keeps_its_digits(bench: Bench) -> None:

@@ -167,9 +167,10 @@ def _refused(option: FileOption, value: Scalar) -> tuple[str, str] | None:
 
 
 def _is_encoding(value: Scalar) -> bool:
+    """Whether bytes become text by it. Python calls other things a codec too, such as base64 and rot13."""
     try:
-        return isinstance(value, str) and bool(codecs.lookup(value))
-    except LookupError:
+        return isinstance(value, str) and isinstance(codecs.getincrementaldecoder(value)().decode(b"", True), str)
+    except (LookupError, UnicodeError, TypeError, ValueError):
         return False
 
 

@@ -313,7 +313,12 @@ class _Decision:
         read = check.columns(_table_of(self.context, check))
         tied = check.tie.dataset if check.tie is not None else None
         others = {name for _, name in columns_of(check.tie.value.tree)} if check.tie is not None else set()
-        return bool(read & classes.keys()) or (tied is not None and bool(others & privacy_of_dataset(tied).keys()))
+        joined = privacy_of_dataset(check.join.dataset).keys() if check.join is not None else frozenset[str]()
+        return (
+            bool(read & classes.keys())
+            or bool(check.joined_columns & joined)
+            or (tied is not None and bool(others & privacy_of_dataset(tied).keys()))
+        )
 
     def _of_total(self, base: CheckResult) -> CheckResult:
         check = self.check

@@ -88,6 +88,8 @@ class CheckPlanning:
     problems: Problems
     found: list[PlannedCheck] = field(default_factory=list)
     _names: dict[str, Check] = field(default_factory=dict)
+    _quarantining: dict[str, int] = field(default_factory=dict)
+    """How many steps quarantine rows for the checks of a name."""
     _anchors: dict[int, int | None] = field(default_factory=dict)
     """The step of each check of the project, by its position; None where that is not known."""
 
@@ -134,9 +136,8 @@ class CheckPlanning:
     # Where checks look
 
     def _anchor(self, check: Check) -> int | None:
-        last = self.placed[-1].seq if self.placed else 0
         if check.at == END:
-            return last
+            return self._end(check)
         if check.at in {LOAD, "0"}:
             return 0
         for each in self.placed:
@@ -148,6 +149,12 @@ class CheckPlanning:
         problem = f'looks at "{check.at}", which is not an operation of this project'
         self.problems.report(INVALID_CHECK.at(check.place("at"), name=check.label, problem=problem, hint=hint))
         return None
+
+    def _end(self, check: Check) -> int:
+        """The last step. Rows that are quarantined must not be in the outputs that come after the last change."""
+        quarantines = check.severity is Severity.QUARANTINE
+        seqs = (each.seq for each in self.placed if not (quarantines and isinstance(each.operation, Output)))
+        return max(seqs, default=0)
 
     def _written_at(self, seq: int) -> list[Check]:
         return [
@@ -232,7 +239,7 @@ class CheckPlanning:
         failing = PlannedExpression(planned.failing.text, _within(planned.failing.tree, planned.within))
         return DeleteStep(
             seq=seq,
-            id=str(uuid.uuid5(_CHECK_IDS, f"{self.plan}/{planned.name}")),
+            id=self._step_id(planned.name),
             name=f"Quarantine: {planned.name}",
             description=planned.description or None,
             path=MAIN,
@@ -243,6 +250,12 @@ class CheckPlanning:
             adds=(),
             reason=f'the check "{planned.name}" failed: {planned.text}',
         )
+
+    def _step_id(self, name: str) -> str:
+        """Of its own for each step: the check of a dataset may quarantine where it is loaded and where registered."""
+        before = self._quarantining.get(name, 0)
+        self._quarantining[name] = before + 1
+        return str(uuid.uuid5(_CHECK_IDS, f"{self.plan}/{name}" + (f"/{before}" if before else "")))
 
     def _plan(self, check: Check, point: CheckPoint) -> PlannedCheck | None:
         within = self._where(check, point)

@@ -88,6 +88,13 @@ class PlannedCheck:
         trees = [each.tree for each in (self.within, self.failing, self.total, tied, on) if each is not None]
         return frozenset(name for tree in trees for each, name in columns_of(tree) if each == table) | set(self.keys)
 
+    @property
+    def joined_columns(self) -> frozenset[str]:
+        """The columns that it reads of the dataset in which rows have to find a match."""
+        if self.join is None:
+            return frozenset()
+        return frozenset(name for each, name in columns_of(self.join.on.tree) if each == self.join.alias)
+
     def condition(self, table: str) -> Expression | None:
         """True for living rows that fail, where a row shows it by itself."""
         return None if self.failing is None else self.among_living(self.failing.tree, table)

@@ -232,6 +232,10 @@ class SeenTrace:
         self.policy.require_rows()
         for column in sorted(check.columns(self.plan.input.table)):
             self.columns.require(column, "see which rows fail a check of")
+        if check.join is not None:
+            joined = self.eyes.dataset(check.join.dataset)
+            for column in sorted(check.joined_columns):
+                joined.require(column, "see which rows fail a check of")
         if check.quarantined_by is not None:
             return self.touched(check.quarantined_by, limit, after)
         found = find(self._trace, check, limit, after)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - most files are not compressed
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, RawIOBase
@@ -31,7 +32,17 @@ def is_read_by_spark(file: SourceFile, option: str | None) -> bool:
 
 @contextmanager
 def decompressed(file: SourceFile, option: str | None = None) -> Iterator[BinaryIO]:
-    """The content of a file. OSError or ValueError where it is not compressed in the way that is said."""
+    """The content of a file. OSError or ValueError where it is not compressed in the way that is said.
+
+    So it is where a file breaks off, or has damaged pieces, while the block reads it.
+    """
+    try:
+        yield from _decompressed(file, option)
+    except (EOFError, zlib.error) as error:
+        raise OSError(f"{file.shown} is damaged: {error}") from None
+
+
+def _decompressed(file: SourceFile, option: str | None) -> Iterator[BinaryIO]:
     if option is None and PurePath(file.path).suffix.lower() in _OF_SPARK:
         raise ValueError(f"{file.shown} is compressed in a way that is read by Spark only")
     with opened_source(file) as stream:
@@ -91,7 +102,11 @@ def _only_member(file: SourceFile, stream: BinaryIO) -> Iterator[BinaryIO]:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             if len(names) != 1:
                 raise OSError(f"{file.shown} has {len(names)} files in it; a source has one")
-            with archive.open(names[0]) as member:
+            try:
+                member = archive.open(names[0])
+            except (RuntimeError, NotImplementedError) as error:  # a password, or an unknown compression
+                raise OSError(f"{file.shown} cannot be decompressed: {error}") from None
+            with member:
                 yield cast(BinaryIO, member)
     except zipfile.BadZipFile as error:
         raise OSError(f"{file.shown} is not a zip file: {error}") from None

@@ -6,26 +6,43 @@ stays as it is. Excel shows 15 digits of a number, so those count: 0.1 + 0.2 is 
 
 # ruff: noqa: PLC0415 - openpyxl is loaded where there is a workbook
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 from zipfile import BadZipFile, ZipFile
 
 from clew.deferred import dataclass
 from clew.diagnostics import did_you_mean
-from clew.lang.moment_patterns import moment_pattern, written_moment
+from clew.lang.moment_patterns import moment_pattern, read_moment, written_moment
 from clew.plan.file_rules import FileRules, TextRules
 from clew.plan.local_files import SourceFile
 from clew.storage.source_files import opened_source
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from openpyxl.workbook import Workbook
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+    from openpyxl.worksheet._reader import WorkSheetParser
 
 _MOST_SHARED = 512 << 20
 """Bytes of shared texts, which a reader has to keep in memory."""
 _SHARED = "xl/sharedStrings.xml"
+_DAMAGED = (
+    *(BadZipFile, zlib.error, EOFError, RuntimeError, SyntaxError),
+    *(LookupError, ValueError, TypeError, AttributeError),
+)
+"""What zipfile and openpyxl raise where a workbook is not what it should be; a SyntaxError is one of XML."""
+
+
+class _NoSavedValue:
+    """Stands in the cell of a formula of which no value was saved."""
+
+
+NO_SAVED_VALUE: Final = _NoSavedValue()
 
 
 class SheetProblem(ValueError):
@@ -56,11 +73,12 @@ def opened_sheet(file: SourceFile, options: Mapping[str, str]) -> Iterator[Sheet
         _require_bounded(file, stream)
         book = _workbook(file, stream)
         try:
-            title = options.get("sheet", book.sheetnames[0])
-            if title not in book.sheetnames:
-                hint = did_you_mean(title, book.sheetnames) or f"its sheets are {', '.join(book.sheetnames)}"
+            titles = [sheet.title for sheet in book.worksheets]  # and not the sheets that are charts
+            title = options.get("sheet", titles[0] if titles else "")
+            if title not in titles:
+                hint = did_you_mean(title, titles) or f"its sheets are {', '.join(titles)}"
                 raise SheetProblem(f'{file.shown} has no sheet "{title}"', hint)
-            yield _sheet(book, title, options)
+            yield _sheet(file, book, title, options)
         finally:
             book.close()
 
@@ -69,7 +87,7 @@ def _require_bounded(file: SourceFile, stream: BinaryIO) -> None:
     try:
         with ZipFile(stream) as archive:
             sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-    except BadZipFile:
+    except (BadZipFile, NotImplementedError):
         raise SheetProblem(f"{file.shown} is not an XLSX file", "save the workbook as .xlsx") from None
     if sizes.get(_SHARED, 0) > _MOST_SHARED:
         raise SheetProblem(f"{file.shown} has too much text for a workbook", "save the sheet as CSV")
@@ -82,24 +100,54 @@ def _workbook(file: SourceFile, stream: BinaryIO) -> "Workbook":
 
     try:
         return load_workbook(stream, read_only=True, data_only=True, keep_links=False)
-    except (InvalidFileException, KeyError, ValueError) as error:
+    except (InvalidFileException, *_DAMAGED) as error:
         raise SheetProblem(f"{file.shown} is not an XLSX file: {error}", "save the workbook as .xlsx") from None
 
 
-def _sheet(book: "Workbook", title: str, options: Mapping[str, str]) -> Sheet | None:
-    sheet = book[title]
-    if hasattr(sheet, "reset_dimensions"):
-        sheet.reset_dimensions()  # some programs write a wrong size, and cells beyond it would be lost
+def _sheet(file: SourceFile, book: "Workbook", title: str, options: Mapping[str, str]) -> Sheet | None:
     skipped = int(options.get("skip_lines", "0"))
-    numbered = enumerate(sheet.iter_rows(values_only=True), start=1)
+    numbered = _numbered_rows(file, book, title)
     filled = ((number, cells) for number, cells in numbered if number > skipped and not _is_blank(cells))
     first = next(filled, None)
     if first is None:
         return None
     if options.get("header", "true").lower() != "true":
         return Sheet(title, None, len(first[1]), _with_first(first, filled))
-    names = tuple("" if cell is None else str(cell) for cell in first[1])
+    names = tuple("" if cell is None or cell is NO_SAVED_VALUE else str(cell) for cell in first[1])
     return Sheet(title, names, len(names), filled)
+
+
+def _numbered_rows(file: SourceFile, book: "Workbook", title: str) -> Iterator[tuple[int, tuple[object, ...]]]:
+    """The rows that the sheet has, each with its number. What the sheet says about its size may be wrong."""
+    sheet = cast("ReadOnlyWorksheet", book[title])
+    try:
+        with sheet._get_source() as source:  # noqa: SLF001 - openpyxl itself does not say which cells have a formula
+            for number, cells in _parser(book, sheet, source).parse():
+                yield number, sheet._get_row(cells, values_only=True)  # noqa: SLF001
+    except _DAMAGED as error:
+        raise SheetProblem(f"{shown_sheet(file, title)}, is damaged: {error}", "save the workbook again") from None
+
+
+def _parser(book: "Workbook", sheet: "ReadOnlyWorksheet", source: object) -> "WorkSheetParser":
+    """openpyxl's, which tells a formula without a value from an empty cell."""
+    from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+
+    class Parser(WorkSheetParser):
+        def parse_cell(self, element: "Element") -> dict[str, object]:
+            cell: dict[str, object] = super().parse_cell(element)
+            # Excel saves an empty text as a value of the type str.
+            if cell["value"] is None and element.get("t") != "str" and element.find(FORMULA_TAG) is not None:
+                cell["value"] = NO_SAVED_VALUE
+            return cell
+
+    return Parser(
+        source,
+        sheet._shared_strings,  # noqa: SLF001
+        data_only=True,
+        epoch=book.epoch,
+        date_formats=book._date_formats,  # noqa: SLF001
+        timedelta_formats=book._timedelta_formats,  # noqa: SLF001
+    )
 
 
 def _with_first(
@@ -151,12 +199,11 @@ def _text_of_number(number: float, rules: TextRules) -> str:
 
 
 def _text_of_moment(moment: date, rules: TextRules) -> str:
-    """In the pattern of the column; as it is where the pattern would lose the time of day."""
-    has_time = (
-        isinstance(moment, datetime) and (moment.hour, moment.minute, moment.second, moment.microsecond) != (0,) * 4
-    )
-    if rules.formats and (not has_time or moment_pattern(rules.formats[0]).has_time):
-        return written_moment(moment, moment_pattern(rules.formats[0]))
-    if isinstance(moment, datetime):
-        return moment.isoformat(sep=" ") if has_time else moment.date().isoformat()
-    return moment.isoformat()
+    """In the first pattern of the column that says all of it; as it is where none does, and so not in a wrong year."""
+    whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001
+    for pattern in map(moment_pattern, rules.formats):
+        text = written_moment(whole, pattern)
+        if read_moment(text, pattern) == whole:
+            return text
+    has_time = (whole.hour, whole.minute, whole.second, whole.microsecond) != (0,) * 4
+    return whole.isoformat(sep=" ") if has_time else whole.date().isoformat()

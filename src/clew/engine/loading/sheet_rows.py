@@ -9,13 +9,13 @@ from pyspark.sql import functions as F
 
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.loading.conversions import BROKEN, RawRows, text_cell
-from clew.engine.loading.sources import Origin, mismatch, positions_of, unavailable
+from clew.engine.loading.sources import Origin, mismatch, place, positions_of, unavailable
 from clew.engine.loading.text_rows import FoundFile, header_names, names_by_position, with_period
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
 from clew.storage.drafts import Draft
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
-from clew.storage.sheets import Sheet, SheetProblem, opened_sheet, shown_sheet, texts_of
+from clew.storage.sheets import NO_SAVED_VALUE, Sheet, SheetProblem, opened_sheet, shown_sheet, texts_of
 
 _BATCH = 5_000
 
@@ -60,7 +60,7 @@ def _rows(
     name = f"sheet-{number:05}.parquet"
     schema = pa.schema([(SOURCE_LINE, pa.int64()), *((field, pa.string()) for field in columns.values())])
     with transfer.create(name) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in _batches(sheet, positions, source):
+        for batch in _batches(sheet, positions, source, origin):
             writer.write_batch(pa.record_batch(batch, schema=schema))
     fields = ", ".join([f"{SOURCE_LINE} BIGINT", *(f"{field} STRING" for field in columns.values())])
     rows = spark.read.schema(fields).parquet(transfer.root.spark_uri(f"{transfer.folder}/{name}"))
@@ -70,9 +70,17 @@ def _rows(
     return RawRows(placed, with_period(use, cells, period))
 
 
-def _batches(sheet: Sheet, positions: Mapping[str, int], source: ResolvedSource) -> Iterator[list[pa.Array]]:
+def _batches(
+    sheet: Sheet, positions: Mapping[str, int], source: ResolvedSource, origin: Origin
+) -> Iterator[list[pa.Array]]:
     numbers, texts = list[int](), {column: list[str | None]() for column in positions}
     for number, cells in sheet.rows:
+        for column, position in positions.items():
+            if position < len(cells) and cells[position] is NO_SAVED_VALUE:
+                problem = (
+                    f'the formula in the column "{column}" has no saved value, in {place(origin.shown, number, "row")}'
+                )
+                raise SheetProblem(problem, "open the workbook in a spreadsheet program, and save it")
         numbers.append(number)
         for column, text in texts_of(cells, positions, source.rules).items():
             texts[column].append(text)
