@@ -1,1 +1,1 @@
-"""Deterministic simulation of runs: real code in virtual time, with faults that a seed decides. See docs/simulation.md."""
+"""Runs in a simulated computer: real code in virtual time, with faults that a seed decides. See docs/simulation.md."""

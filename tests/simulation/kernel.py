@@ -136,7 +136,7 @@ class Kernel:
     def _rates(self, rate: float) -> dict[str, float]:
         """Each seed has its own weather: half of the faults do not happen at all, some often."""
         return {
-            kind: base * rate * 4 ** self.random.uniform(-1, 1) if self.random.random() < 0.6 else 0.0  # noqa: PLR2004
+            kind: base * rate * 4 ** self.random.uniform(-1, 1) if self.random.random() < 0.6 else 0.0
             for kind, base in RATES.items()
         }
 
@@ -244,6 +244,10 @@ class Kernel:
             self._to_kill.extend(process.tasks)
         self._bury()
 
+    def timestamp(self) -> float:
+        """The present moment, in seconds since 1970."""
+        return (EPOCH + timedelta(seconds=self.now)).timestamp()
+
     # What happens
 
     def say(self, what: str, process: Process | None = None) -> None:
@@ -302,5 +306,3 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"seed {self.seed} at {self.now:.3f} s"
-
-

@@ -70,7 +70,7 @@ class FailingTransactions:
             with kernel.sheltered(), self._inner.write() as connection:
                 yield connection
                 if outcome in {"store full", "commit lost", "dies before"}:
-                    raise _RollBack
+                    raise _RollBack  # noqa: TRY301 - it leaves the transaction, which rolls back
         except _RollBack:
             if outcome == "dies before":
                 self._die()
@@ -82,7 +82,7 @@ class FailingTransactions:
         if outcome == "dies after":
             self._die()
         if outcome == "commit unknown":
-            if kernel.random.random() < 0.3:  # noqa: PLR2004
+            if kernel.random.random() < 0.3:
                 kernel.sleep(time_left(PATIENCE_S))
             raise _driver_error("SQLITE_IOERR", "the connection was lost behind the commit")
 

@@ -72,7 +72,7 @@ class Thread:
         target: Callable[..., object],
         args: tuple[object, ...] = (),
         name: str = "thread",
-        daemon: bool | None = None,  # noqa: FBT001 - as the real one has it
+        daemon: bool | None = None,
     ) -> None:
         del daemon
         self.name = name
@@ -105,7 +105,7 @@ class Lock:
         self._is_held = False
         self._free = Event()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as the real one
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         del blocking
         ends_at = kernel().now + timeout if timeout >= 0 else None
         while self._is_held:
@@ -191,7 +191,7 @@ SUBSTITUTES: list[tuple[object, object]] = [
 ]
 """What is exchanged for what, wherever a module of Clew has it."""
 
-IDLE_POLL_S = 4.0
+IDLE_POLL_S = 5.0
 """How often idle loops look, where that cannot be set: looking for nothing is most of what they do."""
 
 REAL = ("clew.store.sqlite", "clew.store.sqlite_waiting", "clew.budgets", "clew.deferred")

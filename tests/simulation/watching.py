@@ -1,4 +1,4 @@
-"""What must hold, looked at after every commit and every change of a file, by code that shares nothing with the store.
+"""What must hold, looked at after every commit and every change of a file.
 
 It reads the tables with plain SQL and keeps its own books: who holds which run, which steps are done, which files count.
 """
@@ -21,7 +21,7 @@ from tests.simulation.kernel import Kernel, Process, Violation
 from tests.simulation.memory_storage import MemoryFiles
 from tests.store.seals import KEY
 
-BUSES = ("audit", "follower")
+BUSES = ("follower",)
 
 _OF_THE_DRIVER = {
     "RunStarted",
@@ -67,6 +67,8 @@ class Known:
     """Who has taken the run last; None once it was given back."""
     effects: set[tuple[str, str, str]] = field(default_factory=set)
     saved_seq: int = 0
+    last_seq: int = 0
+    """The last event, as the head of the run has it."""
     is_deleted: bool = False
 
 
@@ -87,7 +89,6 @@ class Watch:
         self.violation: Violation | None = None
         """The first one. A task of a process cannot swallow it."""
         self._waiting_out: dict[int, tuple[str, str]] = {}
-        self._last_row = 0
         self.captures: dict[str, tuple[str, int, Process | None]] = {}
         self.checks = 0
         self._data_version = -1
@@ -123,9 +124,10 @@ class Watch:
         self._look_at_captures(process)
 
     def _look_at_leases(self, process: Process | None) -> None:
-        rows = self._rows("SELECT run_id, token, lease_owner, status, slot FROM runs")
+        rows = self._rows("SELECT run_id, token, lease_owner, status, slot, last_seq FROM runs")
         for row in rows:
             known = self.runs.setdefault(row["run_id"], Known(row["run_id"]))
+            known.last_seq = row["last_seq"]
             if row["token"] < known.token:
                 self.fail("tokens grow", f"run {known.run_id} went from {known.token} to {row['token']}")
             if row["token"] != known.token:
@@ -146,19 +148,25 @@ class Watch:
                 under_way[row["slot"]] = row["run_id"]
 
     def _look_at_events(self, process: Process | None) -> None:
-        fresh = self._rows("SELECT rowid AS place, * FROM run_events WHERE rowid > ? ORDER BY rowid", self._last_row)
-        for row in fresh:
-            self._last_row = row["place"]
-            known = self.runs.setdefault(row["run_id"], Known(row["run_id"]))
+        longer = [known for known in self.runs.values() if known.last_seq != len(known.events) and not known.is_deleted]
+        statement = "SELECT * FROM run_events WHERE run_id = ? AND run_seq > ? ORDER BY run_seq"
+        found = [(known, row) for known in longer for row in self._rows(statement, known.run_id, len(known.events))]
+        for known, row in found:
             event = raw_of(row).read()
             self._kernel.say(f"event {event.run_seq} {event.event_type} {event.step_id} of {known.run_id}")
             self._look_at_event(known, event, row["idempotency_key"], process)
             known.events.append(event)
             for bus in BUSES:
                 if not self._rows(
-                    "SELECT 1 FROM outbox WHERE run_id = ? AND run_seq = ? AND sink = ?", known.run_id, event.run_seq, bus
+                    "SELECT 1 FROM outbox WHERE run_id = ? AND run_seq = ? AND sink = ?",
+                    known.run_id,
+                    event.run_seq,
+                    bus,
                 ):
                     self.fail("every event goes to every bus", f"event {event.run_seq} of {known.run_id}, {bus}")
+        for known in longer:
+            if known.last_seq != len(known.events):
+                self.fail("events without gaps", f"{known.run_id} ends with {known.last_seq}, not {len(known.events)}")
 
     def _look_at_event(self, known: Known, event: StoredEvent, key: str, process: Process | None) -> None:
         place = f"event {event.run_seq} {event.event_type} {event.step_id} of {known.run_id}"
@@ -266,7 +274,7 @@ class Watch:
         for (dataset, run_id, _), numbers in made.items():
             if len(numbers) > 1:
                 self.fail("an output is registered once", f"{dataset} {numbers} of {run_id}")
-        newest = {dataset: number for dataset, number in sorted(self.versions)}
+        newest = dict(sorted(self.versions))
         for dataset, number in self.versions.keys() - there.keys():
             if newest[dataset] == number:
                 self.fail("nothing readable is deleted", f"the newest version {number} of {dataset}")
@@ -314,7 +322,8 @@ class Watch:
         found += [
             f"the snapshot of {row['run_id']} is behind"
             for row in self._rows(
-                "SELECT run_id FROM runs LEFT JOIN snapshots USING (run_id) WHERE coalesce(last_event_seq, 0) < last_seq"
+                "SELECT run_id FROM runs LEFT JOIN snapshots USING (run_id)"
+                " WHERE coalesce(last_event_seq, 0) < last_seq"
             )
         ]
         found += [
@@ -357,15 +366,18 @@ class Watch:
         for known in self.runs.values():
             for event in known.events:
                 for bus in BUSES:
-                    if event.event_id not in self.received[bus] and (bus, event.event_id) not in dead:
-                        if not known.is_deleted:
-                            self.fail("every event is delivered or a dead letter", f"{event.event_id} to {bus}")
+                    is_known = event.event_id in self.received[bus] or (bus, event.event_id) in dead
+                    if not is_known and not known.is_deleted:
+                        self.fail("every event is delivered or a dead letter", f"{event.event_id} to {bus}")
 
     def left_over(self) -> list[str]:
         """Files of ended runs and of deleted ones that nothing names."""
         named = {key for key, (run_id, _) in self.committed.items() if self._there(run_id)}
         named |= {path for paths in self.versions.values() for path in paths}
-        resting = {row["run_id"] for row in self._rows("SELECT run_id FROM runs WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')")}
+        resting = {
+            row["run_id"]
+            for row in self._rows("SELECT run_id FROM runs WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')")
+        }
         return [
             key
             for key in sorted(self.files.files)
