@@ -1,6 +1,6 @@
 """What must hold, looked at after every commit and every change of a file.
 
-It reads the tables with plain SQL and keeps its own books: who holds which run, which steps are done, which files count.
+It reads the tables with plain SQL and keeps its own books: who holds which run, which steps are done, what counts.
 """
 
 import json
