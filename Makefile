@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars
+.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -13,6 +13,11 @@ MATRIX_TESTS ?= tests/engine
 CONNECT      ?=
 FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_internals.py tests/engine/test_spark_session.py \
                 tests/engine/test_sql_cases.py tests/engine/test_loading_csv.py tests/engine/test_engine_runs.py
+
+# How many seeds `make simulate` tries; or one SEED alone, or as many as MINUTES allow.
+SEEDS        ?= 1000
+SEED         ?=
+MINUTES      ?=
 
 # The orchestrators that `make integrations` tries Clew in.
 AIRFLOW      ?= apache-airflow==3.3.2 apache-airflow-providers-openlineage
@@ -123,6 +128,9 @@ imports: $(STAMP) ## which package may import which
 
 format: $(STAMP) ## rewrite the code in the house style
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
+
+simulate: $(STAMP) ## runs in a simulated computer that fails; SEEDS=10000 tries so many seeds, SEED=7 replays one
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks

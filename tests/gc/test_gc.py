@@ -14,6 +14,8 @@ import clew
 from clew.api.run_view import RunReader
 from clew.cli.main import run as command
 from clew.definitions import capture_wishes_of_data
+from clew.events.bodies import RunStarted
+from clew.events.envelope import NewEvent
 from clew.events.snapshot import RunStatus
 from clew.gc.garbage import Garbage, GarbageCollector, Retention
 from clew.gc.run_removal import remove_run
@@ -168,6 +170,20 @@ def test_a_run_that_goes_on_is_left_alone_with_everything_below_it(shop: Shop) -
     assert half.is_dir()
 
 
+def test_a_run_that_has_not_pinned_its_inputs_yet_may_read_any_version(shop: Shop) -> None:
+    """No event names what it reads before all of it is pinned."""
+    run_id(shop, "close")
+    run_id(shop, "close")
+    reading = shop.submit("report")
+    with shop.starter() as starter:
+        stores = starter.state.stores
+        claim = stores.leases.acquire(reading, owner="a worker", ttl_s=60.0)
+        assert claim is not None
+        begun = NewEvent(RunStarted(()), emitted_at=NOW)
+        stores.writer.append(reading, [begun], token=claim.lease.token)
+    assert collected(shop, Retention(runs=1)).things == ()
+
+
 def test_a_run_stays_as_long_as_a_capture_has_still_to_read_it(shop: Shop) -> None:
     """What follows the run has not been done yet: the capture waits for its rows."""
     shop.project("watched", {**step(10, "Copy", "update", assignments=setting(copy="amount")), "assign": "copied"})
@@ -236,6 +252,28 @@ def test_a_removal_that_was_interrupted_is_finished_by_the_next_one(
     assert sorted(names(again, "leftover")) == [f"datasets/closed/{first}-30", f"runs/{first}"]
     assert folders(shop, "runs") == {second}
     assert folders(shop, "datasets/closed") == {f"{second}-30"}
+
+
+@pytest.mark.slow
+def test_a_removal_that_ended_before_it_was_on_record_is_finished_too(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = run_id(shop, "close"), run_id(shop, "close")
+
+    class Died(BaseException):
+        pass
+
+    def die(*_args: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "add", die)
+        with pytest.raises(Died):
+            collected(shop, Retention(runs=1))
+    assert folders(shop, "runs") == {first, second}
+    again = collected(shop, Retention(runs=1))
+    assert f"runs/{first}" in names(again, "leftover")
+    assert folders(shop, "runs") == {second}
 
 
 # What others bring in

@@ -19,6 +19,7 @@ from clew.storage.layout import part_folder
 from clew.storage.local import LocalStorage
 from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
+from tests.simulation.memory_storage import MemoryFiles, MemoryStorage
 from tests.storage.azure_server import AZURITE, AzureServer, azure_server
 from tests.storage.gcs_server import GcsServer, gcs_server
 from tests.storage.hdfs_server import MINICLUSTER, HdfsServer, hdfs_server
@@ -52,6 +53,7 @@ def _hdfs(request: pytest.FixtureRequest) -> StorageRoot:
 
 PLACES: dict[str, Callable[[pytest.FixtureRequest], StorageRoot]] = {
     "local": _local,
+    "memory": lambda _request: MemoryStorage(MemoryFiles()),
     "s3": _s3,
     **({"abfss": _azure, "gs": _gcs} if AZURITE else {}),
     **({"hdfs": _hdfs} if MINICLUSTER else {}),

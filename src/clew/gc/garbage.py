@@ -184,7 +184,8 @@ class GarbageCollector:
         }
         for run_id in sorted(ended):
             yield from left_in_run(root, Ended(run_id, seen.folders[run_id]), before)
-        removed = self._journal.removed_runs()
+        # Whoever dies right after deleting a run has not written it down: then only the state store knows.
+        removed = self._journal.removed_runs() | self._state.stores.catalog.deleted()
         yield from left_of_removed(root, removed, self._exists)
         named = _folders(seen.versions)
         yield from left_in_datasets(root, named, lambda run_id: run_id in ended | removed, before)

@@ -12,6 +12,7 @@ from clew.definitions import LoadedWorkspace
 from clew.diagnostics import UserError
 from clew.events.artifacts import key_of_part, parts_among
 from clew.events.snapshot import RunSnapshot
+from clew.events.values import LOAD_STEP
 from clew.explain.run_lineage import TracedState
 from clew.plan import Plan, plan_from_json
 from clew.runs.environment import RunEnvironment
@@ -106,8 +107,9 @@ def survey(workspace: PlannedProjects, environment: RunEnvironment, state: Colle
     """Look at everything once."""
     stores = state.stores
     projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=environment.store_limits())
-    runs = tuple(_runs(environment, state))
+    # Versions first: a run that begins after that takes at least the newest of these, which stays.
     versions = tuple(_versions(state))
+    runs = tuple(_runs(environment, state))
     snapshots = {run.run_id: projector.look(run.run_id).snapshot for run in runs}
     every = frozenset((version.dataset, version.version) for version in versions)
     return Survey(
@@ -136,6 +138,9 @@ def _reads(
     environment: RunEnvironment, run: RunRecord, snapshot: RunSnapshot, every: frozenset[VersionKey]
 ) -> frozenset[VersionKey]:
     """The versions that a run needs; all if its files do not say."""
+    if snapshot.status.is_under_way and not _is_loaded(snapshot):
+        # It may have chosen a version already, and no event says so before all inputs are pinned.
+        return every
     try:
         read = versions_read(committed_parts(environment.storage_root, snapshot))
         if not run.status.is_terminal and run.request.plan.digest is not None:
@@ -143,6 +148,12 @@ def _reads(
     except UserError:
         return every
     return frozenset(read)
+
+
+def _is_loaded(snapshot: RunSnapshot) -> bool:
+    """Whether a run has pinned what it reads."""
+    load = snapshot.step(LOAD_STEP)
+    return load is not None and load.status.is_done
 
 
 def _folders(snapshot: RunSnapshot) -> frozenset[str]:

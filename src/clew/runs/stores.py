@@ -139,6 +139,10 @@ class RunCatalog(RunListing, Protocol):
         """How busy an environment is."""
         ...
 
+    def deleted(self) -> frozenset[str]:
+        """The runs that were deleted, by id."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:

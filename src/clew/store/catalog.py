@@ -38,6 +38,11 @@ class SqlRunCatalog(SqlRunList):
         with self._database.read() as connection:
             return load_of(connection, replace(self._owner, environment_id=environment_id))
 
+    def deleted(self) -> frozenset[str]:
+        """The runs that were deleted, by id."""
+        with self._database.read() as connection:
+            return frozenset(connection.scalars(sa.select(run_deletions.c.run_id)))
+
 
 class SqlRunIntake:
     """Adds and removes whole runs."""

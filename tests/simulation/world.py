@@ -1,0 +1,606 @@
+"""A deployment: workers, commands, a person, a garbage collector, receivers of events; and whoever starts them again.
+
+Everything in the processes is Clew's own code, wired as `clew.api` does it. What is simulated is below it.
+"""
+
+import errno
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from clew.bus.dispatcher import OutboxDispatcher
+from clew.captures.freezing import Fitting, Ticket
+from clew.captures.jobs import Overtaken
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, JobReport
+from clew.captures.removal import ExpiredCaptures, drop_waiting
+from clew.captures.worker import CaptureWorker
+from clew.definitions import CaptureMode
+from clew.diagnostics import ClewError, TransientFailure, UserError
+from clew.diagnostics.codes.runs import DELIVERY_FAILED
+from clew.events.snapshot import RunSnapshot
+from clew.events.values import PlanRef
+from clew.gc.garbage import GarbageCollector, Retention
+from clew.gc.survey import CollectedState, PlannedProjects
+from clew.runs.driver import DriverSettings, RunDriver
+from clew.runs.environment import RunEnvironment
+from clew.runs.executor import ExecutorFactory, StepExecutor
+from clew.runs.limits import DeliveryPolicy, LeasePolicy, QueuePolicy, RetryPolicy, StoreLimits
+from clew.runs.projector import Projector, RunFollower
+from clew.runs.request import RunRecord, RunRequest
+from clew.runs.secrets import SecretsResolver
+from clew.runs.signal_service import SignalService
+from clew.runs.signals import Actor, Role, Signal, SignalType
+from clew.runs.stores import OutboxEntry, RunReading, RunStores
+from clew.runs.submission import RunQueue
+from clew.runs.worker import Worker, WorkerSettings
+from clew.storage.drafts import attempt_name
+from clew.storage.layout import CAPTURES
+from clew.store.captures import SqlCaptureStore
+from clew.store.database import Database
+from clew.store.ledger import Ledger
+from clew.store.migrations import MIGRATIONS, migrate
+from clew.store.owner import Owner
+from clew.store.reading import SqlHistory, SqlRunList, SqlSavedSnapshots
+from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
+from clew.store.sqlite import SqliteTransactions
+from clew.store.state_store import StoreOptions, run_stores
+from tests.simulation.engine import SHAPE, SimulatedExecutors
+from tests.simulation.kernel import EPOCH, Kernel, Process
+from tests.simulation.memory_storage import MemoryFiles, MemoryStorage
+from tests.simulation.simulated_store import FailingTransactions
+from tests.simulation.substitutes import Event, simulating, wall_clock
+from tests.simulation.watching import BUSES, Watch
+from tests.store.seals import the_key
+
+QUEUE = QueuePolicy(max_running=3, max_queued=50)
+LEASE = LeasePolicy(ttl_s=8.0, poll_s=3.0)
+RETRY = RetryPolicy(engine_attempts=3, first_delay_s=0.5, longest_delay_s=5.0)
+LIMITS = StoreLimits(outage_patience_s=20.0, continue_steps=3)
+DELIVERY = DeliveryPolicy(attempts=8, first_delay_s=0.5, longest_delay_s=20.0, hold_s=10.0, batch=10)
+POLL_S = 4.0
+SHORTEST, LONGEST = 15.0, 50.0
+"""How long faults last, in virtual seconds."""
+PATIENCE_S = 3600.0
+"""How long everything may take to come to rest once faults have stopped."""
+
+
+class DatabaseFile:
+    """One file in memory, emptied between seeds, with the statements that were compiled for it."""
+
+    def __init__(self) -> None:
+        shared = "/dev/shm"
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="clew-simulation-", dir=shared if os.access(shared, os.W_OK) else None)
+        )
+        self.path = self.folder / "state.db"
+        self.transactions = SqliteTransactions(self.path, busy_timeout_s=1.0)
+        database = Database(self.transactions, now=lambda: EPOCH)
+        migrate(database, MIGRATIONS)
+        self._empty = sqlite3.connect(":memory:")
+        with sqlite3.connect(self.path) as connection:
+            connection.backup(self._empty)
+        connection.close()
+
+    def clear(self) -> None:
+        """As it was when it was made."""
+        connection = sqlite3.connect(self.path)
+        self._empty.backup(connection)
+        connection.close()
+
+    def close(self) -> None:
+        self.transactions.close()
+        self._empty.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def database_file() -> Iterator[DatabaseFile]:
+    """A database for many simulations, one after the other."""
+    file = DatabaseFile()
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+class Receiver:
+    """A bus whose receiver may refuse, answer late, get things twice, or take them without saying so."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self._world = world
+        self._name = name
+
+    def deliver(self, entry: OutboxEntry) -> None:
+        """Take the event, or not."""
+        kernel = self._world.kernel
+        process = kernel.process
+        assert process is not None
+        kernel.call("bus", f"deliver {entry.event.run_seq} of {entry.run.run_id} to {self._name}")
+        if process.is_cut_off("bus") or kernel.strikes("bus refuses"):
+            raise TransientFailure(DELIVERY_FAILED.anywhere(bus=self._name, reason="503"))
+        if kernel.strikes("bus slow"):
+            kernel.sleep(kernel.random.uniform(0.5, 15.0))
+        self._arrives(entry)
+        if kernel.strikes("bus duplicates"):
+            self._arrives(entry)
+        kernel.may_crash()
+        if kernel.strikes("bus unknown"):
+            raise TransientFailure(DELIVERY_FAILED.anywhere(bus=self._name, reason="the connection was cut"))
+
+    def _arrives(self, entry: OutboxEntry) -> None:
+        """The receiver has accepted it; those behind it may see it later."""
+        world, kernel = self._world, self._world.kernel
+        world.watch.received[self._name].add(entry.event.event_id)
+        if self._name != "follower":
+            return
+        delay = kernel.random.uniform(0.5, 20.0) if kernel.strikes("bus delays") else 0.0
+        run_id = entry.run.run_id
+
+        def feed() -> None:
+            kernel.sleep(delay)
+            world.followers.setdefault(run_id, RunFollower(run_id)).feed(entry.event)
+
+        kernel.start(world.outside, f"network {kernel.steps}", feed)
+
+
+class State:
+    """The state store as one process has it open."""
+
+    def __init__(self, database: Database, key: Callable[[], Any] = the_key) -> None:
+        options = StoreOptions(owner=Owner(), buses=BUSES, key=key)
+        self.stores: RunStores = run_stores(database, options)
+        self.ledger_writer = Ledger(database, Owner(), key)
+        self.datasets = SqlDatasetRegistry(database, "dev", self.ledger_writer)
+        self.projects = SqlProjectRegistry(database, "dev", self.ledger_writer)
+        self.captures = SqlCaptureStore(database, "dev", self.ledger_writer)
+        self.reading = RunReading(SqlHistory(database), SqlRunList(database), SqlSavedSnapshots(database))
+        self.secrets = SecretsResolver({})
+
+
+@dataclass(frozen=True)
+class Jobs(CaptureWorker):
+    """The worker for what follows runs, without Spark: what a job writes lies in a folder of its own."""
+
+    root: MemoryStorage = field(default_factory=lambda: MemoryStorage(MemoryFiles()))
+    kernel: Kernel = field(default_factory=lambda: Kernel(0))
+
+    def settle(self, run_id: str) -> None:
+        for record in self._unfrozen(run_id):
+            try:
+                view = self._view(run_id)
+            except UserError:
+                drop_waiting(self.environment, self.state, run_id)
+                return
+            addresses = tuple(artifact.uri for artifact in view.snapshot.artifacts)
+            ticket = Ticket(
+                run_id=run_id,
+                breakpoint=record.breakpoint,
+                seq=record.seq,
+                plan_digest="",
+                parts=addresses,
+                skipped=(),
+                rows=1,
+                estimated_bytes=10,
+                frozen_at=None,
+            )
+            self.state.captures.freeze(
+                record.capture_id,
+                ticket,
+                1,
+                lambda _in_flight: Fitting(CaptureMode.STATS, 0, 10, ()),
+                waits_for=timedelta(days=1),
+            )
+
+    def _done(self, lease: CaptureLease) -> CaptureOutcome:
+        record, kernel = lease.record, self.kernel
+        kernel.call("engine", f"job {record.capture_id} under {lease.token}")
+        name = f"token {lease.token}"
+        outcome = CaptureOutcome(job=JobReport(job_id=record.slot, name=name))
+        if not self.state.captures.note(lease, outcome):
+            raise Overtaken
+        kernel.sleep(kernel.random.uniform(0.1, 20.0 if kernel.strikes("engine slow") else 2.0))
+        if kernel.strikes("engine fails"):
+            raise TransientFailure(DELIVERY_FAILED.anywhere(bus="job", reason="the cluster is gone"))
+        self.root.upload(f"{CAPTURES}/{record.capture_id}/{attempt_name()}/rows", [name.encode()])
+        return outcome
+
+
+@dataclass(frozen=True)
+class Enlisting:
+    """Opens executors, and enlists a job for each run, as `EnlistingExecutors` does from the plan."""
+
+    executors: ExecutorFactory
+    captures: SqlCaptureStore
+
+    def open(self, run: RunRecord, snapshot: RunSnapshot) -> StepExecutor:
+        self.captures.enlist(
+            [
+                CaptureRecord(
+                    kind="job",
+                    slot="job-1",
+                    tenant_id=run.request.tenant_id,
+                    run_id=run.run_id,
+                    request_id=run.request.request_id,
+                    breakpoint="end",
+                    seq=10,
+                )
+            ]
+        )
+        return self.executors.open(run, snapshot)
+
+
+class Site:
+    """What a process of Clew has wired up."""
+
+    def __init__(self, world: "World") -> None:
+        kernel = world.kernel
+        database = Database(
+            FailingTransactions(world.file.transactions, kernel, world.watch.committed_by), now=world.store_clock
+        )
+        self.state = State(database)
+        self.root = MemoryStorage(world.files)
+        stores = self.state.stores
+        self.queue = RunQueue(stores.intake, lambda _: world.queue_policy)
+        engine = SimulatedExecutors(kernel, self.root, self.state.datasets)
+        executors = Enlisting(engine, self.state.captures)
+        settings = DriverSettings(limits=LIMITS, retry=RETRY)
+        self.driver = RunDriver(stores, executors, self.queue, self.state.secrets, settings=settings)
+        self.projector = Projector(stores.reader, stores.writer, stores.snapshots, limits=LIMITS)
+        self.dispatcher = OutboxDispatcher(
+            stores.outbox, stores.writer, {name: Receiver(world, name) for name in BUSES}, policy=DELIVERY
+        )
+        self.signals = SignalService(stores, self.queue, limits=LIMITS, lease=LEASE)
+        self.environment = cast(
+            "RunEnvironment",
+            SimpleNamespace(
+                name="dev", storage_root=self.root, store_limits=lambda: LIMITS, retry_policy=lambda: RETRY
+            ),
+        )
+        self._kernel = kernel
+
+    def worker(self, name: str, *, with_jobs: bool = True) -> Worker:
+        jobs = Jobs(
+            self.environment,
+            cast("Any", self.state),
+            cast("Any", lambda: None),
+            lease=LEASE,
+            root=self.root,
+            kernel=self._kernel,
+        )
+        settings = WorkerSettings(name=name, capacity=2, poll_s=POLL_S, stop_grace_s=20.0, queue=QUEUE, lease=LEASE)
+        beside = [jobs.run] if with_jobs else []
+        return Worker(self.state.stores, self.driver, self.projector, self.dispatcher, settings=settings, beside=beside)
+
+    def collector(self) -> GarbageCollector:
+        loaded = SimpleNamespace(diagnostics=(), workspace=SimpleNamespace(projects=()))
+        state = cast("CollectedState", self.state)
+        return GarbageCollector(
+            cast("PlannedProjects", SimpleNamespace(loaded=loaded)),
+            self.environment,
+            state,
+            others=[ExpiredCaptures(self.environment, state)],
+            clock=self.state.stores.reader.now,
+        )
+
+
+class World:
+    """One seed."""
+
+    def __init__(self, kernel: Kernel, file: DatabaseFile) -> None:
+        self.kernel = kernel
+        self.file = file
+        file.clear()
+        self.files = MemoryFiles(
+            clock=kernel.timestamp,
+            begins=self._storage_begins,
+            ends=self._storage_ends,
+            room=self._storage_room,
+        )
+        self.watch = Watch(kernel, file.path, self.files)
+        self.files.changes = self._file_changes
+        self.followers: dict[str, RunFollower] = {}
+        self.outside = Process("outside", kernel)
+        """What is not Clew: it never fails."""
+        kernel.processes.append(self.outside)
+        self.ends_at = kernel.random.uniform(SHORTEST, LONGEST)
+        self.has_server_clock = kernel.random.random() < 0.6
+        """Whether moments come from the store, as on PostgreSQL, or from whoever asks, as on SQLite."""
+        self.store_skew_s = kernel.random.uniform(-30, 30)
+        self.skew = kernel.random.choice([0.0, 0.5, 20.0])
+        self.queue_policy = QueuePolicy(
+            max_running=QUEUE.max_running,
+            max_queued=QUEUE.max_queued,
+            approval_required=kernel.random.random() < 0.15,
+        )
+        self.retention = Retention(runs=kernel.random.choice([1, 2]))
+        self.accepted: dict[str, str] = {}
+        """By request, the run that its sender was told."""
+        self.stops: dict[str, Event] = {}
+        self.running: dict[str, Process] = {}
+        self.people_are_done = False
+        self.starts = 0
+
+    def store_clock(self) -> datetime:
+        """The clock that dates events."""
+        if self.has_server_clock:
+            return EPOCH + timedelta(seconds=round(self.kernel.now + self.store_skew_s, 6))
+        return wall_clock()
+
+    # Storage
+
+    def _storage_begins(self, what: str, key: str) -> None:
+        kernel = self.kernel
+        kernel.call("storage", f"{what} {key}", (0.0, 0.001))
+        process = kernel.process
+        if process is None:
+            return
+        if process.is_cut_off("storage"):
+            raise OSError(errno.EHOSTUNREACH, "No route to host", key)
+        if kernel.strikes("storage refuses"):
+            raise OSError(errno.EIO, "Input/output error", key)
+        if kernel.strikes("storage slow"):
+            kernel.sleep(kernel.random.uniform(0.5, 12.0))
+
+    def _storage_ends(self, what: str, key: str) -> None:
+        del what
+        self.kernel.may_crash()
+        if self.kernel.strikes("storage unknown"):
+            raise OSError(errno.EIO, "Input/output error behind the write", key)
+
+    def _storage_room(self, key: str, size: int) -> int:
+        del key
+        return self.kernel.random.randrange(size) if size and self.kernel.strikes("storage full") else size
+
+    def _file_changes(self, what: str, key: str) -> None:
+        self.kernel.say(f"storage.{what} {key}: changes")
+        self.watch.file_changes(what, key)
+
+    # Processes
+
+    def spawn(self, name: str, work: Callable[[Site], object]) -> Process:
+        """A process of Clew. What it raises at its end is a message to its user, and no more."""
+        self.starts += 1
+        process_name = f"{name} {self.starts}"
+
+        def main() -> None:
+            try:
+                work(Site(self))
+            except ClewError as error:
+                self.kernel.say(f"ends: {error}")
+            except OSError as error:
+                self.kernel.say(f"ends: {error}")
+
+        skew = self.kernel.random.uniform(-self.skew, self.skew)
+        self.running[name] = self.kernel.spawn(process_name, main, skew_s=skew)
+        return self.running[name]
+
+    def keep_workers(self) -> None:
+        """An init system: starts workers again, and stops one now and then."""
+        kernel = self.kernel
+        while True:
+            for name in ("worker-a", "worker-b"):
+                process = self.running.get(name)
+                if process is None or process.is_over:
+                    self._start_worker(name)
+                elif not kernel.is_calm and kernel.random.random() < 0.02:
+                    kernel.say(f"asks {name} to stop")
+                    self.stops[name].set()
+            kernel.sleep(kernel.random.uniform(1.0, 6.0))
+
+    def _start_worker(self, name: str) -> None:
+        stop = self.stops[name] = Event()
+        self.spawn(name, lambda site: site.worker(name).run(cast("Any", stop)))
+
+    def collect(self) -> None:
+        """`clew gc`, again and again."""
+        kernel = self.kernel
+        while not kernel.is_calm:
+            kernel.sleep(kernel.random.uniform(5.0, 40.0))
+            before = self.running.get("gc")
+            if before is None or before.is_over:
+                self.spawn("gc", lambda site: site.collector().collect(self.retention))
+
+    def submit(self) -> None:
+        """People ask for runs; whoever gets no answer asks again."""
+        kernel = self.kernel
+        random = kernel.random
+        for number in range(1, random.randint(2, 4) + 1):
+            kernel.sleep(random.uniform(0.0, self.ends_at / 4))
+            count = random.randint(1, 4)
+            shape: dict[str, object] = {"steps": count, "fuse": random.randint(1, 3)}
+            if random.random() < 0.6:
+                shape["reads"] = "ledger"
+            if random.random() < 0.7:
+                shape["registers"] = "ledger"
+            if random.random() < 0.2:
+                shape["bad"] = str(random.randint(1, count) * 10)
+            request = RunRequest(
+                project_id=random.choice(["close", "report"]),
+                plan=PlanRef("plan", "1"),
+                period=random.choice(["2026-01", "2026-02"]),
+                request_id=f"r-{number}",
+                requested_by="ada",
+                parameters={SHAPE: shape},
+            )
+            by_hand = random.random() < 0.4
+            self.spawn(
+                f"cli-{number}", lambda site, asked=request, drives=by_hand: self._run(site, asked, drives=drives)
+            )
+        self.people_are_done = True
+
+    def _run(self, site: Site, request: RunRequest, *, drives: bool) -> None:
+        submission = None
+        while submission is None:
+            with suppress(TransientFailure):
+                submission = site.queue.submit(request)
+            self.kernel.sleep(0.5)
+        if submission.rejection is not None:
+            return
+        told = self.accepted.setdefault(request.request_id, submission.run.run_id)
+        if told != submission.run.run_id:
+            self.watch.fail("one run for each request", f"{request.request_id}: {told} and {submission.run.run_id}")
+        if drives:
+            site.worker("cli", with_jobs=False).run_one(submission.run.run_id, cast("Any", Event()))
+
+    def send_signals(self) -> None:
+        """An operator, who sends a signal again where no answer comes, and sometimes where one came."""
+        kernel, random = self.kernel, self.kernel.random
+        number = 0
+        while not kernel.is_calm:
+            kernel.sleep(random.uniform(1.0, 9.0))
+            runs = [known for known in self.watch.runs.values() if not known.is_deleted and known.events]
+            if not runs:
+                continue
+            number += 1
+            run = random.choice(runs)
+            kind = random.choice([*SignalType, SignalType.RETRY_STEP, SignalType.RESUME, SignalType.APPROVE])
+            step = str(random.randint(1, 4) * 10)
+            if run.status == "FAILED":
+                step = next((e.step_id for e in reversed(run.events) if e.event_type == "StepFailed"), step)
+            needs_step = kind in {SignalType.RETRY_STEP, SignalType.SKIP_STEP}
+            signal = Signal(signal_id=f"s-{number}", run_id=run.run_id, type=kind, step_id=step if needs_step else None)
+            self.spawn(f"signal-{number}", lambda site, sent=signal: self._send(site, sent))
+
+    def _send(self, site: Site, signal: Signal) -> None:
+        random, again = self.kernel.random, 1
+        while again:
+            again = 0
+            with suppress(TransientFailure):
+                decision = site.signals.send(signal, Actor("ada", Role.ADMIN))
+                self.kernel.say(f"signal {signal.type} {signal.signal_id} to {signal.run_id}: {decision.refused}")
+                again = int(random.random() < 0.15)
+                continue
+            again = 1
+            self.kernel.sleep(random.uniform(0.1, 2.0))
+
+    # The course of a simulation
+
+    def simulate(self) -> None:
+        """Let everything happen, then let it come to rest, then look at all of it."""
+        kernel = self.kernel
+        for name, work in {
+            "init": self.keep_workers,
+            "people": self.submit,
+            "cron": self.collect,
+            "operator": self.send_signals,
+        }.items():
+            kernel.start(self.outside, name, work)
+        kernel.run(lambda: self.watch.violation is not None or kernel.now >= self.ends_at)
+        self._calm_down()
+        kernel.run(lambda: self.watch.violation is not None or kernel.now >= self._deadline or self._is_settled())
+        if self.watch.violation is None and not self._is_settled(now=True):
+            self.watch.fail("every accepted run ends or waits for a person", "; ".join(self._open()))
+        if self.watch.violation is None:
+            self._conclude()
+        self.watch.at_the_end()
+
+    def _calm_down(self) -> None:
+        kernel = self.kernel
+        kernel.say("faults stop")
+        kernel.is_calm = True
+        self._deadline = kernel.now + PATIENCE_S
+        self._looked_at = 0
+        for process in kernel.processes:
+            process.cut_off.clear()
+            process.frozen_until = min(process.frozen_until, kernel.now + 1.0)
+
+    def _open(self) -> list[str]:
+        people = [] if self.people_are_done else ["people still ask for runs"]
+        busy = [
+            f"{name} still runs"
+            for name, process in self.running.items()
+            if not name.startswith("worker") and not process.is_over
+        ]
+        return [*people, *busy, *self.watch.unsettled()]
+
+    def _is_settled(self, *, now: bool = False) -> bool:
+        if not now and self.kernel.steps < self._looked_at + 100:
+            return False
+        self._looked_at = self.kernel.steps
+        return not self._open()
+
+    def _conclude(self) -> None:
+        """Stop the workers, collect garbage when nothing is recent any more, and see what is left."""
+        kernel = self.kernel
+        for name in [each for each in self.outside.tasks if each.name == "init"]:
+            kernel.wake(name, kernel.now + 1e9)
+        for stop in self.stops.values():
+            stop.set()
+        deadline = kernel.now + 300.0
+        workers = [self.running[name] for name in self.stops]
+        kernel.run(lambda: all(each.is_over for each in workers) or kernel.now > deadline)
+        if not all(each.is_over for each in workers):
+            self.watch.fail("a worker stops when it is asked to", f"not in {300} s")
+            return
+        for _ in range(2):
+            # The first collection takes runs away; what other attempts of theirs have left goes with the second.
+            kernel.now += 7200.0
+            collector = self.spawn("gc", lambda site: site.collector().collect(self.retention))
+            kernel.run(lambda ending=collector: ending.is_over)  # type: ignore[misc]
+        left = self.watch.left_over()
+        if left:
+            self.watch.fail("what nobody needs is deleted", ", ".join(left[:5]))
+        self._compare_followers()
+
+    def _compare_followers(self) -> None:
+        """Who was sent everything, in whatever order, knows what the store knows."""
+        for run_id, follower in self.followers.items():
+            known = self.watch.runs[run_id]
+            ids = {event.event_id for event in known.events}
+            if known.is_deleted or not ids <= self.watch.received["follower"]:
+                continue
+            if follower.is_stale or follower.snapshot.last_event_seq != len(known.events):
+                self.watch.fail("followers catch up", f"{run_id} at {follower.snapshot.last_event_seq}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a seed gave."""
+
+    seed: int
+    violation: str | None
+    faults: Mapping[str, int]
+    steps: int
+    virtual_s: float
+    log: tuple[str, ...]
+    digest: str
+    counts: Mapping[str, int]
+
+
+def simulate(seed: int, file: DatabaseFile, *, rate: float = 1.0) -> Outcome:
+    """Run one seed. The substitutes must be installed."""
+    kernel = Kernel(seed, rate=rate)
+    with simulating(kernel):
+        world = World(kernel, file)
+        try:
+            world.simulate()
+        finally:
+            kernel.close()
+            world.watch.close()
+    events = [event for known in world.watch.runs.values() for event in known.events]
+    counts = {
+        "processes": world.starts,
+        "runs": len(world.watch.runs),
+        "events": len(events),
+        "commits looked at": world.watch.checks,
+        "runs deleted": sum(known.is_deleted for known in world.watch.runs.values()),
+    }
+    violation = world.watch.violation
+    return Outcome(
+        seed,
+        str(violation) if violation is not None else None,
+        dict(kernel.faults),
+        kernel.steps,
+        kernel.now,
+        tuple(kernel.log),
+        kernel.digest,
+        counts,
+    )
