@@ -105,7 +105,6 @@ def test_a_check_that_a_run_does_not_have(site: Path, ran: Ran) -> None:
 
 def test_evidence_of_more_than_a_pack_holds(site: Path, ran: Ran, says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew.explain.explaining.MOST_EVIDENCE", 1)
-    where = 'total IS NOT NULL AND currency = "EUR"'
     told = says("evidence", ran.report, "--where", 'total IS NOT NULL AND currency = "EUR"', "total", "-o", "pack.zip")
     assert "error EvidenceTooLarge: " in told
 
