@@ -10,6 +10,7 @@ from tools import jvm_archive
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.diagnostics.doors import watched
 from tests.storage.s3_fixtures import proxy, s3
 from tests.tiers import FEW_EXAMPLES, GUARD, SPARK, Guard, add_markers, is_for_connect
 
@@ -91,7 +92,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     try:
-        yield
+        with watched(item.nodeid):
+            yield
     finally:
         item.config.stash[GUARD].complain()
 

@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import clew
-from clew.engine.blame import SPARK_ERRORS
+from clew.diagnostics import TransientFailure
+from clew.engine.blame import SPARK_ERRORS, translated
 from clew.engine.spark_work import SparkWork, for_another_thread
 from clew.runs.signals import SignalType
 from tests.engine.capture_workspaces import write_people
@@ -96,3 +98,9 @@ def test_cancel_stops_a_step_while_spark_works_on_it(spark: SparkSession, tmp_pa
     finally:
         cancelled.set()
         watch.join()
+
+
+def test_a_spark_that_went_away_is_a_failure_for_now() -> None:
+    error = translated(PySparkException("Job aborted because SparkContext was shut down"), None, None)
+    assert isinstance(error, TransientFailure)
+    assert error.code == "SparkUnavailable"
