@@ -41,7 +41,22 @@ def six_steps() -> list[dict[str, Any]]:
 
 def rerun_shop(root: Path) -> Shop:
     shop = make_shop(root).write({"data/orders.csv": ORDERS})
-    return shop.project("six", *six_steps(), status="draft")
+    return edited(shop, six_steps())
+
+
+def edited(shop: Shop, steps: list[dict[str, Any]], **more: Any) -> Shop:
+    """The project with other operations; as a draft, so that its next run has them."""
+    return shop.write(
+        {
+            "projects/six.yaml": {
+                "id": "six",
+                "status": "draft",
+                "input_dataset": "orders",
+                "operations": steps,
+                **more,
+            }
+        }
+    )
 
 
 def completed(run: Run) -> Run:
@@ -49,8 +64,8 @@ def completed(run: Run) -> Run:
     return run
 
 
-def full(shop: Shop, project: str = "six") -> Run:
-    return completed(Workspace(shop.root).run(project, "2026-01"))
+def full(shop: Shop) -> Run:
+    return completed(Workspace(shop.root).run("six", "2026-01"))
 
 
 def found(shop: Shop, run: Run) -> Run:
@@ -72,26 +87,37 @@ def reasons(run: Run) -> dict[int, str]:
     return {step.seq: step.reuse.reason for step in run.view.snapshot.steps if step.reuse and step.reuse.reason}
 
 
+def rows_of(shop: Shop, run: Run, seq: int = 60) -> list[str]:
+    [path] = [out["path"] for out in run.outputs if out["seq"] == seq]
+    return sorted(repr(row) for row in shop.read(str(path)))
+
+
 def answers(run: Run) -> dict[str, object]:
     """What a run says about its rows, where rows are known by their values, not by ids that each run has of its own."""
     trace = run.open_trace()
     told = dict[str, object]()
-    seqs = [0, *(step.seq for step in run.steps)]
-    told["counts"] = {step.seq: {k: v for k, v in step.counts.items()} for step in run.view.snapshot.steps}
-    told["checks"] = {step.seq: [(c.name, c.at, c.passed) for c in step.checks] for step in run.view.snapshot.steps}
-    told["amounts"] = {step.seq: step.amounts for step in run.view.snapshot.steps}
-    histories = Counter[str]()
-    for seq in seqs:
-        rows = trace.search(None, at=seq, limit=10_000).rows
-        told[f"state {seq}"] = Counter(repr(sorted(row.state.items(), key=str)) for row in rows)
-        if seq == seqs[-1]:
-            for row in rows:
-                entries = trace.history(row.row_id).entries
-                histories[repr([(e.operation_seq, e.change_type, sorted(e.full_state.items(), key=str)) for e in entries])] += 1
-    for seq in seqs[1:]:
-        records = trace.step_rows(seq, limit=10_000).records
-        told[f"records {seq}"] = Counter(repr((each.change_type, each.before, each.after)) for each in records)
-    told["histories"] = histories
+    steps = run.view.snapshot.steps
+    told["counts"] = {step.seq: dict(step.counts) for step in steps}
+    told["amounts"] = {step.seq: step.amounts for step in steps}
+    told["checks"] = sorted(
+        (check.name, check.at, check.passed, check.failed_rows) for check in run.view.snapshot.checks
+    )
+    for step in steps:
+        rows = trace.search(None, at=step.seq, limit=10_000).rows
+        told[f"state {step.seq}"] = Counter(repr(sorted(row.state.items())) for row in rows)
+        if step.seq:
+            records = trace.step_rows(step.seq, limit=10_000).records
+            told[f"records {step.seq}"] = Counter(repr((each.change_type, each.before, each.after)) for each in records)
+    entries = (trace.history(row.row_id).entries for row in rows)
+    told["histories"] = Counter(
+        repr([(each.operation_seq, each.change_type, sorted(each.full_state.items())) for each in history])
+        for history in entries
+    )
     told["reconciled"] = [(each.title, each.ties) for each in run.reconcile().waterfalls]
     trace.close()
     return told
+
+
+def require_whole(run: Run) -> None:
+    """Every byte that the run names is what was written, and every expression gives what its files say."""
+    assert run.verification(deep=True).findings == ()

@@ -417,9 +417,7 @@ class SparkExecutor:
         for check in self._run.plan.checks:
             if check.quarantined_by == seq:
                 message = f"{deleted:,} rows are quarantined: {check.text}" if deleted else ""
-                yield CheckResult(
-                    check.name, check.kind, check.severity, seq, deleted == 0, deleted, message=message
-                )
+                yield CheckResult(check.name, check.kind, check.severity, seq, deleted == 0, deleted, message=message)
 
     def _explained(self, error: Exception, step: Step | None, snapshot: RunSnapshot) -> ClewError:
         if step is not None and is_value_error(error):

@@ -158,9 +158,7 @@ class SparkExecutors:
         executor.look_back(snapshot)
         return executor
 
-    def _taking_over(
-        self, run: RunRecord, snapshot: RunSnapshot, plan: Plan, spark: SparkSession
-    ) -> TakingOver | None:
+    def _taking_over(self, run: RunRecord, snapshot: RunSnapshot, plan: Plan, spark: SparkSession) -> TakingOver | None:
         """What a rerun takes over. Once it has its inputs, it goes on without the earlier run if that is gone."""
         rerun = run.request.rerun
         if rerun is None:

@@ -1,8 +1,8 @@
 """Takes over parts of an earlier run: the same files, under a description of this run.
 
 Nothing is copied. The description lies in the folder of this run and names files in the folder of the run that wrote
-them; they keep their digests, and every byte is compared before it is relied on. Garbage collection keeps files that any
-description names.
+them; they keep their digests, and every byte is compared before it is relied on. Garbage collection keeps files that
+any description names.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -288,4 +288,3 @@ def _essence(value: object, leave_out: frozenset[str]) -> str:
     if isinstance(plain, dict) and "seq" in plain:
         plain = {name: each for name, each in plain.items() if name not in _NAMES}
     return json.dumps(plain, sort_keys=True)
-

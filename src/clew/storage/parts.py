@@ -213,7 +213,7 @@ COUNTED_ROWS = "rows"
 TAKEN_OVER = "taken_over"
 """The detail of a part whose files another run has: which run they were taken over from."""
 READ_AS = "read_as"
-"""The detail of an input with a digest of how its sources are read: definitions, rules and period, not their content."""
+"""The detail of an input with a digest of how its sources are read: definitions, rules, period. Not their content."""
 LINEAGE = "lineage"
 """The detail of a created part that says which."""
 

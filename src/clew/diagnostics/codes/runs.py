@@ -230,8 +230,8 @@ NOT_RERUNNABLE = Code(
 RUN_REPEATED = Code(
     "RunRepeated",
     'the run "{run_id}" is still needed: the run {rerun} takes over from it',
-    "A rerun that has not ended reads the files of the run that it repeats.",
-    "delete it when the rerun has ended, or cancel the rerun first",
+    "A rerun that has not completed may take over files of the run that it repeats.",
+    "wait until the rerun has completed, or delete the rerun first",
 )
 
 CAPTURES_WAITING = Code(
