@@ -46,12 +46,14 @@ class Request:
 
 BODIES = {
     "/api/v1/runs": {"project": "care", "period": MONTH, "request_id": "again"},
+    "/api/v1/runs/{run}/rerun": {"request_id": "rerun"},
     "/api/v1/runs/{run}/signals": {"signal": "PAUSE"},
     "/api/v1/nodes": {"host": "h", "process_id": 1, "start_time_ms": 1},
     "/api/v1/nodes/{node}/keepalive": {"term": 1},
     "/api/v1/nodes/{node}/release": {"term": 1, "used_until_ms": 1},
 }
 FORMS = {
+    "/runs/{run}/rerun": {"request_id": "rerun page"},
     "/projects/{project}/runs": {"period": MONTH, "request_id": "again"},
     "/projects/{project}/activate": {"seen": "another file"},
     "/projects/{project}/deactivate": {"seen": "7"},

@@ -350,6 +350,42 @@ class Run:
         with self._access.opened() as at:
             CaptureWorker(at.environment, at.state, starter_of(at).session).after_run(self.id)
 
+    def submit_rerun(
+        self,
+        *,
+        changed_inputs: bool = False,
+        parameters: Mapping[str, object] | None = None,
+        request_id: str | None = None,
+    ) -> "Run":
+        """Request a run of its project and period that takes over what is still the same, and leave it to a worker.
+
+        It runs the version of the project that is active now, on the inputs that this run read; with `changed_inputs`,
+        sources are looked at again, and those that differ are read anew. `parameters` replace values of this run.
+        """
+        from clew.api.reruns import request_rerun
+
+        with self._access.opened() as at:
+            record = request_rerun(
+                at, self.id, changed_inputs=changed_inputs, parameters=parameters or {}, request_id=request_id
+            )
+        return Run(record, self._access)
+
+    def rerun(
+        self,
+        *,
+        changed_inputs: bool = False,
+        parameters: Mapping[str, object] | None = None,
+        request_id: str | None = None,
+    ) -> "Run":
+        """Repeat it, take over what is still the same, and wait for the new run. A failed one is returned too.
+
+        The `reuse` of each step of the new run says what was taken over, and why the rest was computed.
+        """
+        run = self.submit_rerun(changed_inputs=changed_inputs, parameters=parameters, request_id=request_id)
+        if not run.record.status.is_terminal:
+            run.drive(gives_way=request_id is None)
+        return run.refreshed()
+
     def remove(self, *, force: bool = False, reason: str = "") -> "Removal":
         """Delete it after it has ended: its events, its trace and its stored inputs. Outputs and captures are kept.
 

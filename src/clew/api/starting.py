@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from importlib.metadata import version as installed_version
 
 from clew.api.checkpoints import keep_checkpoint
 from clew.api.opened_environment import OpenedEnvironment, Principal
@@ -27,10 +28,11 @@ from clew.deferred import dataclass
 from clew.definitions import CaptureWish
 from clew.definitions.settings import BusSettings
 from clew.diagnostics import ClewError, UserError
-from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN
+from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN, RUN_NOT_FOUND
 from clew.engine.opening import DRAFT, SparkExecutors, period_of
 from clew.engine.session import leaving_active_session, session_of
 from clew.engine.types import SparkSession
+from clew.events.bodies import StepCompleted
 from clew.events.envelope import NewEvent, StoredEvent
 from clew.events.snapshot import RunSnapshot, RunStatus
 from clew.events.values import PlanRef
@@ -42,10 +44,13 @@ from clew.runs.environment import RunEnvironment
 from clew.runs.executor import ExecutorFactory, StepExecutor
 from clew.runs.leases import Wait
 from clew.runs.projector import Projector
-from clew.runs.request import RunFilter, RunRecord, RunRequest
+from clew.runs.request import RERUN, Rerun, RunFilter, RunRecord, RunRequest
+from clew.runs.reuse import EarlierRun
 from clew.runs.signals import Role, SignalType, actor_name
 from clew.runs.stores import EventWriter
+from clew.runs.view import RunFactsReader
 from clew.runs.worker import Worker, WorkerSettings
+from clew.storage.committed import committed_parts
 from clew.storage.plans import keep_plan
 from clew.store.table_transfer import PostgresqlTables
 
@@ -139,6 +144,7 @@ class RunStarter:
         request_id: str | None = None,
         captures: Sequence[CaptureWish] = (),
         parameters: Mapping[str, object] | None = None,
+        rerun: Rerun | None = None,
     ) -> RunRecord:
         """Request a run of a plan, as a version of its project or as a draft.
 
@@ -149,6 +155,7 @@ class RunStarter:
         carried = {
             **capture_parameters(plan, captures, self.environment, self.role),
             **parameters_of_request(plan),
+            **({RERUN: rerun.to_json()} if rerun is not None else {}),
         }
         if request_id is None:
             self._refuse_if_busy(plan.name, period)
@@ -252,6 +259,8 @@ class RunStarter:
                 PostgresqlTables(),
                 trace_ids,
                 self._is_under_way,
+                self.earlier,
+                f"clew-{installed_version('clew')}",
             ),
             self.current or (lambda: self.files),
         )
@@ -297,6 +306,20 @@ class RunStarter:
         except UserError:
             return True
 
+    def earlier(self, run_id: str) -> EarlierRun:
+        """A run that another one repeats. Raises UserError if it is gone, or its plan or a description of its parts."""
+        facts = RunFactsReader(self.state, self.environment).facts(run_id)
+        if facts.plan is None:
+            raise UserError(facts.plan_problem or RUN_NOT_FOUND.anywhere(run_id=run_id))
+        events = self.state.stores.reader.events(run_id)
+        return EarlierRun(
+            run_id=run_id,
+            snapshot=facts.snapshot,
+            plan=facts.plan,
+            parts=committed_parts(self.environment.storage_root, facts.snapshot),
+            versions=frozenset(each.raw.adapter_version for each in events if isinstance(each.body, StepCompleted)),
+        )
+
     def _projector(self) -> Projector:
         stores = self.state.stores
         return Projector(stores.reader, stores.writer, stores.snapshots, limits=self.environment.store_limits())
@@ -321,7 +344,7 @@ def starter_of(at: OpenedEnvironment) -> RunStarter:
 def _require_same_request(request: RunRequest, run: RunRecord) -> None:
     """Raise UserError RequestIdTaken if the run with this request id is for another project or period."""
     known = run.request
-    same_values = known.values == request.values
+    same_values = (known.values, known.rerun) == (request.values, request.rerun)
     if (known.project_id, known.period) != (request.project_id, request.period) or not same_values:
         raise UserError(
             REQUEST_ID_TAKEN.anywhere(

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "plan:plan",
     "test": "test:run_scenarios",
     "run": "run:run_project",
+    "rerun": "rerun:rerun",
     "runs": "runs:runs",
     "show": "show:show",
     "events": "events:events",

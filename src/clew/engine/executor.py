@@ -5,7 +5,7 @@ Step "load" pins everything that the plan reads. The others are the steps of the
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,12 +28,13 @@ from clew.engine.sharing import require_shared
 from clew.engine.spark_work import SparkWork
 from clew.engine.sql import spark_type
 from clew.engine.step_groups import EngineRun, StepResult, execute, next_group, next_ordinal
+from clew.engine.taking_over import TakingOver
 from clew.engine.trace_ids import TraceLinking, carrying, read_traced
 from clew.engine.windows import ExpandedStep, expand
 from clew.engine.working import StepsBehind, Storage, loaded, rebuild
 from clew.events.artifacts import dataset_artifact, output_artifact, parts_among
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
-from clew.events.values import LOAD_STEP, ArtifactRef, CheckResult, PlannedStep, failure_of
+from clew.events.values import LOAD_STEP, ArtifactRef, CheckResult, PlannedStep, Reuse, failure_of
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import Step
 from clew.plan.plan import Plan
@@ -42,7 +43,7 @@ from clew.runs.alerts import RaisedAlert
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
 from clew.storage.committed import DescribedPart, committed_part
-from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, TAKEN_OVER, Part
 from clew.storage.quarantine import EMPTIED
 from clew.storage.root import StorageRoot
 from clew.storage.store_errors import OUT_OF_REACH, unavailable
@@ -60,6 +61,15 @@ class InputPinner(Protocol):
         ...
 
 
+@runtime_checkable
+class ComparingPinner(Protocol):
+    """An input pinner that can tell, without Spark, whether sources are what an earlier run has read."""
+
+    def changed(self, use: DatasetUse, earlier: Part) -> str | None:
+        """Why the rows may be others, where `earlier` is what was read then; None if digests say that they are not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SparkRun:
     """One run and everything that its steps need."""
@@ -73,6 +83,8 @@ class SparkRun:
     publisher: Publisher
     registrar: Registrar
     linking: TraceLinking = field(default_factory=TraceLinking)
+    taking_over: TakingOver | None = None
+    """What the run takes over from the run that it repeats; None where it repeats none."""
 
 
 def planned_steps(plan: Plan) -> tuple[PlannedStep, ...]:
@@ -106,7 +118,14 @@ class SparkExecutor:
         """Loading is a separate job; narrow steps run together with the writing step that follows them."""
         if remaining[0].step_id == LOAD_STEP:
             return 1
-        return len(next_group(self._run.plan, [self._steps[step.seq] for step in remaining]))
+        steps, taking = [self._steps[step.seq] for step in remaining], self._run.taking_over
+        if taking is not None:
+            taken = taking.taken(steps[0].seq)
+            if taken is not None:
+                return len(taken.seqs)
+            until = (number for number, step in enumerate(steps) if taking.taken(step.seq) is not None)
+            steps = steps[: next(until, len(steps))]
+        return len(next_group(self._run.plan, steps))
 
     def execute(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
         """Do a group of steps."""
@@ -122,9 +141,13 @@ class SparkExecutor:
     def _attempt(self, attempts: Sequence[StepAttempt], context: StepContext) -> Sequence[StepOutput]:
         try:
             if attempts[0].step.step_id == LOAD_STEP:
-                return [self._load()]
+                return [self._load(context)]
             group = [self._steps[attempt.step.seq] for attempt in attempts]
-            return self._do(group, context, again=any(attempt.logical_attempt_id > 1 for attempt in attempts))
+            again = any(attempt.logical_attempt_id > 1 for attempt in attempts)
+            taken = self._taken_over(group, context)
+            if taken is not None:
+                return taken
+            return self._do(group, context, again=again)
         except SPARK_ERRORS as error:
             context.cancel.check()
             step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
@@ -146,6 +169,13 @@ class SparkExecutor:
             if reads_restricted(self._run.plan):
                 raise of_unknown_cause(error) from error
             raise
+
+    def look_back(self, snapshot: RunSnapshot) -> None:
+        """For a rerun that has loaded before this worker took it: find out what it takes over from here on."""
+        taking = self._run.taking_over
+        parts = self._committed(snapshot) if taking is not None else []
+        if taking is not None and parts:
+            taking.decide(parts, self.progress(snapshot).skipped, self._expressing(snapshot).today)
 
     def expand_windows(self, snapshot: RunSnapshot) -> list[ExpandedStep]:
         """Derive the source rows of the summaries of a run that has ended, where the run deferred that."""
@@ -201,16 +231,45 @@ class SparkExecutor:
     def close(self) -> None:
         """Nothing is held: the session belongs to the process."""
 
-    def _load(self) -> StepOutput:
+    def _load(self, context: StepContext) -> StepOutput:
         """Pin every dataset that the plan reads, the input first, each once."""
         require_shared(self._run.spark, self._run.storage_root, self._run.run_id)
-        pinned = list[DescribedPart]()
+        taking = self._run.taking_over
+        pinned, reasons = list[DescribedPart](), list[str]()
+        ordinal = taking.earlier.next_ordinal if taking is not None else 0
         for use in datasets_of(self._run.plan):
-            ordinal = sum(len(each.part.files) for each in pinned if each.part.kind == "input")
-            pinned += self._pin(use, ordinal)
+            found, reason = self._pin_or_take(use, ordinal)
+            ordinal += sum(len(each.part.files) for each in found if each.part.kind == "input")
+            pinned += found
+            reasons += [f"{use.name}: {reason}"] if reason is not None else []
         rows = pinned[0].part.counted
         done = StepOutput.success(*(each.artifact for each in pinned), loaded=rows, **_not_as_read(pinned))
-        return replace(done, checks=self._checked_at_load(pinned))
+        done = replace(done, checks=self._checked_at_load(pinned))
+        if taking is None:
+            return done
+        parts = [each.part for each in pinned]
+        taking.decide(parts, (), self._expressing(context.snapshot).today)
+        is_used = any((part.details or {}).get(TAKEN_OVER) for part in parts)
+        return replace(done, reuse=Reuse(taking.earlier.run_id if is_used else None, "; ".join(reasons) or None))
+
+    def _pin_or_take(self, use: DatasetUse, ordinal: int) -> tuple[list[DescribedPart], str | None]:
+        """Pin a dataset, or take it over from an earlier run. Also why not, where there is one."""
+        taking, inputs = self._run.taking_over, self._run.inputs
+        if taking is None:
+            return self._pin(use, ordinal), None
+        reason = taking.differs(use)
+        if reason is not None:
+            return self._pin(use, ordinal), reason
+        if taking.looks_again:
+            reason = "its sources have no digests"
+            if isinstance(inputs, ComparingPinner):
+                reason = inputs.changed(use, taking.input(use))
+            if reason is not None:
+                drafted = inputs.pin(use, ordinal)
+                if not taking.is_same(use, [drafted.part, *(each.part for each in drafted.beside)]):
+                    return self._published(use, drafted), reason
+                drafted.abandon()
+        return taking.take_input(use), None
 
     def _checked_at_load(self, pinned: Sequence[DescribedPart]) -> tuple[CheckResult, ...]:
         """The checks of datasets that are joined or appended; those of the input too if no step ever reads it."""
@@ -226,8 +285,14 @@ class SparkExecutor:
             rows = loaded(rows_of(plan.input), plan, self._run.period).rows
             found += PointWatch(context, [check for check in plan.checks if not check.of_dataset]).results(rows)
         by_dataset = dict[str, list[PlannedCheck]]()
+        taking = self._run.taking_over
+        taken = {name for name, part in parts.items() if (part.details or {}).get(TAKEN_OVER)}
         for check in plan.checks:
             if check.of_dataset and check.dataset is not None:
+                known = taking.answer_at_load(check, taken) if taking is not None else None
+                if known is not None:
+                    found.append(known)
+                    continue
                 by_dataset.setdefault(check.dataset.key, []).append(check)
         for checks in by_dataset.values():
             use = checks[0].dataset
@@ -237,7 +302,9 @@ class SparkExecutor:
 
     def _pin(self, use: DatasetUse, first_file_ordinal: int) -> list[DescribedPart]:
         """Pin a dataset. Rows that join the working dataset get trace ids, unless they carry them already."""
-        drafted = self._run.inputs.pin(use, first_file_ordinal)
+        return self._published(use, self._run.inputs.pin(use, first_file_ordinal))
+
+    def _published(self, use: DatasetUse, drafted: DraftedPart) -> list[DescribedPart]:
         beside = [each.publish() for each in drafted.beside]
         if not joins_working_dataset(use, self._run.plan):
             return [drafted.publish(), *beside]
@@ -262,7 +329,34 @@ class SparkExecutor:
                 new = (each.artifact for each in pinned)
                 snapshot = replace(snapshot, artifacts=(*snapshot.artifacts, *new))
                 self._unique = UniqueKeys()
+                if self._run.taking_over is not None:
+                    self._run.taking_over.forget()
         return snapshot
+
+    def _taken_over(self, group: Sequence[Step], context: StepContext) -> list[StepOutput] | None:
+        """Take over what an earlier run has done in these steps; None if they have to be computed."""
+        taking = self._run.taking_over
+        taken = taking.taken(group[0].seq) if taking is not None else None
+        if taking is None or taken is None or taken.seqs != tuple(step.seq for step in group):
+            return None
+        due = self._due(context, group[-1].seq)
+        answers = taking.answers(due)
+        if answers is None:
+            taking.forget()
+            return None
+        context.cancel.check()
+        described = taking.take(taken, next_ordinal(self.progress(context.snapshot)))
+        here, reuse = set(taken.seqs), Reuse(taking.earlier.run_id)
+        outputs = list[StepOutput]()
+        for step in group:
+            is_first = step.seq == taken.seqs[0]
+            found = [each for each in answers if each.at == step.seq or (is_first and each.at not in here)]
+            counts = taking.counts(step.seq)
+            quarantined = self._quarantined(step.seq, counts.get("rows_deleted", 0))
+            artifacts = [described.artifact] if step.seq == taken.seqs[-1] else []
+            done = StepOutput.success(*artifacts, **counts)
+            outputs.append(replace(done, checks=(*quarantined, *found), reuse=reuse))
+        return outputs
 
     def _do(self, group: Sequence[Step], context: StepContext, *, again: bool) -> list[StepOutput]:
         stopped = stopped_by(context.all_steps().checks, self._run.plan) if self._run.plan.checks else None
@@ -302,8 +396,10 @@ class SparkExecutor:
             version = published.registered
             if version is not None:
                 artifacts.append(dataset_artifact(version.dataset, version.version, version.digest, version.size))
-        checks = (*self._quarantined(result), *result.checks)
-        return replace(StepOutput.success(*artifacts, **counts_of(result)), amounts=result.amounts, checks=checks)
+        checks = (*self._quarantined(result.seq, result.counts.deleted), *result.checks)
+        done = replace(StepOutput.success(*artifacts, **counts_of(result)), amounts=result.amounts, checks=checks)
+        taking = self._run.taking_over
+        return done if taking is None else replace(done, reuse=Reuse(reason=taking.reason(result.seq)))
 
     def _due(self, context: StepContext, until: int) -> tuple[PlannedCheck, ...]:
         """The checks up to a step that no step has recorded; those that quarantine are steps themselves."""
@@ -316,15 +412,12 @@ class SparkExecutor:
             if check.at <= until and check.quarantined_by is None and (check.name, check.at) not in recorded
         )
 
-    def _quarantined(self, result: StepResult) -> Iterator[CheckResult]:
+    def _quarantined(self, seq: int, deleted: int) -> Iterator[CheckResult]:
         """What a check found whose rows a step has deleted."""
         for check in self._run.plan.checks:
-            if check.quarantined_by == result.seq:
-                deleted = result.counts.deleted
+            if check.quarantined_by == seq:
                 message = f"{deleted:,} rows are quarantined: {check.text}" if deleted else ""
-                yield CheckResult(
-                    check.name, check.kind, check.severity, result.seq, deleted == 0, deleted, message=message
-                )
+                yield CheckResult(check.name, check.kind, check.severity, seq, deleted == 0, deleted, message=message)
 
     def _explained(self, error: Exception, step: Step | None, snapshot: RunSnapshot) -> ClewError:
         if step is not None and is_value_error(error):

@@ -9,12 +9,14 @@ from clew.definitions.settings import ShortLived, TableInputs
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.project import DATASET_CONFLICT
+from clew.diagnostics.codes.runs import RUN_NOT_FOUND
 from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.registered_tables import pin_registered_tables
 from clew.engine.loading.sources import TablePolicy
+from clew.engine.loading.unchanged import changed_sources, read_as
 from clew.engine.output.destinations import Destinations
 from clew.engine.output.lake_tables import LakeOutputs
 from clew.engine.output.places import RunIsUnderWay
@@ -22,6 +24,7 @@ from clew.engine.output.publishing import FilePublisher
 from clew.engine.output.registering import Register, StorageRegistrar
 from clew.engine.output.tables import TableOutputs
 from clew.engine.parts import DraftedPart, count_of_deleted, count_of_periods
+from clew.engine.taking_over import TakingOver
 from clew.engine.trace_ids import TraceIdSource, TraceLinking
 from clew.engine.types import SparkSession
 from clew.events.snapshot import RunSnapshot
@@ -33,11 +36,12 @@ from clew.runs.datasets_now import require_period_of_its_own, require_registrabl
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
+from clew.runs.reuse import EarlierRun
 from clew.runs.secrets import SecretRef, SecretsResolver, with_secrets
 from clew.runs.version_conflicts import unknown_version, version_conflict
 from clew.storage.drafts import draft
 from clew.storage.layout import part_folder
-from clew.storage.parts import COUNTED_ROWS, DELETED_ROWS, PartFile
+from clew.storage.parts import COUNTED_ROWS, DELETED_ROWS, READ_AS, Part, PartFile
 from clew.storage.plans import kept_plan
 from clew.trace.run_parts import periods_of
 
@@ -78,6 +82,11 @@ def _periods_there_are(periods: Sequence[Period]) -> str | None:
     return f"the calendars have {', '.join(spans)}" if spans else None
 
 
+def unknown_run(run_id: str) -> EarlierRun:
+    """The answer where no run can be found."""
+    raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
+
+
 @dataclass(frozen=True, slots=True)
 class SparkExecutors:
     """Executors for the runs of one environment, on one Spark session that starts with the first."""
@@ -93,10 +102,13 @@ class SparkExecutors:
     """Where rows get their trace ids from; None where they need none."""
     is_under_way: RunIsUnderWay = lambda _run_id: True
     """Whether another run may still publish."""
+    earlier: Callable[[str], EarlierRun] = unknown_run
+    """Finds a run that another one repeats. UserError if it is gone."""
+    version: str = ""
+    """This Clew, as events name it."""
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> SparkExecutor:
         """The executor of a run."""
-        del snapshot
         request = run.request
         plan = kept_plan(self.environment.storage_root, request.plan.digest or "")
         require_capabilities(plan, ENGINE_CAPABILITIES)
@@ -118,7 +130,7 @@ class SparkExecutors:
         # What is resolved here is known to those who keep secrets out of events and logs.
         self.environment.hadoop_settings(self.workspace.datasources, self.secrets)
         spark = self.spark()
-        return SparkExecutor(
+        executor = SparkExecutor(
             SparkRun(
                 spark=spark,
                 run_id=run.run_id,
@@ -140,7 +152,31 @@ class SparkExecutors:
                 ),
                 registrar=NoRegistrar() if is_draft else self._registrar(run.run_id, plan, request.period),
                 linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
+                taking_over=self._taking_over(run, snapshot, plan, spark),
             )
+        )
+        executor.look_back(snapshot)
+        return executor
+
+    def _taking_over(self, run: RunRecord, snapshot: RunSnapshot, plan: Plan, spark: SparkSession) -> TakingOver | None:
+        """What a rerun takes over. Once it has its inputs, it goes on without the earlier run if that is gone."""
+        rerun = run.request.rerun
+        if rerun is None:
+            return None
+        try:
+            earlier = self.earlier(rerun.of)
+        except UserError:
+            if snapshot.artifacts:
+                return None
+            raise
+        return TakingOver(
+            earlier,
+            plan,
+            run.run_id,
+            self.environment.storage_root,
+            looks_again=rerun.changed_inputs,
+            version=self.version,
+            spark=spark.version,
         )
 
     def require_free_period(self, plan: Plan, run_id: str, period: str) -> None:
@@ -199,15 +235,35 @@ class Inputs:
 
     def pin(self, use: DatasetUse, first_file_ordinal: int) -> DraftedPart:
         """Pin a dataset, from where its resolver says or from a version that a project registered."""
-        workspace = self.executors.workspace
         versions = self.executors.datasets.versions(use.dataset_id)
+        request = self._resolved(use, versions, first_file_ordinal)
+        if request is None:
+            return self._managed(use, versions, first_file_ordinal)
+        return pin(self.spark, request).drafted
+
+    def changed(self, use: DatasetUse, earlier: Part) -> str | None:
+        """Why the rows of a dataset may be others than an earlier run has read; None if digests say that they are not.
+
+        Which files a registered version has is known when it is pinned, which copies nothing.
+        """
+        versions = self.executors.datasets.versions(use.dataset_id)
+        request = self._resolved(use, versions, 0)
+        if request is not None:
+            return changed_sources(request, earlier)
+        return f"version {_version(use, versions).version} of it counts now"
+
+    def _resolved(
+        self, use: DatasetUse, versions: Sequence[DatasetVersion], first_file_ordinal: int
+    ) -> PinRequest | None:
+        """What to read where a resolver finds the data; None for a registered version."""
+        workspace = self.executors.workspace
         resolved = resolved_now(workspace, self.plan, use, versions)
         if resolved is None:
-            return self._managed(use, versions, first_file_ordinal)
+            return None
         named = resolve(resolved.use, resolved.resolver, self.period, workspace.periods, today=utc_now().date())
         sources = tuple(replace(each, options=self._with_secrets(each.options)) for each in named)
-        request = self._request(resolved.use, sources, resolved.details(), first_file_ordinal)
-        return pin(self.spark, request).drafted
+        how = {READ_AS: read_as(resolved.use, named, self.period, workspace.periods)}
+        return self._request(resolved.use, sources, {**resolved.details(), **how}, first_file_ordinal)
 
     def _request(
         self,

@@ -5,7 +5,7 @@ that a step sums up get a block too; rows that are appended as they are keep the
 recomputing, retrying and resuming give the same ids, and nothing is stored for a row that has its own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol
 
@@ -31,9 +31,10 @@ from clew.storage.parts import (
     PartLineage,
 )
 from clew.storage.root import StorageRoot
-from clew.storage.row_identity import ROW_INDEX_BITS, RowIds, ordinal_of
+from clew.storage.row_identity import ROW_INDEX_BITS, ordinal_of
 from clew.storage.trace_id_bits import SEQUENCE_BITS, STRIDE, node_bits
 from clew.tracelink import PublishedBlock, TraceIdBlock
+from clew.tracelink.part_blocks import published_blocks
 
 LINKS_UP_TO_ROWS = 100_000
 """Steps that look at no more rows than these write the links of their summaries with them, others leave windows.
@@ -88,20 +89,6 @@ class TraceLinking:
     def writes_links(self, rows: int) -> bool:
         """Whether a step that looks at so many rows writes links."""
         return self.ids is not None and rows <= self.links_up_to_rows
-
-
-def published_blocks(run_id: str, part: Part) -> Iterator[PublishedBlock]:
-    """The blocks of a part: one for each file whose rows have new ids."""
-    for file in part.files:
-        if isinstance(file.ids, IdBlock) and part.kind in {"input", "created"}:
-            yield PublishedBlock(
-                block=TraceIdBlock(file.ids.node_id, file.ids.first_tick, file.rows),
-                run_id=run_id,
-                operation_seq=part.seq,
-                stream_id=part.seq,
-                epoch=RowIds(run_id).epoch,
-                first_seq=file.first_ordinal,
-            )
 
 
 def carrying(part: Part, root: StorageRoot) -> Part:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from clew.deferred import dataclass
-from clew.events.values import ArtifactRef, CheckResult, Cursor, Failure, PlannedStep, PlanRef
+from clew.events.values import ArtifactRef, CheckResult, Cursor, Failure, PlannedStep, PlanRef, Reuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class StepCompleted:
     """A step has committed: what it wrote exists from now on."""
 
     NAME: ClassVar[str] = "StepCompleted"
-    VERSION: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 5
 
     artifacts: tuple[ArtifactRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -90,6 +90,8 @@ class StepCompleted:
     """By control total: what an output has written and left out, as decimal numbers. Since version 3."""
     checks: tuple[CheckResult, ...] = ()
     """What checks found in the rows before or after the step. Since version 4."""
+    reuse: Reuse | None = None
+    """In a rerun: what the step took over, and why not all of it. Since version 5."""
 
 
 @dataclass(frozen=True, slots=True)

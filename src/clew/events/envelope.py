@@ -67,6 +67,10 @@ def _step_with_checks(data: EventData) -> EventData:
     return {**data, "checks": []}
 
 
+def _step_completed_by_itself(data: EventData) -> EventData:
+    return {**data, "reuse": None}
+
+
 def _run_continued_with_everything(data: EventData) -> EventData:
     return {**data, "adds_artifacts": False}
 
@@ -75,6 +79,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
     ("StepCompleted", 1): _step_completed_with_counts,
     ("StepCompleted", 2): _step_completed_with_amounts,
     ("StepCompleted", 3): _step_with_checks,
+    ("StepCompleted", 4): _step_completed_by_itself,
     ("StepFailed", 1): _step_with_checks,
     ("RunContinued", 1): _run_continued_with_everything,
 }

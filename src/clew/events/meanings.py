@@ -170,6 +170,7 @@ def _meaning_for_step(
                         counts=dict(body.counts),
                         amounts=dict(body.amounts),
                         checks=body.checks,
+                        reuse=body.reuse,
                     ),
                 ),
                 artifacts=body.artifacts,

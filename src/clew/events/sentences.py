@@ -23,9 +23,18 @@ from clew.events.bodies import (
     StepSkipped,
     StepStarted,
 )
+from clew.events.values import Reuse
 
 OF_STEPS = (StepStarted, StepCompleted, StepFailed, StepSkipped)
 """The events that are about one step."""
+
+
+def reuse_sentences(reuse: Reuse | None) -> list[str]:
+    """What a step of a rerun took over, and why it did not take over all."""
+    if reuse is None:
+        return []
+    taken = [f"taken over from run {reuse.run_id[:8]}"] if reuse.run_id is not None else []
+    return [*taken, *([f"not taken over: {reuse.reason}"] if reuse.reason is not None else [])]
 
 
 def sentence(body: EventBody) -> str:
@@ -43,7 +52,8 @@ def sentence(body: EventBody) -> str:
         case StepStarted():
             return body.name
         case StepCompleted():
-            return ", ".join(f"{name} {number:,}" for name, number in body.counts.items() if number)
+            counts = ", ".join(f"{name} {number:,}" for name, number in body.counts.items() if number)
+            return "; ".join(text for text in (counts, *reuse_sentences(body.reuse)) if text)
         case StepFailed() | RunFailed():
             return f"{body.error.code}: {body.error.message}"
         case StepSkipped():

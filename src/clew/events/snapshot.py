@@ -8,7 +8,7 @@ from enum import StrEnum
 from clew.deferred import dataclass
 from clew.events.bodies import Counters
 from clew.events.codec import decode, encode
-from clew.events.values import ArtifactRef, CheckResult, Cursor, Failure, PlanRef
+from clew.events.values import ArtifactRef, CheckResult, Cursor, Failure, PlanRef, Reuse
 
 
 class RunStatus(StrEnum):
@@ -75,6 +75,7 @@ class StepSnapshot:
     counts: Mapping[str, int] = field(default_factory=dict)
     amounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checks: tuple[CheckResult, ...] = ()
+    reuse: Reuse | None = None
     error: Failure | None = None
     skip_reason: str | None = None
 

@@ -122,6 +122,16 @@ class CheckResult:
         return not self.passed and self.severity == "fail"
 
 
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What a step of a rerun took over from the run that it repeats."""
+
+    run_id: str | None = None
+    """The run whose files it names; None where everything was computed."""
+    reason: str | None = None
+    """Why all of it, or some of it, was computed; None where everything was taken over."""
+
+
 _LONGEST_MESSAGE = 4000
 """History keeps the sentence, not the log: anything longer belongs into an artifact."""
 

@@ -72,6 +72,7 @@ class RunLineage:
     files: LinkFiles
     trace_of: Callable[[str], RunTrace]
     _links: dict[str, RowLinks | None] = field(default_factory=dict)
+    _reruns: dict[str, list[str]] = field(default_factory=dict)
     _readers: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
     _plans: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -131,12 +132,30 @@ class RunLineage:
         while waiting:
             links, ids = waiting.pop(0)
             yield links, ids
-            for run_id, taken in self._taken_over(links.trace, ids):
+            for run_id, taken in (*self._taken_over(links.trace, ids), *self._repeated(links.trace, ids)):
                 new = taken - seen.get(run_id, set())
                 reader = self._open(run_id) if new else None
                 if reader is not None:
                     seen.setdefault(run_id, set()).update(new)
                     waiting.append((reader, new))
+
+    def _repeated(self, trace: RunTrace, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:
+        """The reruns of the project that have taken over rows with these ids."""
+        for run_id in self._reruns_of(trace.plan.name):
+            links = self._open(run_id) if run_id != trace.run_id else None
+            if links is not None:
+                taken = {each for part in row_parts(links.trace) for each, _ in links.trace.ids.rows_of(part, ids)}
+                if taken:
+                    yield run_id, taken
+
+    def _reruns_of(self, project: str) -> list[str]:
+        if project not in self._reruns:
+            which, last = RunFilter(environment_id=self.environment.name, project_id=project), None
+            found = self._reruns[project] = []
+            while page := self.state.stores.catalog.runs(which, limit=_PAGE, before=last):
+                found += [run.run_id for run in page if run.request.rerun is not None]
+                last = page[-1]
+        return self._reruns[project]
 
     def _taken_over(self, trace: RunTrace, ids: Collection[int]) -> Iterator[tuple[str, set[int]]]:
         """The runs that have pinned what a run registered, with the ids that they got by that."""

@@ -20,12 +20,13 @@ from clew.gc.survey import (
     survey,
 )
 from clew.gc.table_tags import release_tables
+from clew.gc.taken_over import TakenOver, began_since, hand_down, removable, remove_files, taken_over
 from clew.runs.clock import Clock, utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetVersion
 from clew.runs.request import RunRecord
 from clew.runs.signals import actor_name
-from clew.storage.layout import folder_of, run_folder
+from clew.storage.layout import folder_of, run_folder, run_of_file
 from clew.storage.removals import (
     DATASET_VERSION,
     GRACE,
@@ -141,6 +142,8 @@ class GarbageCollector:
         self._others = others
         self._clock = clock
         self._journal = Journal(self._root, state.ledger_writer)
+        self._known: TakenOver | None = None
+        self._gone = set[str]()
 
     def find(self, retention: Retention) -> Garbage:
         """What may be deleted. Nothing is changed."""
@@ -149,12 +152,14 @@ class GarbageCollector:
         old = retention.expired(seen.runs, self._clock())
         staying = ({run.run_id for run in seen.runs} - {run.run_id for run in old}) | seen.waited_for
         needs = needs_of(seen.versions, seen.pinned, seen.reads, staying)
-        reasons = {**dict.fromkeys(seen.waited_for, "a capture of it is not finished"), **needs.runs}
+        known = self._taken_over()
+        repeated = {run_id: f"run {rerun[:8]} takes over from it" for run_id, rerun in known.waiting.items()}
+        reasons = {**dict.fromkeys(seen.waited_for, "a capture of it is not finished"), **repeated, **needs.runs}
         going = [run for run in old if run.run_id not in reasons]
         things = [_old_run(root, run, retention) for run in going]
         gone = {run.run_id for run in going}
         things += _old_versions(root, seen, needs, gone)
-        things += self._leftovers(root, seen, gone)
+        things += self._leftovers(root, seen, gone, known)
         for other in self._others:
             things += other.expired(self._clock(), gone)
         kept = tuple(KeptRun(run.run_id, reasons[run.run_id]) for run in old if run.run_id in reasons)
@@ -163,6 +168,8 @@ class GarbageCollector:
     def collect(self, retention: Retention) -> Garbage:
         """Delete what may be deleted, item by item, and record each deletion."""
         garbage = self.find(retention)
+        self._known, self._gone = self._taken_over(), set()
+        self._hand_down_again()
         gone, problems = list[Removable](), list[Diagnostic]()
         for thing in garbage.things:
             try:
@@ -175,7 +182,10 @@ class GarbageCollector:
 
     # What may be deleted
 
-    def _leftovers(self, root: StorageRoot, seen: Survey, gone: set[str]) -> Iterator[Removable]:
+    def _taken_over(self) -> TakenOver:
+        return taken_over(self._environment, self._state, self._clock())
+
+    def _leftovers(self, root: StorageRoot, seen: Survey, gone: set[str], known: TakenOver) -> Iterator[Removable]:
         before = self._clock() - GRACE
         ended = {
             run.run_id
@@ -186,7 +196,9 @@ class GarbageCollector:
             yield from left_in_run(root, Ended(run_id, seen.folders[run_id]), before)
         # Whoever dies right after deleting a run has not written it down: then only the state store knows.
         removed = self._journal.removed_runs() | self._state.stores.catalog.deleted()
-        yield from left_of_removed(root, removed, self._exists)
+        if known.is_known:
+            held = known.held()
+            yield from left_of_removed(root, removed, self._exists, lambda run_id: removable(root, run_id, held))
         named = _folders(seen.versions)
         yield from left_in_datasets(root, named, lambda run_id: run_id in ended | removed, before)
         yield from left_in_plans(root, before)
@@ -209,8 +221,11 @@ class GarbageCollector:
         if thing.kind == RUN:
             self._state.stores.intake.delete(thing.name, deleted_by=actor_name(), reason=thing.reason)
             self._write_down(thing)
-            problems += release_tables(self._root, thing.name)
-            self._root.remove(run_folder(thing.name))
+            self._gone.add(thing.name)
+            known = self._known_now()
+            hand_down(self._state, thing.name, known)
+            problems += release_tables(self._root, thing.name, known.tags(thing.name, self._gone))
+            remove_files(self._root, thing.name, known, self._gone)
         elif thing.kind == DATASET_VERSION:
             self._forget(thing)
         elif thing.kind == LEFTOVER:
@@ -219,6 +234,19 @@ class GarbageCollector:
         else:
             self._remove_other(thing)
         return problems
+
+    def _known_now(self) -> TakenOver:
+        """What reruns need, asked again where one was requested in the meantime."""
+        if self._known is None or began_since(self._environment, self._state, self._known.looked_at):
+            self._known = self._taken_over()
+        return self._known
+
+    def _hand_down_again(self) -> None:
+        """For a deletion that did not come to it: lineage finds the rows of runs that are gone in reruns of them."""
+        known = self._known_now()
+        for run_id in {run_id for found in known.folders.values() for run_id in map(run_of_file, found) if run_id}:
+            if not self._exists(run_id):
+                hand_down(self._state, run_id, known)
 
     def _forget(self, thing: Removable) -> None:
         dataset, _, number = thing.name.rpartition("@")

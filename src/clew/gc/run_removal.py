@@ -10,10 +10,11 @@ from clew.captures.orphans import LeftOfCaptures
 from clew.captures.removal import ExpiredCaptures, drop_waiting, waiting_captures
 from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, UserError
-from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED
+from clew.diagnostics.codes.runs import CAPTURES_WAITING, RUN_NEEDED, RUN_REPEATED
 from clew.gc.garbage import GarbageCollector
 from clew.gc.survey import CollectedState, PlannedProjects, pinned_versions
 from clew.gc.table_tags import release_tables
+from clew.gc.taken_over import hand_down, remove_files, taken_over
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetVersion
@@ -56,14 +57,20 @@ def remove_run(
                     RUN_NEEDED.anywhere(dataset=version.dataset, version=version.version, run_id=run_id[:8])
                 )
     root, folder = environment.storage_root, run_folder(run_id)
+    known = taken_over(environment, state, utc_now())
+    if run_id in known.waiting:
+        raise UserError(RUN_REPEATED.anywhere(run_id=run_id[:8], rerun=known.waiting[run_id][:8]))
     freed = root.size(folder)
     state.stores.intake.delete(run_id, deleted_by=actor_name(), reason=reason)
     drop_waiting(environment, state, run_id)
     removed = Removable(RUN, run_id, reason or "requested", freed)
     Journal(root, state.ledger_writer).add(RemovalRecord(utc_now(), actor_name(), environment.name, removed))
-    problems = tuple(release_tables(root, run_id))
-    root.remove(folder)
-    return Removal(run_id, freed, problems)
+    # Who names its files is asked once more, now that no other run can begin to.
+    known = taken_over(environment, state, utc_now())
+    hand_down(state, run_id, known)
+    problems = tuple(release_tables(root, run_id, known.tags(run_id, {run_id})))
+    remove_files(root, run_id, known, {run_id})
+    return Removal(run_id, freed - root.size(folder), problems)
 
 
 def _versions_in_use(workspace: PlannedProjects, state: CollectedState) -> list[DatasetVersion]:

@@ -26,7 +26,7 @@ from clew.storage.layout import folder_of, run_folder
 from clew.storage.parts import Part
 from clew.storage.plans import kept_plan
 from clew.storage.removals import LEFTOVER, Removable
-from clew.storage.root import StorageRoot
+from clew.storage.root import StorageKey, StorageRoot
 
 
 class PlannedProjects(Protocol):
@@ -216,11 +216,20 @@ def left_in_run(root: StorageRoot, run: Ended, before: datetime) -> Iterator[Rem
             yield _leftover(root, thing.key, "no event of the run names it")
 
 
-def left_of_removed(root: StorageRoot, removed: Collection[str], exists: Callable[[str], bool]) -> Iterator[Removable]:
-    """Folders of deleted runs, left by a deletion that did not finish."""
+def left_of_removed(
+    root: StorageRoot,
+    removed: Collection[str],
+    exists: Callable[[str], bool],
+    free: Callable[[str], Iterable[StorageKey]] = lambda run_id: [run_folder(run_id)],
+) -> Iterator[Removable]:
+    """Folders of deleted runs, left by a deletion that did not finish, or by a rerun that is gone as well.
+
+    `free` gives those of a run that no other run has taken over.
+    """
     for run_id in stored_runs(root):
         if run_id in removed and not exists(run_id):
-            yield _leftover(root, run_folder(run_id), "its run was removed")
+            for folder in free(run_id):
+                yield _leftover(root, folder, "its run was removed")
 
 
 def left_in_datasets(

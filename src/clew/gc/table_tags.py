@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - few runs have tags, and what reads Iceberg's metadata is slow to import
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from clew.diagnostics import Diagnostic, UserError
@@ -16,11 +16,14 @@ from clew.storage.tables.table_places import TablePlace
 from clew.storage.tables.table_snapshot import TableProblem
 
 
-def release_tables(root: StorageRoot, run_id: str) -> Iterator[Diagnostic]:
-    """Remove the tags of a run, and say which could not be removed. A table that is gone has none."""
+def release_tables(root: StorageRoot, run_id: str, needed: Collection[tuple[str, str]] = ()) -> Iterator[Diagnostic]:
+    """Remove the tags of a run, and say which could not be removed. A table that is gone has none.
+
+    Those that another run needs stay: it has taken over what they hold.
+    """
     from clew.storage.tables.iceberg_tags import held_tags, remove_tag
 
-    held = {each for part in _inputs(root, run_id) for each in held_tags(part.details)}
+    held = {each for part in _inputs(root, run_id) for each in held_tags(part.details)} - set(needed)
     for address, tag in sorted(held):
         if not Path(address).is_dir():
             continue

@@ -10,7 +10,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.diagnostics.codes.runs import STEP_INTERRUPTED
 from clew.events.snapshot import RunSnapshot, StepStatus
-from clew.events.values import ArtifactRef, CheckResult, Failure, PlannedStep
+from clew.events.values import ArtifactRef, CheckResult, Failure, PlannedStep, Reuse
 from clew.runs.alerts import RaisedAlert
 from clew.runs.leases import LateWrite, Lease
 from clew.runs.request import RunRecord
@@ -88,6 +88,8 @@ class StepOutput:
     """By control total: what the step wrote and left out, as decimal numbers."""
     checks: tuple[CheckResult, ...] = ()
     """What checks found while the step was done."""
+    reuse: Reuse | None = None
+    """In a rerun: what was taken over, and why not all of it."""
     error: Failure | None = None
     skip_reason: str | None = None
 

@@ -10,8 +10,25 @@ from clew.events.envelope import request_key
 from clew.events.snapshot import RunStatus
 from clew.events.values import PlanRef
 
+RERUN = "rerun"
+"""The key, among the parameters of a request, of the run that it repeats, and of how."""
+_OF, _CHANGED_INPUTS = "of", "changed_inputs"
 VALUES = "parameters"
 """The key, among the parameters of a request, of the values that the parameters of its project have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """That a run takes over what is still the same from an earlier run of its project and period."""
+
+    of: str
+    """The id of the earlier run."""
+    changed_inputs: bool = False
+    """Whether sources are looked at again; otherwise inputs are those that the earlier run read."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form in which a request keeps it."""
+        return {_OF: self.of, _CHANGED_INPUTS: self.changed_inputs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +64,14 @@ class RunRequest:
         """The values of the parameters of its project, as text, by name."""
         found = self.parameters.get(VALUES)
         return dict(found) if isinstance(found, Mapping) else {}
+
+    @property
+    def rerun(self) -> Rerun | None:
+        """Which run it repeats, taking over what is the same; None for a run that computes everything."""
+        found = self.parameters.get(RERUN)
+        if not isinstance(found, Mapping):
+            return None
+        return Rerun(str(found[_OF]), changed_inputs=found.get(_CHANGED_INPUTS) is True)
 
     def queued(self, *, approval_required: bool, not_before: datetime | None) -> RunQueued:
         """The event that says this was accepted."""
@@ -98,6 +123,7 @@ class RunRecord:
             "request_id": request.request_id,
             "requested_by": request.requested_by,
             "retry_of": request.retry_of,
+            **({"rerun_of": request.rerun.of} if request.rerun is not None else {}),
             "created_at": self.created_at.isoformat(),
             "started_at": self.started_at.isoformat() if self.started_at else None,
             "completed_at": self.completed_at.isoformat() if self.completed_at else None,

@@ -183,7 +183,7 @@ def _logical_attempt(active: ActiveRun, step: PlannedStep) -> int:
 def _outcome(output: StepOutput) -> EventBody:
     if output.status is StepStatus.SKIPPED:
         return StepSkipped(output.skip_reason or "nothing to do")
-    return StepCompleted(output.artifacts, dict(output.counts), dict(output.amounts), output.checks)
+    return StepCompleted(output.artifacts, dict(output.counts), dict(output.amounts), output.checks, output.reuse)
 
 
 def _error_of(output: StepOutput) -> Failure:

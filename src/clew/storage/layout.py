@@ -37,6 +37,12 @@ def run_folder(run_id: str) -> StorageKey:
     return f"{RUNS}/{run_id}"
 
 
+def run_of_file(key: StorageKey) -> str | None:
+    """The run in whose folder a file lies; None for one that lies elsewhere."""
+    top, _, below = key.partition("/")
+    return below.partition("/")[0] if top == RUNS else None
+
+
 def parts_folder(run_id: str, kind: PartKind) -> StorageKey:
     """The parts of a run that have one role."""
     return f"{RUNS}/{run_id}/{kind}"

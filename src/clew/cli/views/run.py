@@ -14,6 +14,7 @@ from clew.cli.session import Session
 from clew.cli.views.captures import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain
 from clew.cli.views.tables import STATUS_COLOURS, outcome
+from clew.events.sentences import reuse_sentences
 from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
 from clew.events.values import LOAD_STEP
 
@@ -148,6 +149,7 @@ def run_page(run: Run) -> Iterator[RenderableType]:
             [label("period"), plain(request.period)],
             [label("created"), plain(_asked(view))],
             *([[label("retry"), plain(f"of run {request.retry_of}")]] if request.retry_of else []),
+            *([[label("rerun"), plain(f"of run {request.rerun.of}")]] if request.rerun is not None else []),
             [label("started"), plain(local_time(view.snapshot.started_at))],
         ]
     )
@@ -183,7 +185,7 @@ def _step_row(step: StepSnapshot) -> list[RenderableType]:
         plain(step.step_id),
         plain(step.name),
         plain(f"{step.status.value}{attempt}", _STEP_COLOURS.get(step.status, "")),
-        plain(step.skip_reason or counted),
+        plain("; ".join(text for text in (step.skip_reason or counted, *reuse_sentences(step.reuse)) if text)),
         plain(duration(between(step.started_at, step.completed_at))),
     ]
 

@@ -221,6 +221,19 @@ RUN_NEEDED = Code(
     "rerun the project for that period and then delete this run, or delete it now with --force; the rows stay",
 )
 
+NOT_RERUNNABLE = Code(
+    "NotRerunnable",
+    'the run "{run_id}" is {status}: only a run that has ended can be repeated',
+    "A rerun takes over what an earlier run has committed, and that run may still write.",
+    "wait until it has ended, or cancel it",
+)
+RUN_REPEATED = Code(
+    "RunRepeated",
+    'the run "{run_id}" is still needed: the run {rerun} takes over from it',
+    "A rerun that has not completed may take over files of the run that it repeats.",
+    "wait until the rerun has completed, or delete the rerun first",
+)
+
 CAPTURES_WAITING = Code(
     "CapturesWaiting",
     'the rows of the run "{run_id}" are still needed: {number} captures or postlude jobs are waiting for them',
@@ -288,6 +301,8 @@ RUN_CODES = (
     NO_SUCH_VERSION,
     RUN_HELD,
     RUN_NEEDED,
+    NOT_RERUNNABLE,
+    RUN_REPEATED,
     CAPTURES_WAITING,
     TOTALS_DIFFER,
     CHECK_FAILED,

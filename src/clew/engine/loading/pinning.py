@@ -52,7 +52,8 @@ from clew.storage.store_errors import store_problem
 _SMALL = 1024 * 1024
 """Bytes. Up to here it takes longer to compile a query for the rows than to interpret it."""
 _TEXT_FORMATS = frozenset({"csv", "jsonl", "json", "fixed_width"})
-_FILE_FORMATS = frozenset({*_TEXT_FORMATS, "xlsx", "parquet"})
+FILE_FORMATS = frozenset({*_TEXT_FORMATS, "xlsx", "parquet"})
+"""Formats of files that are read one by one, each with its digest."""
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException")
 _FILE_IN_MESSAGE = re.compile(r"[a-z][a-z0-9]*:/+[^\s,\"'\]]+")
 
@@ -66,7 +67,7 @@ def pin(spark: SparkSession, request: PinRequest) -> Pinned:
             return _pinned_of_catalog(spark, request, folder)
         if request.sources[0].kind == "path" and request.sources[0].format in TABLE_FORMATS:
             return _pinned_tables(spark, request, folder, transfer)
-        found = _found_files(request)
+        found = found_files(request)
         sources, found = prepared(request.sources, found, transfer)
         request = replace(request, sources=sources)
         if request.sources[0].format != "xlsx":  # workbooks are read by this process alone
@@ -263,12 +264,12 @@ def _datasource(request: PinRequest, source: ResolvedSource) -> Datasource:
     return datasource
 
 
-def _found_files(request: PinRequest) -> list[FoundFile]:
+def found_files(request: PinRequest) -> list[FoundFile]:
     """The files of all sources, each once. One that serves two periods belongs to neither."""
     by_path = dict[str, FoundFile]()
     for source in request.sources:
         datasource = _datasource(request, source)
-        if not isinstance(datasource, FilesDatasource) or source.format not in _FILE_FORMATS:
+        if not isinstance(datasource, FilesDatasource) or source.format not in FILE_FORMATS:
             continue
         for file in find_files(datasource, request.workspace_root, request.root_of, source):
             is_tied = source.holds_one_period and file.path not in by_path

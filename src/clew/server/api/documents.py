@@ -95,6 +95,20 @@ class RunWish(BaseModel):
     )
 
 
+class RerunWish(BaseModel):
+    """How to repeat a run. Sending it again with the same request id returns the same run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    changed_inputs: bool = Field(
+        default=False, description="Look at the sources again, and read those that have changed."
+    )
+    parameters: dict[str, str | bool | int | float] = Field(
+        default={}, max_length=100, description="Values of parameters in place of those of the run, by name."
+    )
+    request_id: str | None = Field(default=None, min_length=1, max_length=255)
+
+
 class GapDocument(ApiDocument):
     """Missing events: from the expected one to the last one before the next that is present."""
 

@@ -17,6 +17,7 @@ from clew.runs.signals import SignalType
 from clew.server.access.visit import RunVisit, Visit, may, may_try
 from clew.server.api.documents import (
     ApiDocument,
+    RerunWish,
     RunDocument,
     RunListDocument,
     RunWish,
@@ -79,6 +80,22 @@ def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]
         with_current_definitions=wish.with_current_definitions,
     )
     return JSONResponse(run.to_json(), _ACCEPTED, {"Location": f"/api/v1/runs/{run.id}"})
+
+
+@router.post(
+    "/runs/{run}/rerun",
+    summary="Repeat a run, and take over what is still the same",
+    status_code=_ACCEPTED,
+    responses={_ACCEPTED: {"model": RunDocument}},
+)
+def start_rerun(run: str, wish: RerunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]) -> JSONResponse:
+    """Creates a run of the same project and period, which waits for a worker. `reuse` of its steps says what it took
+    over from this one, and why the rest was computed.
+    """
+    made = visit.workspace.find_run(run).submit_rerun(
+        changed_inputs=wish.changed_inputs, parameters=wish.parameters, request_id=wish.request_id
+    )
+    return JSONResponse(made.to_json(), _ACCEPTED, {"Location": f"/api/v1/runs/{made.id}"})
 
 
 @router.get("/runs/{run}", summary="Get a run with its steps and outputs", responses={200: {"model": RunDocument}})

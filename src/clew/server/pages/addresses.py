@@ -16,6 +16,11 @@ def run(run_id: str) -> str:
     return f"/runs/{_part(run_id)}"
 
 
+def rerun(run_id: str) -> str:
+    """Where a rerun of a run is requested."""
+    return f"{run(run_id)}/rerun"
+
+
 def rows(run_id: str, **query: object) -> str:
     """The working dataset of a run at a step."""
     return _with(f"{run(run_id)}/rows", query)

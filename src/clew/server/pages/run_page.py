@@ -187,6 +187,7 @@ class RunPage:
     duration: str
     requested_by: str
     retry_of: str | None
+    rerun_of: str | None
     rows_changed: int | None
     last_seq: int
     missing_seq: int | None
@@ -207,6 +208,8 @@ class RunPage:
     compare_address: str | None
     why_changed_address: str | None
     what_if_address: str | None
+    rerun_address: str | None
+    """Where a rerun is requested; None while the run has not ended, and for those who may start none."""
     evidence_address: str | None
     verified: str | None
     """When it was last verified, by whom, and with which result."""
@@ -221,6 +224,7 @@ class Around:
     signals: Sequence[PossibleSignal]
     may_read_rows: bool
     may_read_captures: bool
+    may_start: bool
     verification: VerificationRecord | None
     source_of: Callable[[str], str | None]
     """The text of a file, as of the run's version if that is known."""
@@ -246,6 +250,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         duration=_duration(view, around.now),
         requested_by=request.requested_by or "",
         retry_of=request.retry_of,
+        rerun_of=request.rerun.of if request.rerun is not None else None,
         rows_changed=rows_changed(snapshot),
         last_seq=snapshot.last_event_seq,
         missing_seq=snapshot.last_event_seq + 1 if snapshot.last_event_seq < record.last_seq else None,
@@ -263,6 +268,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         compare_address=addresses.compare(record.run_id) if has_output else None,
         why_changed_address=addresses.why_changed(record.run_id) if has_output else None,
         what_if_address=addresses.what_if(record.run_id) if has_output else None,
+        rerun_address=addresses.rerun(record.run_id) if around.may_start and snapshot.status.is_terminal else None,
         verified=None if around.verification is None else _verified(around.verification),
         is_intact=around.verification is None or around.verification.is_intact,
         evidence_address=addresses.evidence(record.run_id) if readable and view.plan is not None else None,

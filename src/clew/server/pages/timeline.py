@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from clew.deferred import dataclass
+from clew.events.sentences import reuse_sentences
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
 from clew.events.values import LOAD_STEP
 from clew.server.pages import words
@@ -83,7 +84,8 @@ def outcome_text(step: StepSnapshot) -> str:
     if step.status is not StepStatus.SUCCESS:
         return ""
     done = [f"{number:,} {_WORDS[name]}" for name, number in step.counts.items() if number and name in _WORDS]
-    return ", ".join(done) or ("nothing written" if step.type == "output" else "nothing changed")
+    told = ", ".join(done) or ("nothing written" if step.type == "output" else "nothing changed")
+    return "; ".join([told, *reuse_sentences(step.reuse)])
 
 
 def _step(step: StepSnapshot, start: datetime, span: timedelta, now: datetime) -> TimelineStep:

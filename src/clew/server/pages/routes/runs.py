@@ -1,14 +1,16 @@
 """Runs: the list, and the page of a run."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
 from clew.api.run import Run
 from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
-from clew.server.access.visit import RunVisit, Visit
+from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.pages import addresses
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
 from clew.server.pages.runs_page import RunListQuery, RunsPage, runs_page
@@ -77,6 +79,18 @@ def run_fragment(run: str, visit: RunVisit, desk: AtDesk) -> Response:
     return desk.fragment("run_state.html", _run_page(visit, visit.workspace.get_run(run)))
 
 
+@router.post("/runs/{run}/rerun")
+def start_rerun(
+    run: str,
+    request_id: Annotated[str, Form()],
+    visit: Annotated[Visit, may(Permission.START_RUNS)],
+    changed_inputs: Annotated[bool, Form()] = False,
+) -> RedirectResponse:
+    """Request a rerun. The form contains a request id, so that sending it twice creates one run."""
+    made = visit.workspace.find_run(run).submit_rerun(changed_inputs=changed_inputs, request_id=request_id)
+    return RedirectResponse(addresses.run(made.id), 303)
+
+
 def _run_page(visit: Visit, run: Run) -> RunPage:
     caller = visit.caller
 
@@ -85,6 +99,7 @@ def _run_page(visit: Visit, run: Run) -> RunPage:
         signals=run.possible_signals(),
         may_read_rows=caller.may(Permission.READ_ROWS),
         may_read_captures=caller.may(Permission.READ_CAPTURES),
+        may_start=caller.may(Permission.START_RUNS) and caller.csrf is not None,
         verification=run.last_verification(),
         source_of=run.source_of,
     )
