@@ -11,7 +11,7 @@ from lark.exceptions import LarkError
 
 from clew.diagnostics import PlainText, UserError
 from clew.lang import parse
-from clew.lang.syntax import Call, Literal, Node, Reference, SelectorReference
+from clew.lang.syntax import Call, Literal, Node, Over, Reference, SelectorReference
 from tests.tiers import examples
 
 GRAMMAR = Path(__file__).parents[2] / "docs" / "reference" / "grammar.lark"
@@ -19,7 +19,8 @@ LARK = Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", lexer="basic")
 
 NAMES = st.sampled_from(["a", "größe", "名前", "_period", "`odd name`", "`a``b`", "`and`", "x1", "inn", "isx"])
 KEYWORDS = st.sampled_from(["and", "OR", "Not", "IN", "is", "null", "TRUE", "False", "case", "WHEN"])
-WORDS = st.sampled_from(["then", "ELSE", "End", "between", "LIKE", "escape"])
+_WORDS_OF_WINDOWS = "over PARTITION By order ASC desc rows unbounded PRECEDING current Row following"
+WORDS = st.sampled_from(["then", "ELSE", "End", "between", "LIKE", "escape", *_WORDS_OF_WINDOWS.split()])
 NUMBERS = st.sampled_from(["0", "42", "3.14", "007", "0.50", "12345678901234567890"])
 STRINGS = st.sampled_from(['"x"', '""', '"say ""hi"""', '"a\nb"', '"\'"', '"and"', '"ſ"'])
 SELECTORS = st.sampled_from(["{{LARGE}}", "{{ two.parts-x }}"])
@@ -41,6 +42,21 @@ def _separated(operands: st.SearchStrategy[list[str]], least: int) -> st.SearchS
     )
 
 
+_COLUMNS = st.one_of(NAMES, WORDS).map(lambda name: [name]) | st.builds(lambda t, c: [t, ".", c], NAMES, WORDS)
+_BOUNDS = st.sampled_from(
+    ["unbounded preceding", "2 PRECEDING", "current row", "1 following", "UNBOUNDED FOLLOWING", "1.5 preceding"]
+).map(str.split)
+OVER = st.builds(
+    lambda keys, order, frame: ["OVER", "(", *keys, *order, *frame, ")"],
+    st.just([]) | _separated(_COLUMNS, 1).map(lambda each: ["partition", "BY", *each]),
+    st.just([])
+    | _separated(
+        st.builds(lambda column, way: [*column, *way], _COLUMNS, st.sampled_from([[], ["desc"], ["ASC"]])), 1
+    ).map(lambda each: ["Order", "by", *each]),
+    st.just([]) | st.builds(lambda a, b: ["ROWS", "between", *a, "AND", *b], _BOUNDS, _BOUNDS),
+)
+
+
 def _larger(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
     called = st.sampled_from(["SUM", "if", "Größe", "and", "OR", "in", "like", "END"])
     whens = st.lists(st.builds(lambda a, b: ["WHEN", *a, "then", *b], inner, inner), min_size=1, max_size=2)
@@ -56,6 +72,7 @@ def _larger(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]
             _separated(inner, 1),
         ),
         st.builds(lambda name, values: [name, "(", *values, ")"], called, _separated(inner, 0)),
+        st.builds(lambda name, values, over: [name, "(", *values, ")", *over], called, _separated(inner, 0), OVER),
         st.builds(
             lambda value, branches, otherwise: [
                 "CASE",
@@ -147,8 +164,14 @@ def _form(node: Node) -> object:
             return ("column", table, column)
         case SelectorReference(name):
             return ("selector", name)
-        case Call(name, arguments):
+        case Call(name, arguments, over=None):
             return (name, *map(_form, arguments))
+        case Call(name, arguments, over=over):
+            assert isinstance(over, Over)
+            keys = ("partition", *map(_form, over.partition_by)) if over.partition_by else None
+            order = [(_form(each.column), each.descending) for each in over.order_by]
+            bounds = [(str(each.rows.value) if each.rows else None, each.direction) for each in over.frame or ()]
+            return ("over", (name, *map(_form, arguments)), keys, order, bounds)
 
 
 def _form_of_tree(tree: object) -> object:
@@ -202,6 +225,27 @@ def _form_of_tree(tree: object) -> object:
             return ("column", None, *parts)
         case "qualified_column":
             return ("column", *parts)
+        case "call" if parts and isinstance(parts[-1], dict):
+            over = parts[-1]
+            called = (tokens[0].upper() if tokens[0].isascii() else tokens[0], *parts[:-1])
+            return ("over", called, over.get("partition"), over.get("order", []), over.get("frame", []))
+        case "over":
+            return {part[0]: (part if part[0] == "partition" else part[1]) for part in parts}  # type: ignore[index]
+        case "partition":
+            return ("partition", *parts)
+        case "order" | "frame":
+            return (tree.data, parts)
+        case "ordered":
+            return (parts[0], tokens[-1:] != [] and tokens[-1].upper() == "DESC")
+        case "reference":
+            return ("column", *([None] if len(parts) == 1 else []), *parts)
+        case "bound" if tokens[0].upper() == "CURRENT":
+            return (None, "CURRENT")
+        case "bound":
+            first = tokens[0]
+            is_number = first[0].isdigit()
+            rows = str(Decimal(first) if "." in first else int(first)) if is_number else None
+            return (rows, tokens[1].upper())
         case "call":
             return (tokens[0].upper() if tokens[0].isascii() else tokens[0], *parts)
         case other:
@@ -219,6 +263,10 @@ def _form_of_tree(tree: object) -> object:
 @example("end between then and else")
 @example("CASE end WHEN then THEN else ELSE end END")
 @example("CASE WHEN a LIKE b ESCAPE c THEN 1 END + 1")
+@example(
+    "sum(a) over (partition by partition, t.by order by order desc, rows ROWS between 1 preceding and current row)"
+)
+@example("over(over) over () / f(a) OVER (ORDER BY asc ASC)")
 def test_parser_and_grammar_read_an_expression_the_same_way(text: str) -> None:
     assert _ours(text) == _larks(text)
 

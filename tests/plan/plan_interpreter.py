@@ -8,8 +8,9 @@ from typing import Any
 
 from clew.lang.arithmetic import fit
 from clew.lang.evaluation import Row, evaluator, group_evaluator
-from clew.lang.typed import Value
+from clew.lang.typed import OVER, Apply, Value
 from clew.lang.types import Kind, Type
+from clew.lang.windowing import WindowCall
 from clew.plan import Plan
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import AggregateStep, AppendStep, DeleteStep, OutputStep, Step, UpdateStep
@@ -99,8 +100,10 @@ class Interpretation:
         joined = {join.alias: self._load(join.dataset) for join in step.joins}
         conditions = {join.alias: evaluator(join.on.tree) for join in step.joins}
         nothing = {join.alias: dict.fromkeys(column.name for column in join.dataset.columns) for join in step.joins}
-        for row in self._selected(step):
-            tables = dict[str, Cells]()
+        selected = self._selected(step)
+        windows = [_of_windows(step.windows, selected, place, self._seen) for place in range(len(selected))]
+        for row, looked_at in zip(selected, windows, strict=True):
+            tables: dict[str, Cells] = {OVER: looked_at}
             for alias, candidates in joined.items():
                 found = [
                     other
@@ -201,6 +204,61 @@ def _grouped(rows: Sequence[Cells], keys: Sequence[str]) -> Iterator[tuple[Cells
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     for values, group in groups.items():
         yield dict(zip(keys, values, strict=True)), group
+
+
+def _of_windows(windows: Sequence[WindowCall], rows: list[Cells], place: int, see: Callable[..., Row]) -> Cells:
+    """What calls with OVER give for one of the selected rows, each worked out by itself."""
+    found: Cells = {}
+    for window in windows:
+        [group] = [
+            members for _, members in _grouped(rows, window.keys) if any(member is rows[place] for member in members)
+        ]
+        members = list(group)
+        for column, descending in reversed(window.order):  # sorting is stable, so the last key comes first
+            members.sort(key=lambda row, column=column: _sortable(row[column]))  # type: ignore[misc]
+            if descending:
+                members = [row for run in reversed(_runs(members, column)) for row in run]
+        own = next(number for number, row in enumerate(members) if row is rows[place])
+        before = [row for row in members[:own] if not _equal(row, rows[place], window)]
+        equals = [row for row in members if _equal(row, rows[place], window)]
+        match window.function:
+            case "ROW_NUMBER":
+                found[window.column] = own + 1
+            case "RANK":
+                found[window.column] = len(before) + 1
+            case "DENSE_RANK":
+                kinds = {tuple(_sortable(row[column]) for column, _ in window.order) for row in before}
+                found[window.column] = len(kinds) + 1
+            case "LAG" | "LEAD":
+                away = getattr(window.arguments[1], "value", 1) if len(window.arguments) > 1 else 1
+                there = own - away if window.function == "LAG" else own + away
+                is_there = 0 <= there < len(members)
+                value = evaluator(window.arguments[0])
+                found[window.column] = value(see(members[there], {})) if is_there else None
+            case _:
+                framed = members
+                if window.is_counted:
+                    numbers = range(len(members))
+                    framed = [
+                        members[number]
+                        for number in numbers
+                        if (window.first is None or number >= own + window.first)
+                        and (window.last is None or number <= own + window.last)
+                    ]
+                elif window.order:
+                    framed = before + equals
+                found[window.column] = _aggregated(window, [see(row, {}) for row in framed])
+    return found
+
+
+def _equal(row: Cells, other: Cells, window: WindowCall) -> bool:
+    return all(_sortable(row[column]) == _sortable(other[column]) for column, _ in window.order)
+
+
+def _aggregated(window: WindowCall, rows: list[Row]) -> Value:
+    if not rows:
+        return 0 if window.function.startswith("COUNT") else None
+    return group_evaluator(Apply(window.function, window.arguments, window.type))(rows)
 
 
 def _sortable(value: Value) -> tuple[int, Any]:

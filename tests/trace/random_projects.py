@@ -70,6 +70,22 @@ _ASSIGNMENTS = [
     ("note", 'COALESCE(currency, "none")'),
     ("today", "TODAY()"),
 ]
+WINDOWS = [
+    ("amount", "IFNULL(SUM(amount) OVER (PARTITION BY currency ORDER BY day, k desc), amount)"),
+    ("before", "LAG(amount) OVER (PARTITION BY flag ORDER BY at desc)"),
+    ("after", "LEAD(UPPER(currency), 2) OVER (ORDER BY share, at)"),
+    ("place", "RANK() OVER (PARTITION BY currency ORDER BY amount desc) + DENSE_RANK() OVER (ORDER BY day, flag desc)"),
+    ("number", "ROW_NUMBER() OVER (PARTITION BY share, flag ORDER BY k)"),
+    ("part", "ROUND(amount / SUM(amount) OVER (PARTITION BY day), 4)"),
+    ("moving", "AVG(amount) OVER (PARTITION BY _labels ORDER BY at ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"),
+    ("until", "SUM(k) OVER (ORDER BY at ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"),
+    ("first", "FIRST(amount, day, k) OVER (PARTITION BY currency)"),
+    ("least", "MIN_AGG(at) OVER (PARTITION BY flag ORDER BY share desc)"),
+    ("many", "COUNT_ALL() OVER () * 100 + COUNT(day) OVER (PARTITION BY k ORDER BY currency)"),
+    ("k", "COUNT_IF(flag) OVER (PARTITION BY currency)"),
+]
+"""Calls with OVER. Rows that are equal in an order stand in that of their ordinals, which only loaded rows share with
+those of Spark: `at IS NOT NULL` selects these."""
 _FINER = [
     {"group_by": ["f.k", "f.currency"], "aggregations": [{"column": "amount", "expression": "SUM(amount)"}]},
     {"group_by": ["f.amount"], "aggregations": [{"column": "k", "expression": "COUNT_ALL()"}]},
@@ -120,6 +136,12 @@ def _operations(draw: st.DrawFn) -> dict[str, Any]:
             assignments = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3, unique_by=lambda each: each[0]))
             listed = [{"column": column, "expression": text} for column, text in assignments]
             join = {"joins": [{"alias": "dim", "dataset_id": "dim", "on": "dim.code = t.currency"}]} if joins else {}
+            if not joins and draw(st.integers(0, 2)) == 0:
+                several = draw(
+                    st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=2, unique_by=lambda each: each[0])
+                )
+                listed = [{"column": column, "expression": text} for column, text in several]
+                chosen = {"selector": f"at IS NOT NULL AND ({selector or 'TRUE'})"}
             return {"type": "update", **chosen, "arguments": {**join, "assignments": listed}}
         case "delete" if draw(st.integers(0, 2)) == 0:
             return draw(_deletes_of_duplicates())

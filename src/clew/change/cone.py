@@ -1,9 +1,9 @@
 """The cone of a supposition: the rows that it reaches, evaluated again; all others are as the run left them.
 
 An edited row of the input reaches itself. One of a joined dataset reaches the rows that looked it up, or would. A row
-that differs reaches the summary of its group, before and after. An edited step reaches the rows that it changed, or
-would. Rows outside of the cone are as the trace has them after the same step of the run; columns that only the supposed
-plan has are NULL in them.
+that differs reaches the summary of its group, before and after, and the rows whose windows it is in. An edited step
+reaches the rows that it changed, or would. Rows outside of the cone are as the trace has them after the same step of
+the run; columns that only the supposed plan has are NULL in them.
 """
 
 from collections import defaultdict
@@ -23,6 +23,8 @@ from clew.explain.row_conditions import all_of, equals, is_not_deleted
 from clew.lang.evaluation import Row, evaluator, group_evaluator
 from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression, Value, columns_of
 from clew.lang.types import Type
+from clew.lang.window_values import with_windows
+from clew.lang.windowing import WindowCall
 from clew.plan.datasets import DatasetUse
 from clew.plan.keeping import staying
 from clew.plan.operations import Step
@@ -201,20 +203,51 @@ class Cone:
             return
         lookups = [JoinLookup.of(join, self._dataset(join.dataset).rows, self.trace.today) for join in step.lookups]
         values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
-        for cells in self._selected(step.selector):
-            seen = Row({self.trace.plan.input.table: cells}, self.trace.today)
-            for lookup in lookups:
-                seen = lookup.joined(seen, step)
-            cells.update({column: value(seen) for column, value in values})
+        around = self._reach_windows(step.window_calls)
+        selected = list(self._selected(step.selector, {**self.rows, **around}))
+        table = self.trace.plan.input.table
+        widen = with_windows(
+            step.window_calls,
+            table,
+            [(_order_of(ordinal), Row({table: cells}, self.trace.today)) for ordinal, cells in selected],
+        )
+        found = list[tuple[Cells, Cells]]()
+        for ordinal, cells in selected:
+            if ordinal not in around:
+                seen = widen(_order_of(ordinal), Row({table: cells}, self.trace.today))
+                for lookup in lookups:
+                    seen = lookup.joined(seen, step)
+                found.append((cells, {column: value(seen) for column, value in values}))
+        for cells, new in found:
+            cells.update(new)
+
+    def _reach_windows(self, windows: Sequence[WindowCall]) -> dict[int, Cells]:
+        """Take in the rows whose windows hold a row of the cone, or held it, and give the other rows of their windows.
+
+        Those are as the run has them: they are looked at, and do not change.
+        """
+        several = list(dict.fromkeys(window.keys for window in windows))
+        affected = [each for keys in several for each in self._around(keys)]
+        for ordinal, cells in affected:
+            if ordinal not in self.rows:
+                self._put(ordinal, cells)
+        found = dict[int, Cells]()
+        for keys in several if len(several) > 1 else ():
+            for ordinal, cells in self._around(keys):
+                if ordinal not in found:
+                    budgets.hold(_BYTES_PER_ROW)
+                found[ordinal] = cells
+        return found
 
     def _delete(self, step: ChangingStepBase) -> None:
         """Mark rows as deleted. Where one of several stays, all rows of their groups have to be seen."""
         if step.keeps is None:
-            for cells in self._selected(step.selector):
+            for _, cells in list(self._selected(step.selector, self.rows)):
                 cells["_deleted"] = True
             return
         keeping = step.keeps
-        self._reach_groups(keeping.keys)
+        for ordinal, cells in self._around(keeping.keys):
+            self._put(ordinal, cells)
         condition = evaluator(step.selector.tree) if step.selector else None
         table = self.trace.plan.input.table
         selected = [
@@ -230,16 +263,15 @@ class Cone:
             if stays(cells) != _order_of(ordinal):
                 cells["_deleted"] = True
 
-    def _reach_groups(self, keys: tuple[str, ...]) -> None:
-        """Take in all rows that are, or were, in a group with a row of the cone."""
+    def _around(self, keys: tuple[str, ...]) -> list[tuple[int, Cells]]:
+        """All rows beside the cone that are, or were, in a group with a row of it."""
         rows = self.trace.working(self.at)
         stored = [name for name in keys if name in rows.types]
         own = sorted(each for each in self.rows if each >= 0)
         groups = {tuple(cells.get(name) for name in keys) for _, cells in rows.values(own, stored)}
         groups |= {tuple(cells[name] for name in keys) for cells in self.rows.values() if cells is not None}
-        for ordinal, cells in self._rows_of_groups(keys, groups, rows.types) if groups else ():
-            if ordinal not in self.rows:
-                self._put(ordinal, self._complete(ordinal, cells))
+        reached = self._rows_of_groups(keys, groups, rows.types) if groups else ()
+        return [(ordinal, self._complete(ordinal, cells)) for ordinal, cells in reached if ordinal not in self.rows]
 
     def _looking_up(self, join: Join, cells: Mapping[str, Value]) -> Expression | None:
         """The rows that find a row of a joined dataset; None for all if that depends on other joins."""
@@ -247,15 +279,17 @@ class Cone:
         is_own = all(table == self.trace.plan.input.table for table, _ in columns_of(found))
         return found if is_own else None
 
-    def _selected(self, selector: PlannedExpression | None) -> Iterator[Cells]:
-        """The live rows of the cone that a selector matches."""
+    def _selected(
+        self, selector: PlannedExpression | None, rows: Mapping[int, Cells | None]
+    ) -> Iterator[tuple[int, Cells]]:
+        """The live ones of rows that a selector matches."""
         condition = evaluator(selector.tree) if selector is not None else None
-        for cells in self.rows.values():
+        for ordinal, cells in rows.items():
             if cells is None or cells["_deleted"]:
                 continue
             self.evaluated += 1
             if condition is None or condition(Row({self.trace.plan.input.table: cells}, self.trace.today)) is True:
-                yield cells
+                yield ordinal, cells
 
     # Rows that steps create
 

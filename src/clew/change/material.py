@@ -237,6 +237,7 @@ def _pushed_down(traces: Sequence[RunTrace], steps: Sequence[Sequence[Step]], wh
 
     A column equals a constant, and no step of either run sets it in rows that exist. Summaries have it as a key of
     their groups, so that all their rows have the same value, or not at all, so that the condition is not true for them.
+    Where steps look at several rows to decide about one, the column is among their keys.
     """
     table = traces[0].plan.input.table
     known = [dict(trace.run.columns(0)) for trace in traces]
@@ -247,8 +248,17 @@ def _pushed_down(traces: Sequence[RunTrace], steps: Sequence[Sequence[Step]], wh
         if (column := _constant_column(each, table)) is not None
         and column.column not in changed
         and column.column not in SYSTEM_COLUMNS
+        and all(column.column in keys for run in steps for step in run for keys in _keys_of_groups(step))
         and all(types.get(column.column) == column.type for types in known)
     )
+
+
+def _keys_of_groups(step: Step) -> Iterator[tuple[str, ...]]:
+    """The keys of rows that a step looks at together to decide what becomes of each of them."""
+    if isinstance(step, ChangingStepBase):
+        if step.keeps is not None:
+            yield step.keeps.keys
+        yield from (window.keys for window in step.window_calls)
 
 
 def _set_in_rows(step: Step) -> tuple[Assignment, ...]:

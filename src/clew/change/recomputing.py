@@ -17,6 +17,7 @@ from clew.lang.conversion import to_text
 from clew.lang.evaluation import Evaluator, Row, evaluator, group_evaluator
 from clew.lang.typed import Apply, Expression, Value, columns_of
 from clew.lang.types import Kind
+from clew.lang.window_values import with_windows
 from clew.plan.datasets import DatasetUse
 from clew.plan.keeping import staying
 from clew.plan.operations import Step
@@ -78,11 +79,19 @@ class Recomputation:
             return
         values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
         lookups = [JoinLookup.of(join, self._dataset(join.dataset), self.recipe.today) for join in step.lookups]
-        for row in self._selected(step.selector):
-            seen = Row({self.recipe.table: row}, self.recipe.today)
+        selected = [
+            (number, Row({self.recipe.table: row}, self.recipe.today))
+            for number, row in enumerate(self._selected(step.selector))
+        ]
+        widen, table = with_windows(step.window_calls, self.recipe.table, selected), self.recipe.table
+        found = list[tuple[Cells, Cells]]()
+        for number, own in selected:
+            seen = widen(number, own)
             for lookup in lookups:
                 seen = lookup.joined(seen, step)
-            row.update({column: value(seen) for column, value in values})
+            found.append((own.tables[table], {column: value(seen) for column, value in values}))  # type: ignore[arg-type]
+        for row, new in found:
+            row.update(new)
 
     def _deleted(self, step: ChangingStepBase) -> list[Cells]:
         """The rows that a step deletes. The order of the rows stands for that of their ordinals."""
@@ -204,6 +213,8 @@ def trees_of(step: Step) -> list[Expression]:
     planned = [step.selector, *(join.on for join in step.lookups)]
     if isinstance(step, ChangingStepBase):
         planned += [each.value for each in step.assigned]
-    elif isinstance(step, CreatingStepBase):
+        others = [tree for window in step.window_calls for tree in window.values]
+        return [*others, *(each.tree for each in planned if each is not None)]
+    if isinstance(step, CreatingStepBase):
         planned += [step.condition, *(each.value for each in step.filled), step.having]
     return [each.tree for each in planned if each is not None]

@@ -142,7 +142,7 @@ def _essence(step: Step) -> object:
         having = step.having.tree if step.having else None
         return step.type, selector, condition, source, step.keys, _assigned(step.filled), having
     if isinstance(step, ChangingStepBase):
-        return step.type, selector, joins, _assigned(step.assigned), step.keeps
+        return step.type, selector, joins, _assigned(step.assigned), step.keeps, step.window_calls
     return step.type, selector, step.include_deleted
 
 
@@ -190,6 +190,8 @@ def _reads(step: Step | None, table: str) -> set[str]:
     keys = set(step.keys or ()) if isinstance(step, CreatingStepBase) and step.made_from is None else set[str]()
     if isinstance(step, ChangingStepBase) and step.keeps is not None:
         keys = set(step.keeps.columns)
+    if isinstance(step, ChangingStepBase):
+        keys |= {name for window in step.window_calls for name in window.deciding}
     return keys | {column for tree in trees_of(step) for owner, column in columns_of(tree) if owner == table}
 
 

@@ -35,12 +35,22 @@ def kept_column(seq: int) -> str:
     return f"__s{seq}_kept"
 
 
+def window_argument(seq: int, position: int, number: int) -> str:
+    """An argument of a call with a window."""
+    return f"__s{seq}_w{position}_a{number}"
+
+
 def ordered_by(keys: Iterable[SortKey], *, reverse: bool = False) -> str:
     """The SQL of an order, in which no two rows are equal: row ids decide at last."""
     listed = [(quoted(key.column), key.descending) for key in keys]
+    return directed([*listed, (ORDINAL, False)], reverse=reverse)
+
+
+def directed(columns: Iterable[tuple[str, bool]], *, reverse: bool = False) -> str:
+    """The SQL of an order by columns, each with whether it runs down."""
     return ", ".join(
         f"{column} DESC NULLS LAST" if descending is not reverse else f"{column} ASC NULLS FIRST"
-        for column, descending in [*listed, (ORDINAL, False)]
+        for column, descending in columns
     )
 
 

@@ -15,7 +15,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import ClewError, EngineBug
 from clew.evidence.group_sql import aggregate_in_sql
 from clew.lang.evaluation import Row, evaluator
-from clew.lang.typed import Apply, ColumnValue, Expression, columns_of
+from clew.lang.typed import OVER, Apply, ColumnValue, Expression, columns_of
 from clew.plan.operations import ChangingStep, CreatingStep, OutputStep
 from clew.plan.steps import Join
 from clew.storage.parts import ORDINAL, Part, PartFile
@@ -139,6 +139,8 @@ class _SeenRows:
     def _column(self, column: ColumnValue) -> Sql | None:
         if column.table in self.aliases:
             return Sql(f"{self.aliases[column.table]}.{quoted(column.column)}")
+        if column.table == OVER:  # what other rows hold is left to the evaluator
+            return None
         return Sql(was_name(column.column)) if column.column in self.before.names else None
 
     def lookups(self, joins: Sequence[Join], doubts: Doubts) -> Sql | None:

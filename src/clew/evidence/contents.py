@@ -8,7 +8,16 @@ from typing import Protocol
 
 from clew.deferred import dataclass
 from clew.events.codec import canonical_json
-from clew.explain.tree import Contributor, Explanation, Input, JoinedRow, Loaded, Summarised
+from clew.explain.tree import (
+    Cause,
+    Contributor,
+    Explanation,
+    Input,
+    JoinedRow,
+    Loaded,
+    Summarised,
+    Updated,
+)
 from clew.explain.views import as_json
 from clew.lang.typed import Value
 from clew.storage.parts import Part, PartFile
@@ -120,7 +129,9 @@ def _mark(seen: object, told: object) -> None:
 def _values(cause: Mapping[str, object]) -> list[object]:
     """The values that an expression read."""
     parents = cause.get("parents")
-    rows = parents["contributors"] if isinstance(parents, dict) else []
+    rows = [*(parents["contributors"] if isinstance(parents, dict) else [])]
+    for window in cause.get("windows") or ():  # type: ignore[attr-defined]
+        rows += window["parents"]["contributors"]
     inputs = [cause.get("inputs") or [], *([row["inputs"] for row in rows])]
     return [len(rows), *([each["name"], each["value"]] for several in inputs for each in several)]
 
@@ -140,9 +151,8 @@ class _Rows:
             self.loaded[told.run_id, told.row_id] = cause.source
         for each in getattr(cause, "inputs", ()):
             self._input(told.run_id, each)
-        if isinstance(cause, Summarised):
-            for parent in cause.parents.contributors:
-                self._contributor(told.run_id, parent)
+        for parent in _contributors(cause):
+            self._contributor(told.run_id, parent)
         upstream = getattr(cause, "upstream", None)
         if upstream is not None:
             self.follow(upstream)
@@ -219,12 +229,20 @@ def _kept_in(file: PartFile | None) -> Json | None:
     return None if file is None or not file.sha256 else {"path": file.path, "sha256": file.sha256}
 
 
+def _contributors(cause: Cause) -> Iterator[Contributor]:
+    """The rows behind a value."""
+    if isinstance(cause, Summarised):
+        yield from cause.parents.contributors
+    if isinstance(cause, Updated):
+        for window in cause.windows:
+            yield from window.parents.contributors
+
+
 def runs_in(told: Explanation) -> Iterator[str]:
     """The runs that an explanation passes through."""
     yield told.run_id
     cause = told.cause
-    parents = cause.parents.contributors if isinstance(cause, Summarised) else ()
-    inputs = [*getattr(cause, "inputs", ()), *(each for parent in parents for each in parent.inputs)]
+    inputs = [*getattr(cause, "inputs", ()), *(each for parent in _contributors(cause) for each in parent.inputs)]
     for each in inputs:
         if isinstance(each.explanation, Explanation):
             yield from runs_in(each.explanation)

@@ -404,7 +404,12 @@ class Tree:
                 self.check_expression(node)
         for each in cause.get("inputs", ()):
             self.check_input(node, each)
-        for parent in (cause.get("parents") or {}).get("contributors", ()):
+        for window in cause.get("windows", ()):
+            if not node.get("withheld"):
+                self.check_window(node, window)
+        rows = [*(cause.get("parents") or {}).get("contributors", ())]
+        rows += [row for window in cause.get("windows", ()) for row in window["parents"]["contributors"]]
+        for parent in rows:
             for each in parent["inputs"]:
                 self.check_input(node, each)
         if cause.get("upstream"):
@@ -495,6 +500,34 @@ class Tree:
                 if not is_same(calculate(calls[0][3], scope), stored):
                     self.find(node, f"what {row['label']} brought in is not what its values give")
 
+    def check_window(self, node: Dict[str, Any], told: Dict[str, Any]) -> None:
+        """A value that was made from other rows of the same step."""
+        plan, seq = self.pack.plans[node["run_id"]], node["cause"]["step"]["seq"]
+        [step] = [each for each in plan["steps"] if each["seq"] == seq]
+        calls = [each for each in step.get("windows", ()) if each["column"] == told["call"]]
+        rows = told["parents"]["contributors"]
+        self.report.count("windows")
+        if len(calls) != 1 or [each["name"] for each in node["cause"]["inputs"]].count(told["call"]) != 1:
+            self.find(node, f"the plan does not call {told['call']} for it")
+            return
+        if len(rows) != told["parents"]["count"]:
+            self.find(
+                node, f"{told['call']} looked at {told['parents']['count']} rows, and {len(rows)} are in the pack"
+            )
+            return
+        if any(each["value"] != told["value"] for each in node["cause"]["inputs"] if each["name"] == told["call"]):
+            self.find(node, f"{told['call']} is not the value that went in")
+        values = [{each["name"]: each["value"] for each in row["inputs"]} for row in rows]
+        if any(row[key] != told["group"][key] for row in values for key in calls[0]["keys"]):
+            self.find(node, f"{told['call']} looked at a row with another key")
+        columns = [*plan["input"]["columns"], *(each for other in plan["steps"] for each in other["adds"])]
+        types = {each["name"]: each["type"] for each in columns}
+        again = value_of_window(calls[0], [self.scope(node, row["inputs"]) for row in rows], types)
+        if again is _OUT_OF_ORDER:
+            self.find(node, f"the rows that {told['call']} looked at are not in order")
+        elif not is_same(read_value(told["value"], calls[0]["type"]), again):
+            self.find(node, f"{told['call']} is stored as {told['value']}, but gives {shown(again)}")
+
     def compare(self, node: Dict[str, Any], tree: List[Any], compute: Callable[[], Any]) -> None:
         """A value that was stored with the one that the expression gives here."""
         self.report.count("expressions")
@@ -527,6 +560,11 @@ def shown(value: Any) -> str:
 # but where the language says so. A tree is a list: its kind, its type, and what it consists of.
 
 
+_OVER = " over"
+"""The table of the columns that stand for calls with OVER."""
+_OUT_OF_ORDER = object()
+
+
 class SeenValues:
     """The values that an expression sees, and the day on which the run started."""
 
@@ -536,7 +574,7 @@ class SeenValues:
 
     def value(self, table: str, column: str, type_: str) -> Any:
         """The value of a column."""
-        return read_value(self.values[column if table == self.table else f"{table}.{column}"], type_)
+        return read_value(self.values[column if table in {self.table, _OVER} else f"{table}.{column}"], type_)
 
 
 def read_value(value: Any, type_: str) -> Any:
@@ -1386,6 +1424,43 @@ def calculate_group(tree: List[Any], rows: List[SeenValues]) -> Any:
         known, types = [value for value in values if value is not None], [each[1] for each in call[3:]]
         outer.aggregates[id(call)] = _AGGREGATES[call[2]](known, call[1], types)
     return calculate(tree, outer)
+
+
+def places_of(window: Dict[str, Any], rows: List[SeenValues], types: Dict[str, str]) -> List[List[Any]]:
+    """What puts rows in the order of a window; NULL comes first."""
+    return [
+        [sorting([read_value(row.values[name], types.get(name, "string"))])[0] for name, _ in window["order"]]
+        for row in rows
+    ]
+
+
+def may_follow(one: List[Any], other: List[Any], order_by: List[Any]) -> bool:
+    """Whether a row may stand behind another one."""
+    for a, b, (_, descending) in zip(one, other, order_by):
+        if a != b:
+            return bool(b < a if descending else a < b)
+    return True
+
+
+def value_of_window(window: Dict[str, Any], rows: List[SeenValues], types: Dict[str, str]) -> Any:
+    """What a call with OVER gives for the rows that it looked at."""
+    places = places_of(window, rows, types)
+    neighbours = [(places[number - 1], places[number]) for number in range(1, len(places))]
+    if not all(may_follow(one, other, window["order"]) for one, other in neighbours):
+        return _OUT_OF_ORDER
+    name, arguments = window["function"], window["arguments"]
+    if name == "ROW_NUMBER":
+        return len(rows)
+    if name == "RANK":
+        return 1 + sum(place != places[-1] for place in places)
+    if name == "DENSE_RANK":
+        return 1 + sum(one != other for one, other in neighbours)
+    if name in {"LAG", "LEAD"}:
+        return calculate(arguments[0], rows[0]) if rows else None
+    call = ["apply", window["type"], name, *arguments]
+    values: List[Any] = [brought(call, row) for row in rows] if arguments else [0 for _ in rows]
+    known = [value for value in values if value is not None]
+    return _AGGREGATES[name](known, window["type"], [each[1] for each in arguments])
 
 
 def main(arguments: List[str]) -> int:

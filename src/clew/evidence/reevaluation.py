@@ -7,7 +7,7 @@ accumulator for each group.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import zip_longest
 
@@ -20,6 +20,7 @@ from clew.explain.pinned import dataset_rows
 from clew.explain.row_conditions import compared
 from clew.lang.evaluation import Evaluator, Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
+from clew.lang.window_values import with_windows
 from clew.plan.keeping import Keeping, staying
 from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.steps import PlannedExpression
@@ -125,6 +126,7 @@ class _Step:
         if step.keeps is not None:
             self._kept(step, step.keeps, select)
             return
+        widen = self._windows(step, select)
         old = _rows(trace, before_seq, needed, ordinals)
         new = _rows(trace, step.seq, [*assigned, _DELETED], ordinals)
         for (ordinal, was), (number, now) in zip_longest(old, new, fillvalue=(-1, dict[str, Value]())):
@@ -135,23 +137,43 @@ class _Step:
                 return
             self.found.rows += 1
             self.found.in_python += 1
-            self._row(step, ordinal, was, now, joins, select, values)
+            self._row(
+                step, ordinal, was, now, lambda number, seen: self._joined(joins, widen(number, seen)), select, values
+            )
+
+    @staticmethod
+    def _joined(joins: Sequence[JoinIndex], seen: Row) -> Row:
+        for join in joins:
+            seen = join.joined(seen)
+        return seen
+
+    def _windows(self, step: ChangingStep, select: Evaluator) -> Callable[[int, Row], Row]:
+        """What gives a row the values of calls with OVER, from all rows that the step selected."""
+        windows = step.window_calls
+        read = {name for window in windows for tree in window.values for _, name in columns_of(tree)}
+        needed = {*read, *(name for window in windows for name in window.deciding)}
+        rows = self._selected(step, select, needed) if windows else ()
+        members = ((ordinal, self.trace.see(ordinal, dict(cells))) for ordinal, cells in rows)
+        return with_windows(windows, self.trace.plan.input.table, members)
+
+    def _selected(
+        self, step: ChangingStep, select: Evaluator, columns: Collection[str]
+    ) -> Iterator[tuple[int, RowValues]]:
+        """All rows that a step selected, as it found them."""
+        trace, before = self.trace, self.trace.run.before(step.seq)
+        known = {name for name, _ in trace.run.columns(before)}
+        named = {name for _, name in (columns_of(step.selector.tree) if step.selector else ())}
+        needed = sorted({name for name in (*named, *columns) if name in known} | {_DELETED})
+        for ordinal, cells in trace.working(before).matching(None, needed, trace.see):
+            if not cells[_DELETED] and select(trace.see(ordinal, cells)) is True:
+                yield ordinal, cells
 
     def _kept(self, step: ChangingStep, keeping: Keeping, select: Evaluator) -> None:
         """Of the selected rows with the same keys one stays, and every deleted one names it."""
-        trace, before = self.trace, self.trace.run.before(step.seq)
-        known = {name for name, _ in trace.run.columns(before)}
-        named = columns_of(step.selector.tree) if step.selector else frozenset()
-        needed = sorted({name for _, name in named if name in known} | {*keeping.columns, _DELETED})
-
-        def selected() -> Iterator[tuple[int, RowValues]]:
-            for ordinal, cells in trace.working(before).matching(None, needed, trace.see):
-                if not cells[_DELETED] and select(trace.see(ordinal, cells)) is True:
-                    yield ordinal, cells
-
-        stays = staying(keeping, selected())
+        trace = self.trace
+        stays = staying(keeping, self._selected(step, select, keeping.columns))
         stored = trace.kept_rows(step.seq)
-        for ordinal, cells in selected():
+        for ordinal, cells in self._selected(step, select, keeping.columns):
             self.found.rows += 1
             self.found.in_python += 1
             self.found.expressions += 1
@@ -169,7 +191,7 @@ class _Step:
         ordinal: int,
         was: RowValues,
         now: RowValues,
-        joins: Sequence[JoinIndex],
+        see_all: Callable[[int, Row], Row],
         select: Evaluator,
         values: Sequence[tuple[str, Evaluator]],
     ) -> None:
@@ -179,9 +201,7 @@ class _Step:
                 self._differs(f"row {row_id} was deleted before, and is changed")
             return
         try:
-            seen = self.trace.see(ordinal, dict(was))
-            for join in joins:
-                seen = join.joined(seen)
+            seen = see_all(ordinal, self.trace.see(ordinal, dict(was)))
             is_selected = select(seen) is True
         except ClewError as error:
             self._differs(f"row {row_id}: {error}")

@@ -42,9 +42,11 @@ from clew.explain.tree import (
     Summarised,
     Unset,
     Updated,
+    WindowRows,
 )
+from clew.explain.window_rows import LookedAt, looked_at, seeing
 from clew.lang.evaluation import Row, evaluator
-from clew.lang.typed import ColumnValue, Constant, Expression, Value, walk
+from clew.lang.typed import OVER, ColumnValue, Constant, Expression, Value, walk
 from clew.plan.operations import (
     AggregateStep,
     AppendStep,
@@ -298,10 +300,16 @@ class _Explainer:
         before = self._state_before(step, entries)
         seen, joins = joined(self.trace, step.lookups, self._see(row_id, before))
         tree = assignment.value.tree
+        own = self.trace.row_ids.ordinal(row_id)
+        assert own is not None  # noqa: S101 - its history was read
+        windows = looked_at(self.trace, step, tree, own, before, self.top)
+        seen = seeing(seen, windows)
         inputs = list[Input]()
         for table, name in _in_order(tree):
             value = seen.tables[table][name]
-            if table == self.trace.plan.input.table:
+            if table == OVER:
+                inputs.append(Input(name, value, None))
+            elif table == self.trace.plan.input.table:
                 explanation = self._deeper(row_id, name, self.trace.run.before(step.seq), depth)
                 inputs.append(Input(name, value, explanation))
             else:
@@ -313,7 +321,23 @@ class _Explainer:
             inputs=(*inputs, *_given(tree)),
             joins=tuple(join.told for join in joins.values()),
             recomputed=compared(stored, lambda: evaluator(tree)(seen)),
+            windows=tuple(self._window(each, step, before, depth) for each in windows.values()),
         )
+
+    def _window(self, found: LookedAt, step: Step, before: RowValues, depth: int) -> WindowRows:
+        """The rows that a call with OVER looked at, each with the values that it read."""
+        names = found.read if self.every_input else found.values_read
+        parents = Parents(found.count, tuple(self._contributor_of(each, names, step, depth) for each in found.rows))
+        group = {name: before[name] for name in found.window.keys}
+        return WindowRows(found.window.column, found.value, group, found.order, parents)
+
+    def _contributor_of(self, each: Contribution, names: Sequence[str], step: Step, depth: int) -> Contributor:
+        parent = each.parent
+        assert parent.ordinal is not None  # noqa: S101 - windows look at rows of the working dataset
+        row_id, at = self.trace.row_ids.row_id(parent.ordinal), self.trace.run.before(step.seq)
+        cells = parent.seen.tables[self.trace.plan.input.table]
+        inputs = (Input(name, cells[name], self._deeper(row_id, name, at, depth)) for name in names)
+        return Contributor(row_id, parent.label, each.value, each.share, None, tuple(inputs))
 
     def _set_to_null(
         self, row_id: str, column: str, entries: tuple[TraceEntry, ...], at: int, depth: int

@@ -15,11 +15,13 @@ from clew.explain.tree import (
     Input,
     JoinedRow,
     Loaded,
+    Parents,
     Recomputed,
     StepRef,
     Summarised,
     Unset,
     Updated,
+    WindowRows,
 )
 from clew.explain.why_not import (
     DeletedBefore,
@@ -77,12 +79,25 @@ def _how(cause: Cause) -> Item:
 
 
 def _updated(cause: Updated) -> Iterable[Item]:
+    calls = {window.call for window in cause.windows}
     for each in cause.inputs:
-        yield _input(each)
+        if each.name not in calls:
+            yield _input(each)
     used = {id(each.explanation) for each in cause.inputs}
     for join in cause.joins:
         if id(join) not in used:
             yield Item(f"{join.alias}: {_joined(join)}")
+    for window in cause.windows:
+        yield Item(window_text(window), tuple(_rows(window.parents)))
+
+
+def window_text(window: WindowRows) -> str:
+    """What a call with OVER looked at, as a sentence."""
+    count = window.parents.count
+    rows = "no row" if count == 0 else "1 row" if count == 1 else f"{count:,} rows"
+    group = f" with {_pairs(window.group)}" if window.group else ""
+    order = f", in the order {window.order}" if window.order else ""
+    return f"{window.call} = {shown(window.value)} from {rows}{group}{order}"
 
 
 def _appended(cause: Appended) -> Iterable[Item]:
@@ -98,9 +113,14 @@ def _summarised(cause: Summarised) -> Iterable[Item]:
     rows = "1 row" if cause.parents.count == 1 else f"{cause.parents.count:,} rows"
     group = f" with {_pairs(cause.group)}" if cause.group else ""
     yield Item(f"= {cause.expression} over {rows} of {cause.of}{group}, {recomputed_text(cause.recomputed)}")
-    for contributor in cause.parents.contributors:
+    yield from _rows(cause.parents)
+
+
+def _rows(parents: Parents) -> Iterable[Item]:
+    """The rows behind a value."""
+    for contributor in parents.contributors:
         yield _contributor(contributor)
-    more = cause.parents.count - len(cause.parents.contributors)
+    more = parents.count - len(parents.contributors)
     if more > 0:
         yield Item(f"... {more:,} more (--all)")
 

@@ -138,6 +138,20 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowRows:
+    """The rows that a call with OVER looked at, and what it gave."""
+
+    call: str
+    value: Value
+    group: Mapping[str, Value]
+    """What the rows of its partition have in common."""
+    order: str
+    """The order of the rows, empty where it makes no difference."""
+    parents: Parents
+    """The rows of its frame; with all of them, in order."""
+
+
+@dataclass(frozen=True, slots=True)
 class Updated:
     """An update set the value."""
 
@@ -146,6 +160,8 @@ class Updated:
     inputs: tuple[Input, ...]
     joins: tuple[JoinedRow, ...]
     recomputed: Recomputed
+    windows: tuple[WindowRows, ...] = ()
+    """The rows that calls with OVER looked at. Values of their calls are among the inputs."""
 
 
 @dataclass(frozen=True, slots=True)

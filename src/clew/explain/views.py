@@ -68,6 +68,10 @@ _IN_ONE_ROLE = (
 """Records that have one role only and need no kind."""
 
 
+_ONLY_WHERE_GIVEN = frozenset({"windows"})
+"""Fields that are left out where they are empty."""
+
+
 def as_json(answer: Explanation | WhyNot) -> dict[str, object]:
     """An answer as plain data for `json.dumps`."""
     data = _plain(answer)
@@ -78,7 +82,11 @@ def as_json(answer: Explanation | WhyNot) -> dict[str, object]:
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = {} if isinstance(value, _IN_ONE_ROLE) else {"kind": _snake(type(value).__name__)}
-        return kind | {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return kind | {
+            field.name: _plain(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if field.name not in _ONLY_WHERE_GIVEN or getattr(value, field.name)
+        }
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):

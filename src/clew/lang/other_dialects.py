@@ -58,8 +58,12 @@ FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("VAR", "VAR_SAMP"), "write VARIANCE(value)"),
     **dict.fromkeys(("PERCENTILE_CONT", "QUANTILE", "QUARTILE"), "write PERCENTILE(value, 0.25)"),
     **dict.fromkeys(("LISTAGG", "GROUP_CONCAT", "ARRAY_TO_STRING"), "write STRING_AGG(text, separator)"),
-    **dict.fromkeys(("FIRST_VALUE", "MIN_BY"), "write FIRST(value, order)"),
-    **dict.fromkeys(("LAST_VALUE", "MAX_BY"), "write LAST(value, order)"),
+    "MIN_BY": "write FIRST(value, order)",
+    "MAX_BY": "write LAST(value, order)",
+    "FIRST_VALUE": "write FIRST(value, order) OVER (PARTITION BY ...)",
+    "LAST_VALUE": "write LAST(value, order) OVER (PARTITION BY ...)",
+    **dict.fromkeys(("NTILE", "PERCENT_RANK", "CUME_DIST"), "calculate it from RANK() and COUNT_ALL() OVER (...)"),
+    **dict.fromkeys(("RATIO_TO_REPORT", "SHARE"), "write value / SUM(value) OVER (PARTITION BY ...)"),
     **dict.fromkeys(("STR_TO_DATE", "PARSE_DATE"), "write TO_DATE(text, pattern)"),
     **dict.fromkeys(("FORMAT", "TO_CHAR", "DATE_FORMAT", "STRFTIME"), "write TO_STRING(value, pattern)"),
 }
@@ -72,7 +76,6 @@ WORDS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
     **{word: (word, _REGEX) for word in ("RLIKE", "REGEXP", "SIMILAR")},
     "XOR": ("XOR", "write a <> b"),
     "DIV": ("DIV", "write FLOOR(a / b)"),
-    "OVER": ("OVER", "an aggregate operation sums over groups of rows"),
     "SELECT": ("SELECT", "an expression gives one value; joins and aggregations are operations of the project"),
 }
 """The construct that a word belongs to in SQL, and how it is written here."""

@@ -11,7 +11,19 @@ from clew.diagnostics import Text, UserError
 from clew.diagnostics.codes.language import SYNTAX_ERROR, VALUE_OUT_OF_RANGE
 from clew.lang.lexer import WORDS, Token, TokenKind, tokenize
 from clew.lang.other_dialects import WORDS_ELSEWHERE
-from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, Region, SelectorReference, first_too_deep
+from clew.lang.syntax import (
+    MAX_DEPTH,
+    Bound,
+    Call,
+    Literal,
+    Node,
+    OrderedBy,
+    Over,
+    Reference,
+    Region,
+    SelectorReference,
+    first_too_deep,
+)
 from clew.lang.types import INTEGER_MAX, MAX_PRECISION
 
 MAX_NESTING = 100
@@ -28,6 +40,8 @@ _WORD_LEVELS = {"BETWEEN": _COMPARISON, "LIKE": _COMPARISON}
 _NEGATABLE = frozenset({"IN", "BETWEEN", "LIKE"})
 _CALLABLE_KEYWORDS = frozenset({"AND", "OR", "IN"})
 _CASE_FORM = "write CASE WHEN condition THEN value ELSE value END; a column of this name is written `case`"
+_WINDOW_FORM = "write SUM(amount) OVER (PARTITION BY customer ORDER BY day)"
+_FRAME_FORM = "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"
 _LITERALS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -274,7 +288,86 @@ class _Parser:
         token = self._advance()
         name = token.value.upper() if token.value.isascii() else token.value
         arguments = self._arguments(f"the arguments of {name}")
-        return Call(name, arguments, self._region(token), self._of(token))
+        over = self._over() if self._at_window_word("OVER") else None
+        return Call(name, arguments, self._region(token), self._of(token), over)
+
+    # Windows
+
+    def _at_window_word(self, word: str) -> bool:
+        token = self._here
+        return token.kind is TokenKind.NAME and token.value.isascii() and token.value.upper() == word
+
+    def _take_window_word(self, word: str) -> None:
+        if not self._at_window_word(word):
+            raise self._unexpected(self._here, f"{word} is missing before it: {_WINDOW_FORM}")
+        self._advance()
+
+    def _over(self) -> Over:
+        start = self._advance()
+        opening = self._here
+        if not self._at_symbol("("):
+            raise self._error(opening, "the window after OVER must be in parentheses", _WINDOW_FORM)
+        self._advance()
+        keys = list[Reference]()
+        if self._at_window_word("PARTITION"):
+            self._advance()
+            self._take_window_word("BY")
+            keys.append(self._column_of_window())
+            while self._at_symbol(","):
+                self._advance()
+                keys.append(self._column_of_window())
+        order = list[OrderedBy]()
+        if self._at_window_word("ORDER"):
+            self._advance()
+            self._take_window_word("BY")
+            order.append(self._ordered())
+            while self._at_symbol(","):
+                self._advance()
+                order.append(self._ordered())
+        frame = self._frame() if self._at_window_word("ROWS") else None
+        self._close(opening, _WINDOW_FORM)
+        return Over(tuple(keys), tuple(order), frame, self._region(start))
+
+    def _column_of_window(self) -> Reference:
+        if self._here.kind not in {TokenKind.NAME, TokenKind.QUOTED_NAME}:
+            raise self._unexpected(self._here, "write the name of a column; add one with an update before for more")
+        return self._reference()
+
+    def _ordered(self) -> OrderedBy:
+        column = self._column_of_window()
+        descending = self._at_window_word("DESC")
+        if descending or self._at_window_word("ASC"):
+            self._advance()
+        return OrderedBy(column, descending)
+
+    def _frame(self) -> tuple[Bound, Bound]:
+        self._advance()
+        if not self._at_word("BETWEEN"):
+            raise self._unexpected(self._here, _FRAME_FORM)
+        self._advance()
+        first = self._bound()
+        if not self._at_keyword("AND"):
+            raise self._unexpected(self._here, _FRAME_FORM)
+        self._advance()
+        return first, self._bound()
+
+    def _bound(self) -> Bound:
+        if self._at_window_word("CURRENT"):
+            self._advance()
+            self._take_window_word("ROW")
+            return Bound(None, "CURRENT")
+        rows: Literal | None = None
+        if self._here.kind is TokenKind.NUMBER:
+            rows = self._number(self._advance())
+        elif self._at_window_word("UNBOUNDED"):
+            self._advance()
+        else:
+            raise self._unexpected(self._here, _FRAME_FORM)
+        if self._at_window_word("PRECEDING"):
+            self._advance()
+            return Bound(rows, "PRECEDING")
+        self._take_window_word("FOLLOWING")
+        return Bound(rows, "FOLLOWING")
 
     def _keyword(self) -> Node:
         token = self._here

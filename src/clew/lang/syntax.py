@@ -7,6 +7,7 @@ Operators are calls of functions with operator names, so that checking and evalu
 from collections.abc import Iterator
 from dataclasses import field
 from decimal import Decimal
+from typing import Literal as Literal_
 
 from clew.deferred import dataclass
 from clew.diagnostics import Span, Text
@@ -57,6 +58,33 @@ class SelectorReference:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """Where the rows of a frame begin or end."""
+
+    rows: "Literal | None"
+    """How many rows away from the current one; None for as many as there are."""
+    direction: Literal_["PRECEDING", "CURRENT", "FOLLOWING"]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedBy:
+    """A column that puts the rows of a window in order."""
+
+    column: "Reference"
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The window of a call: which rows it looks at."""
+
+    partition_by: tuple["Reference", ...]
+    order_by: tuple[OrderedBy, ...]
+    frame: tuple[Bound, Bound] | None
+    region: Region = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A function or an operator applied to arguments. Names are in upper case."""
 
@@ -65,6 +93,8 @@ class Call:
     region: Region = field(compare=False, repr=False)
     head: Region = field(compare=False, repr=False)
     """Where the name or the operator itself is."""
+    over: Over | None = None
+    """The window that the function looks at, where it has one."""
 
 
 Node = Literal | Reference | SelectorReference | Call

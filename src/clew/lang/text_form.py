@@ -8,7 +8,7 @@ import re
 from clew.lang.functions import FUNCTIONS, Family
 from clew.lang.lexer import KEYWORDS
 from clew.lang.literals import text_of_value
-from clew.lang.typed import Apply, ColumnValue, Constant, Convert, Expression
+from clew.lang.typed import OVER, Apply, ColumnValue, Constant, Convert, Expression
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
@@ -18,8 +18,10 @@ def text_of(expression: Expression) -> str:
     match expression:
         case Constant(value, _, parameter):
             return parameter or text_of_value(value)
+        case ColumnValue(table, column) if table == OVER:
+            return column
         case ColumnValue(table, column):
-            return f"{_name(table)}.{_name(column)}"
+            return f"{name_text(table)}.{name_text(column)}"
         case Convert(operand):
             return text_of(operand)
         case Apply("NEGATE", (operand,)):
@@ -51,7 +53,8 @@ def _operand(expression: Expression) -> str:
     return f"({text})" if infix or negative else text
 
 
-def _name(name: str) -> str:
+def name_text(name: str) -> str:
+    """A name as expressions write it."""
     if _PLAIN_NAME.fullmatch(name) and name.upper() not in KEYWORDS:
         return name
     return "`" + name.replace("`", "``") + "`"

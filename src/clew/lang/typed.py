@@ -26,9 +26,13 @@ class Constant:
     """What the value is of, such as param.threshold, where it is given with each run."""
 
 
+OVER = " over"
+"""The table of the columns that stand for calls with a window. No name that users give begins with a space."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
-    """The value of a column of the current row. `table` is the working table's name or a join alias."""
+    """The value of a column of the current row. `table` is the working table's name, a join alias or `OVER`."""
 
     table: str
     column: str

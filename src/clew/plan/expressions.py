@@ -11,6 +11,7 @@ from clew.lang.conversion import assignable
 from clew.lang.syntax import Node
 from clew.lang.typed import ColumnValue, Constant, Convert, Expression, walk
 from clew.lang.types import BOOLEAN, NULL, Type
+from clew.lang.windowing import WindowCall
 from clew.plan.selectors import Selectors
 from clew.plan.steps import PlannedExpression
 
@@ -40,13 +41,25 @@ class Expressions:
         """A condition without named selectors."""
         return self._condition(text, self._parse(text), scope, place)
 
-    def value(self, text: "ExpressionText", scope: Scope, place: str, target: Type | None) -> PlannedExpression | None:
-        """A value for each row, converted to the target's type where the column has one."""
+    def value(
+        self,
+        text: "ExpressionText",
+        scope: Scope,
+        place: str,
+        target: Type | None,
+        windows: "list[WindowCall] | None" = None,
+    ) -> PlannedExpression | None:
+        """A value for each row, converted to the target's type where the column has one.
+
+        Its calls with OVER are added to `windows`; they are refused where there is no such list.
+        """
         node = self._parse(text)
         if node is None:
             return None
-        checked = check(node, self._in_project(scope), Scalar(place))
+        checked = check(node, self._in_project(scope), Scalar(place, takes_windows=windows is not None))
         self._problems.report(*checked.diagnostics)
+        if windows is not None:
+            windows += [each for each in checked.windows if each not in windows]
         return self._converted(text, node, checked.expression, target)
 
     def aggregation(

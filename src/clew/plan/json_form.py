@@ -79,7 +79,9 @@ def _field_names(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record))
 
 
-_ONLY_WHERE_GIVEN = frozenset({"controls", "parameters", "resolvers", "keeping", "group_condition", "checks", "reason"})
+_ONLY_WHERE_GIVEN = frozenset(
+    {"controls", "parameters", "resolvers", "keeping", "group_condition", "checks", "reason", "windows"}
+)
 """Fields that are left out where they are empty, so that plans without them keep their digest."""
 
 _LATER_FIELDS = frozenset({"row_names", "labels_privacy"}) | _ONLY_WHERE_GIVEN

@@ -117,7 +117,7 @@ class Selectors:
             case Call():
                 arguments = tuple(self._substituted(argument) for argument in node.arguments)
                 is_same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
-                return node if is_same else Call(node.name, arguments, node.region, node.head)
+                return node if is_same else Call(node.name, arguments, node.region, node.head, node.over)
 
     def _reference(self, reference: SelectorReference) -> Node | None:
         name, span = reference.name, reference.region.span

@@ -14,6 +14,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import Span
 from clew.lang.typed import Expression
 from clew.lang.types import Type
+from clew.lang.windowing import WindowCall
 from clew.plan.columns import Column
 from clew.plan.datasets import DatasetUse
 from clew.plan.keeping import Keeping
@@ -170,6 +171,11 @@ class ChangingStepBase(StepBase):
     def keeps(self) -> Keeping | None:
         """Which rows of those that it selects a delete leaves alone."""
         return None
+
+    @property
+    def window_calls(self) -> tuple[WindowCall, ...]:
+        """The calls of its expressions that look at other rows that it selects."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from clew.explain.tree import (
     Summarised,
     Unset,
     Updated,
+    WindowRows,
 )
 from clew.explain.why_not import (
     DeletedBefore,
@@ -39,7 +40,7 @@ from clew.explain.why_not import (
     WhyNot,
 )
 from clew.plan.datasets import DatasetUse
-from clew.plan.operations import CreatingStep
+from clew.plan.operations import ChangingStep, CreatingStep
 from clew.privacy.eyes import ColumnEyes, RunEyes
 from clew.privacy.masking import NOT_SHOWN
 
@@ -104,7 +105,10 @@ class Answers:
                 return cause
 
     def _updated(self, cause: Updated, column: str, eyes: RunEyes) -> Updated:
-        uses = {join.alias: join.dataset for join in eyes.step(cause.step.seq).lookups}
+        step = eyes.step(cause.step.seq)
+        calls = step.window_calls if isinstance(step, ChangingStep) else ()
+        clear = {each.column: all(map(eyes.working.is_clear, (column, *each.read))) for each in calls}
+        uses = {join.alias: join.dataset for join in step.lookups}
         joins = {id(each): _joined(each, eyes.dataset(uses[each.alias])) for each in cause.joins}
         inputs = list[Input]()
         for each in cause.inputs:
@@ -113,6 +117,8 @@ class Answers:
                 columns = eyes.dataset(uses[told.alias])
                 seen = self._input(each, (columns, each.name.removeprefix(f"{told.alias}.")))
                 inputs.append(replace(seen, explanation=joins.get(id(told)) or _joined(told, columns)))
+            elif each.name in clear:
+                inputs.append(each if clear[each.name] else replace(each, value=NOT_SHOWN))
             else:
                 inputs.append(self._input(each, (eyes.working, each.name)))
         return replace(
@@ -120,6 +126,18 @@ class Answers:
             inputs=tuple(inputs),
             joins=tuple(joins[id(each)] for each in cause.joins),
             recomputed=_recomputed(cause.recomputed, column, eyes.working),
+            windows=tuple(self._window(each, clear[each.call], eyes) for each in cause.windows),
+        )
+
+    def _window(self, told: WindowRows, is_clear: bool, eyes: RunEyes) -> WindowRows:
+        """Other rows behind a value. Their order, and who brought in the most, would tell what a masked one hides."""
+        working = eyes.working
+        contributors = told.parents.contributors if is_clear else ()
+        return replace(
+            told,
+            value=told.value if is_clear else NOT_SHOWN,
+            group=working.state(told.group),
+            parents=Parents(told.parents.count, tuple(self._contributor(each, None, eyes) for each in contributors)),
         )
 
     def _summarised(self, cause: Summarised, column: str, eyes: RunEyes) -> Summarised:

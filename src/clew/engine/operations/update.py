@@ -12,14 +12,15 @@ from pyspark.sql import functions as F
 
 from clew.engine.conditions import conditions_on, guarded
 from clew.engine.expressing import Expressing
-from clew.engine.names import joined_column, named, new_column, selected_column, with_sql
+from clew.engine.names import directed, joined_column, named, new_column, selected_column, window_argument, with_sql
 from clew.engine.sql import quoted, spark_type
+from clew.engine.sql.windows import window_sql
 from clew.engine.suspects import Suspect, parts_of, selector_suspects, tables_of
-from clew.lang.typed import ColumnValue, columns_of
+from clew.lang.typed import OVER, ColumnValue, columns_of
 from clew.lang.types import BOOLEAN, Kind
 from clew.plan.operations import ChangingStep, UpdateStep
 from clew.plan.steps import Join, PlannedExpression
-from clew.storage.parts import MASK_BITS, after_column, mask_column, mask_words
+from clew.storage.parts import MASK_BITS, ORDINAL, after_column, mask_column, mask_words
 
 
 def joined_rows(pinned: DataFrame, join: Join) -> DataFrame:
@@ -41,20 +42,45 @@ def apply_update(
         )
         for position, assignment in enumerate(step.assignments)
     }
-    joined_columns = {joined_column(join.alias, column.name) for join in step.joins for column in join.dataset.columns}
-    return with_sql(with_sql(rows, new), _changes(step), without={selected, *new, *joined_columns})
+    looked_up = {joined_column(join.alias, column.name) for join in step.joins for column in join.dataset.columns}
+    looked_up |= {joined_column(OVER, window.column) for window in step.windows}
+    return with_sql(with_sql(rows, new), _changes(step), without={selected, *new, *looked_up})
 
 
 def rows_with_joins(
     rows: DataFrame, step: UpdateStep, expressing: Expressing, joined: Mapping[str, DataFrame]
 ) -> DataFrame:
     """Rows with the columns of a step's joins, and `selected_column`, which says whether the step is for them."""
-    rows = guarded_rows(rows, step, expressing)
+    rows = _with_windows(guarded_rows(rows, step, expressing), step, expressing)
     for join in step.joins:
         rows = matched_rows(rows, step, join, joined[join.alias], expressing, "left")
     if not _looks_at_joins(step, expressing):
         return rows
     return with_sql(rows, {selected_column(step.seq): expressing.selected(step.selector)})
+
+
+def _with_windows(rows: DataFrame, step: UpdateStep, expressing: Expressing) -> DataFrame:
+    """Guarded rows with the values of calls with OVER. Rows that the step is not for have windows of their own."""
+    if not step.windows:
+        return rows
+    selected = quoted(selected_column(step.seq))
+    listed = list(enumerate(step.windows))
+    arguments = {
+        window_argument(step.seq, position, number): f"CASE WHEN {selected} THEN {expressing.sql(tree)} END"
+        for position, window in listed
+        for number, tree in enumerate(window.values)
+    }
+    values = {
+        joined_column(OVER, window.column): window_sql(
+            window,
+            [quoted(window_argument(step.seq, position, number)) for number in range(len(window.values))],
+            f"PARTITION BY {', '.join((selected, *map(quoted, window.keys)))}",
+            directed((quoted(name), descending) for name, descending in window.order),
+            ORDINAL,
+        )
+        for position, window in listed
+    }
+    return with_sql(with_sql(rows, arguments), values, without=set(arguments))
 
 
 def guarded_rows(rows: DataFrame, step: ChangingStep, expressing: Expressing) -> DataFrame:
@@ -144,5 +170,7 @@ def update_suspects(
             elif tables_of(part) == {join.alias}:
                 other = joined[join.alias]
                 yield Suspect(f"the condition of join {join.alias}", part, other, join.dataset, join.alias)
+    for window in step.windows:
+        yield from (Suspect(window.column, tree, guarded) for tree in window.values)
     complete = rows_with_joins(rows, step, expressing, joined).where(selected)
     yield from (Suspect(f"column {each.column}", each.value.tree, complete) for each in step.assignments)

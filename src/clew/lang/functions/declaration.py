@@ -28,6 +28,7 @@ class Family(StrEnum):
     DATE = "Dates"
     CONVERSION = "Conversions"
     AGGREGATE = "Aggregates"
+    WINDOW = "Windows"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RE
 from clew.lang import Scope, Table, parse
 from clew.lang.column_names import reserved_because
 from clew.lang.syntax import Reference
-from clew.lang.typed import ColumnValue, columns_of
+from clew.lang.typed import OVER, ColumnValue, columns_of
 from clew.plan.columns import KEPT_COLUMNS, SYSTEM_COLUMNS, Column, Schema
 from clew.plan.datasets import DatasetUse
 from clew.plan.expressions import Expressions
@@ -154,6 +154,8 @@ def reads(table_of: Iterable[tuple[str, PlannedExpression | None]]) -> tuple[Rea
     for because, planned in table_of:
         if planned is not None:
             for table, column in sorted(columns_of(planned.tree)):
+                if table == OVER:  # no column of a dataset; the caller knows what is behind it
+                    continue
                 found.setdefault((table, column, because), Read(table, column, because))
     return tuple(found.values())
 

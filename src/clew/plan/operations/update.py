@@ -1,6 +1,6 @@
 """Update: sets columns of the rows that its selector matches, with values that it may look up in other datasets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -9,13 +9,15 @@ from clew.diagnostics import Span
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import Scope, Table
+from clew.lang.typed import OVER, ColumnValue, columns_of
 from clew.lang.types import NULL
+from clew.lang.windowing import WindowCall
 from clew.plan import words
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
-from clew.plan.lineage import LineageState
+from clew.plan.lineage import LineageState, Origins
 from clew.plan.operations.context import Context, PlannedOperation, PlanningState, dataset_table, reads
-from clew.plan.steps import Assignment, ChangingStepBase, Detail, Join, PlannedExpression, StepDataset
+from clew.plan.steps import Assignment, ChangingStepBase, Detail, Join, PlannedExpression, Read, StepDataset
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import RuntimeJoin, Update
@@ -28,11 +30,14 @@ class UpdateStep(ChangingStepBase):
     type: Literal["update"] = "update"
     joins: tuple[Join, ...]
     assignments: tuple[Assignment, ...]
+    windows: tuple[WindowCall, ...] = ()
+    """The calls with OVER in its assignments. There they are columns of the table `OVER`."""
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """Updating, and joining where it looks something up."""
-        return ("cap.clew.update.v1", *(("cap.clew.runtime_join.v1",) if self.joins else ()))
+        """Updating, joining where it looks something up, and looking at other rows."""
+        joins = ("cap.clew.runtime_join.v1",) if self.joins else ()
+        return ("cap.clew.update.v1", *joins, *(("cap.clew.window.v1",) if self.windows else ()))
 
     @property
     def summary(self) -> str:
@@ -46,11 +51,13 @@ class UpdateStep(ChangingStepBase):
             described = f"{join.alias} = {words.dataset(join.dataset)}"
             yield Detail("joins", (described, f"on {join.on.text}", words.found(join.dataset)))
         yield from words.assigned(self.assignments)
+        if self.windows:
+            yield Detail("windows", tuple(each.column for each in self.windows))
 
     def lineage_after(self, state: LineageState) -> LineageState:
         """Values come from what the assignments read; selector and joins decide."""
         values = {each.column: each.value for each in self.assignments}
-        return _lineage_after(state, self.selector, self.joins, values)
+        return _lineage_after(state, self.selector, self.joins, values, self.windows)
 
     @property
     def lookups(self) -> tuple[Join, ...]:
@@ -73,6 +80,21 @@ class UpdateStep(ChangingStepBase):
         return self.columns_set
 
     @property
+    def columns_named(self) -> tuple[str, ...]:
+        """The columns by which windows put rows together and in order."""
+        return tuple(dict.fromkeys(name for each in self.windows for name in each.deciding))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a value depends on other rows."""
+        return bool(self.windows)
+
+    @property
+    def window_calls(self) -> tuple[WindowCall, ...]:
+        """The calls with OVER."""
+        return self.windows
+
+    @property
     def traced_as(self) -> Literal["update", "delete"]:
         """An update of the assigned columns."""
         return "update"
@@ -87,9 +109,11 @@ def plan_update(context: Context, operation: "Update") -> PlannedOperation[Updat
     """The step of an update."""
     joins, scope = _joins(context, operation)
     selector = context.expressions.selector(operation.selector, scope) if operation.selector else None
-    values = _values(context, operation, scope)
-    state = _state_after(context, selector, joins, values)
+    windows = list[WindowCall]()
+    values = _values(context, operation, scope, windows)
+    state = _state_after(context, selector, joins, values, windows)
     is_wrong = (operation.selector and not selector) or None in values.values()
+    is_wrong |= _chooses_by_joins(context, operation, selector, windows)
     if is_wrong or len(joins) < len(operation.arguments.joins):
         return PlannedOperation(None, state)
     step = UpdateStep(
@@ -101,7 +125,8 @@ def plan_update(context: Context, operation: "Update") -> PlannedOperation[Updat
                 *((f"join {join.alias}", join.on) for join in joins),
                 *((f"assignment of {column}", value) for column, value in values.items()),
             ]
-        ),
+        )
+        + _reads_of_windows(context, windows),
         adds=context.added(state),
         joins=joins,
         assignments=tuple(
@@ -109,8 +134,33 @@ def plan_update(context: Context, operation: "Update") -> PlannedOperation[Updat
             for column, value in values.items()
             if value is not None
         ),
+        windows=tuple(windows),
     )
     return PlannedOperation(step, state)
+
+
+def _chooses_by_joins(
+    context: Context, operation: "Update", selector: PlannedExpression | None, windows: Sequence[WindowCall]
+) -> bool:
+    """Which rows are in a window must be known before anything is looked up for them."""
+    own = {context.state.table}
+    if not windows or selector is None or {table for table, _ in columns_of(selector.tree)} <= own:
+        return False
+    assert operation.selector is not None  # noqa: S101 - it has been planned
+    problem = "the selector of an update with OVER reads columns of a join"
+    hint = "set a column from the join in an update before, and select by that"
+    span = operation.selector.span(0, len(operation.selector.value))
+    context.problems.report(INVALID_VALUE.at(span, problem=problem, hint=hint))
+    return True
+
+
+def _reads_of_windows(context: Context, windows: Iterable[WindowCall]) -> tuple[Read, ...]:
+    found = dict[Read, None]()
+    for window in windows:
+        read = {name for tree in window.values for _, name in columns_of(tree)}
+        for name in (*sorted(read), *window.deciding):
+            found[Read(context.state.table, name, window.column)] = None
+    return tuple(found)
 
 
 def _joins(context: Context, operation: "Update") -> tuple[tuple[Join, ...], Scope]:
@@ -152,13 +202,15 @@ def _scope_of_condition(scope: Scope, operation: "Update", join: "RuntimeJoin") 
     return replace(scope, table_elsewhere=table_elsewhere)
 
 
-def _values(context: Context, operation: "Update", scope: Scope) -> dict[str, PlannedExpression | None]:
+def _values(
+    context: Context, operation: "Update", scope: Scope, windows: list[WindowCall]
+) -> dict[str, PlannedExpression | None]:
     values = dict[str, PlannedExpression | None]()
     for assignment in operation.arguments.assignments:
         column, span = context.own_name(assignment.column), assignment.place("column")
         can_be_set = _is_not_joined(context, operation, column, span) and context.can_be_set(column, span, values)
         target = context.state.schema.types.get(column) if can_be_set else NULL
-        value = context.expressions.value(assignment.expression, scope, "in an assignment", target)
+        value = context.expressions.value(assignment.expression, scope, "in an assignment", target, windows)
         values[column] = value if can_be_set else None
     return values
 
@@ -186,8 +238,10 @@ def _state_after(
     selector: PlannedExpression | None,
     joins: tuple[Join, ...],
     values: Mapping[str, PlannedExpression | None],
+    windows: Sequence[WindowCall],
 ) -> PlanningState:
-    lineage = _lineage_after(context.state.lineage, selector, joins, {n: value for n, value in values.items() if value})
+    known = {name: value for name, value in values.items() if value}
+    lineage = _lineage_after(context.state.lineage, selector, joins, known, windows)
     added = (Column(name, type_) for name, type_ in types_of(values).items())
     return context.state.changed(added, lineage)
 
@@ -197,8 +251,26 @@ def _lineage_after(
     selector: PlannedExpression | None,
     joins: tuple[Join, ...],
     values: Mapping[str, PlannedExpression],
+    windows: Sequence[WindowCall],
 ) -> LineageState:
     before = state.joining({join.alias: join.dataset.dataset_id for join in joins})
     influence = before.of([join.on.tree for join in joins]).as_choice()
     influence |= before.selected_by(selector.tree if selector else None)
-    return state.changed({name: before.of([value.tree]) | influence for name, value in values.items()})
+    looked_at = {each.column: _origins_of_window(before, each, selector) for each in windows}
+    origins = dict[str, Origins]()
+    for name, value in values.items():
+        origins[name] = before.of([value.tree]) | influence
+        for table, column in sorted(columns_of(value.tree)):
+            if table == OVER:
+                origins[name] |= looked_at[column]
+    return state.changed(origins)
+
+
+def _origins_of_window(before: LineageState, window: WindowCall, selector: PlannedExpression | None) -> Origins:
+    """What goes into a value from other rows. Which rows those are is decided by all that has deleted rows, too."""
+
+    def of(names: Iterable[str]) -> Origins:
+        return before.of([ColumnValue(before.working_table, name, NULL) for name in names])
+
+    chosen = of(name for name, _ in window.order).as_choice() | before.selected_by(selector.tree if selector else None)
+    return before.of(window.values) | of(window.keys).as_influence() | chosen | before.deletions

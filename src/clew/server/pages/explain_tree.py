@@ -19,6 +19,7 @@ from clew.explain.tree import (
     Summarised,
     Unset,
     Updated,
+    WindowRows,
 )
 from clew.lang.typed import Value
 from clew.server.pages import addresses, words
@@ -98,11 +99,28 @@ class _Tree:
     def _updated(self, cause: Updated, about: "_About", value: Value) -> TreeNode:
         used = {id(each.explanation) for each in cause.inputs}
         joins = (_join_node(join) for join in cause.joins if id(join) not in used)
+        windows = map(self._window, cause.windows)
+        calls = {window.call for window in cause.windows}
         return about.node(
             how="set",
             step=cause.step,
             formula=_formula(cause.expression, cause.inputs, value, cause.recomputed),
-            children=(*map(self._input, cause.inputs), *joins),
+            children=(*(self._input(each) for each in cause.inputs if each.name not in calls), *joins, *windows),
+        )
+
+    def _window(self, window: WindowRows) -> TreeNode:
+        """The rows that a call with OVER looked at."""
+        rows = window.parents.contributors
+        largest = max((abs(each.share) for each in rows if each.share is not None), default=None)
+        left = window.parents.count - len(rows)
+        order = f", in the order {window.order}" if window.order else ""
+        return TreeNode(
+            name=window.call,
+            cell=words.cell(window.value),
+            how=f"from {words.counted(window.parents.count, 'row')}{order}",
+            group=_pairs(window.group),
+            parents=tuple(self._contributor(each, largest) for each in rows),
+            rest=Rest(left, None, None, 0) if left > 0 else None,
         )
 
     def _appended(self, cause: Appended, about: "_About", value: Value) -> TreeNode:
