@@ -10,23 +10,40 @@ from clew.cli.formatting import counted
 from clew.cli.options import argument, command, option, workspace_option
 from clew.cli.output import bad, good, say, write_json
 from clew.cli.session import Session
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT, WRONG_USAGE
+
+_TOLD = frozenset({None, "same", "differs"})
 
 if TYPE_CHECKING:
-    from clew.scenarios.running import ScenarioResult
-    from clew.scenarios.testing import ScenarioTests, TestReport
+    from clew.scenarios.scenario_results import ScenarioResult
+    from clew.scenarios.testing import ScenarioTests, TestedOn, TestReport
 
 
 @command
 @argument("paths", metavar="PATH", nargs=-1, type=Path, help="Files or folders with scenarios. Default: scenarios/.")
+@option("--quick", is_flag=True, help="Compute the scenarios without Spark, in milliseconds.")
+@option("--compare", is_flag=True, help="With --quick: also run them on Spark, and tell where the two differ.")
 @option("--junit", metavar="FILE", type=Path, help="Also write the results as JUnit XML.")
 @workspace_option
-def run_scenarios(context: click.Context, paths: tuple[Path, ...], junit: Path | None, workspace: Path | None) -> None:
+def run_scenarios(
+    context: click.Context,
+    paths: tuple[Path, ...],
+    quick: bool,
+    compare: bool,
+    junit: Path | None,
+    workspace: Path | None,
+) -> None:
     """Run scenarios, which test projects on small inputs.
 
-    All scenarios share one Spark session. They do not touch the data or the runs of the workspace.
+    All scenarios share one Spark session. They do not touch the data or the runs of the workspace. With --quick, a
+    scenario that cannot be computed without Spark is an error that says why.
     """
     session = context.ensure_object(Session)
-    tests = session.open(workspace).scenario_tests([path.absolute() for path in paths])
+    if compare and not quick:
+        raise UserError(WRONG_USAGE.anywhere(problem="--compare is for --quick", hint="add --quick"))
+    on: TestedOn = "both" if compare else "quick" if quick else "spark"
+    tests = session.open(workspace).scenario_tests([path.absolute() for path in paths], on)
     report = tests.run() if session.wants_json else _run(tests)
     if junit is not None:
         _write_junit(report, junit)
@@ -61,13 +78,23 @@ def _summary(report: "TestReport") -> str:
         *([bad(counted(report.count("error"), "error"))] if report.count("error") else []),
     ]
     spark = f" after Spark started in {report.spark_seconds:.1f} s" if report.spark_seconds else ""
-    return f"{counted(len(report.results), 'scenario')}: {', '.join(words)} ({report.seconds:.1f} s{spark})"
+    told = f"{counted(len(report.results), 'scenario')}: {', '.join(words)} ({report.seconds:.1f} s{spark})"
+    return told + _agreed(report)
+
+
+def _agreed(report: "TestReport") -> str:
+    """How far quick and Spark agree, where that was asked."""
+    asked = [result.quick for result in report.results if result.quick is not None]
+    if not asked:
+        return ""
+    same, differs = asked.count("same"), asked.count("differs")
+    unable = [f"\n  {each.name}: {each.quick}" for each in report.results if each.quick not in _TOLD]
+    others = f", {bad(f'{differs} differ')}" if differs else ""
+    more = f", {len(unable)} only on Spark" if unable else ""
+    return f"\nquick and Spark: {same} the same{others}{more}{''.join(unable)}"
 
 
 def _write_junit(report: "TestReport", file: Path) -> None:
-    from clew.diagnostics import UserError
-    from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
-
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(report.to_junit("clew"), encoding="utf-8")
