@@ -1,7 +1,7 @@
 """A hundred small scenarios in one session, against bare Spark jobs of the same shape on the same rows.
 
 A scenario joins, deletes, sums up, writes an output and leaves a trace. The bare job joins, filters, sums up and
-collects. CLEW_BENCH_SCENARIOS sets how many (100).
+collects. The same scenarios also run without Spark. CLEW_BENCH_SCENARIOS sets how many (100).
 """
 
 import json
@@ -11,7 +11,7 @@ import time
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.figure import Figure
 from pyspark.sql import SparkSession
@@ -35,19 +35,21 @@ def measure() -> list[Figure]:
         spark = SparkSession.builder.getOrCreate()
         bare = median(_bare_seconds(spark) for _ in range(30))
         seconds = _run(root, COUNT)
+        quick = _run(root, COUNT, on="quick")
     return [
         Figure("a bare Spark job that joins, filters, sums up and collects", 1000 * bare, "ms"),
         Figure(f"{COUNT} scenarios", seconds, "s"),
         Figure("one scenario, of the bare job", seconds / COUNT / bare, "times"),
+        Figure(f"{COUNT} scenarios, quick", quick, "s"),
     ]
 
 
-def _run(root: Path, count: int) -> float:
+def _run(root: Path, count: int, on: Literal["spark", "quick"] = "spark") -> float:
     for old in (root / "scenarios").glob("*.yaml"):
         old.unlink()
     for number in range(count):
         (root / "scenarios" / f"s{number}.yaml").write_text(json.dumps(_scenario(number)), encoding="utf-8")
-    report = clew.open(root).scenario_tests().run()
+    report = clew.open(root).scenario_tests(on=on).run()
     if report.count("pass") != count:
         raise SystemExit(str(next(result for result in report.results if result.status != "pass")))
     return report.seconds

@@ -70,6 +70,7 @@ LATE_IMPORTS = {
     "clew.integrations.airflow": "Airflow may be without its OpenLineage provider",
     "clew.explain.tree": _READING,
     "clew.explain.unread_files": _READING,
+    "clew.scenarios.testing": "quick scenarios do not wait for the libraries of Spark",
     "clew.storage.checked_files": _READING,
     "clew.storage.compression": _READING,
     "clew.storage.local": _READING,

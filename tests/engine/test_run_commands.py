@@ -131,9 +131,10 @@ def test_a_rate_published_twice_fails_the_step_and_a_retry_after_the_fix_complet
 
 def test_scenarios_pass_fail_and_err(clew: Callable[..., Answer], sample: Path) -> None:
     scenario = sample / "scenarios" / "reclassify-travel.yaml"
-    good = clew("test", scenario, cwd=sample)
+    good = clew("test", scenario, "--quick", "--compare", cwd=sample)
     assert (good.code, good.err) == (0, "")
     assert good.out.startswith("1 scenario: 1 passed (")
+    assert good.out.endswith("quick and Spark: 1 the same\n")
     text = scenario.read_text()
     (sample / "other").mkdir()
     wrong = sample / "other" / "wrong.yaml"
@@ -191,5 +192,6 @@ def test_rows_of_scenarios_may_begin_and_end_with_periods_whether_these_are_list
     filed = BY_PERIODS.replace("ROWS", "file: data/times.csv").replace("name: rates", "name: filed rates", 1)
     (sample / "one.yaml").write_text(written)
     (sample / "two.yaml").write_text(filed)
-    answer = clew("test", "one.yaml", "two.yaml", "--json", cwd=sample)
+    answer = clew("test", "one.yaml", "two.yaml", "--quick", "--compare", "--json", cwd=sample)
     assert [each["status"] for each in answer.json["scenarios"]] == ["pass", "pass"], answer.out
+    assert [each["quick"] for each in answer.json["scenarios"]] == ["same", "same"]

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.scenarios.matching import Mismatch
-from clew.scenarios.running import ScenarioResult
+from clew.scenarios.scenario_results import ScenarioResult
 from clew.scenarios.testing import TestReport
 
 WRONG = Mismatch(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from clew.runs.leases import Wait
     from clew.runs.projector import Projected
     from clew.runs.signals import SignalType
+    from clew.scenarios.cutting import ScenarioCut
     from clew.storage.parts import Part
     from clew.trace.quarantined import QuarantinedRow
     from clew.trace.reconciliation import Reconciliation
@@ -672,6 +673,23 @@ class Run:
             answers = [each.difference for each in found.outputs if each.difference is not None]
             columns = tuple(dict.fromkeys(column.name for each in answers for column in each.columns))
             self._asked(asked, columns, sum(len(each.rows) for each in answers))
+            return found
+
+    @budgeted
+    def cut_scenario(
+        self, where: str, *, at: int | None = None, group: bool = False, mask: bool = False
+    ) -> "ScenarioCut":
+        """The smallest scenario that reproduces the result of the one row that matches `where`, to keep as a test.
+
+        With `group`, a summary row together with the rows behind it. Values of personal and secret columns that the
+        principal may not see are replaced by stand-ins; with `mask`, those of all personal and secret columns.
+        """
+        from clew.api.reads import record_read
+        from clew.api.scenario_cuts import scenario_cut_of
+
+        with self._access.opened() as here:
+            found, asked = scenario_cut_of(here, self.id, where, step=at, group=group, mask=mask)
+            record_read(self._access, Subject.TRACE, self.id, asked, found.columns, sum(found.rows.values()))
             return found
 
     def recorded_suppositions(

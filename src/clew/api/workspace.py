@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from clew.auth.gathered_reads import GatheredReads
     from clew.definitions.openid_settings import OpenIdSettings
     from clew.definitions.settings import QuestionSettings
+    from clew.engine.types import SparkSession
     from clew.plan import Plan
     from clew.runs.environment import RunEnvironment
-    from clew.scenarios.testing import ScenarioTests, TestReport
+    from clew.scenarios.testing import ScenarioTests, TestedOn, TestReport
     from clew.tracelink import CollectorCounts, Expansion, Lineage
 
 
@@ -547,22 +548,35 @@ class Workspace:
 
     # Scenarios
 
-    def test(self, *paths: str | Path) -> "TestReport":
-        """Run the scenarios of these files and folders, by default all of the workspace."""
-        from clew.engine.session import session_of
+    def test(self, *paths: str | Path, on: "TestedOn" = "spark") -> "TestReport":
+        """Run the scenarios of these files and folders, by default all of the workspace.
+
+        `on` is "spark", "quick" (without Spark), or "both", where the two must agree.
+        """
         from clew.scenarios.testing import ScenarioTests
 
         environment = self.run_environment
-        files = [self.root / path for path in paths]
-        return ScenarioTests(self.loaded, files, lambda: session_of(environment)).run()
 
-    def scenario_tests(self, paths: Sequence[Path] = ()) -> "ScenarioTests":
+        def spark() -> "SparkSession":
+            from clew.engine.session import session_of
+
+            return session_of(environment)
+
+        files = [self.root / path for path in paths]
+        return ScenarioTests(self.loaded, files, spark, on).run()
+
+    def scenario_tests(self, paths: Sequence[Path] = (), on: "TestedOn" = "spark") -> "ScenarioTests":
         """The scenarios of these files and folders (by default all of the workspace), ready to run.
 
-        Spark starts with settings for a short-lived process.
+        Spark, where it is needed, starts with settings for a short-lived process.
         """
-        from clew.engine.session import brief_session_of
         from clew.scenarios.testing import ScenarioTests
 
         environment = self.run_environment
-        return ScenarioTests(self.loaded, paths, lambda: brief_session_of(environment))
+
+        def spark() -> "SparkSession":
+            from clew.engine.session import brief_session_of
+
+            return brief_session_of(environment)
+
+        return ScenarioTests(self.loaded, paths, spark, on)

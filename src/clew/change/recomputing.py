@@ -16,7 +16,7 @@ from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.lang.conversion import to_text
 from clew.lang.evaluation import Evaluator, Row, evaluator, group_evaluator
 from clew.lang.typed import Apply, Expression, Value, columns_of
-from clew.lang.types import Kind
+from clew.lang.types import BOOLEAN, Kind
 from clew.lang.window_values import with_windows
 from clew.plan.datasets import DatasetUse
 from clew.plan.keeping import staying
@@ -59,14 +59,19 @@ class Recomputation:
 
     def run(self) -> list[Cells]:
         """The rows after the last step, deleted ones among them. Raises UserError where the run would have failed."""
-        empty: Cells = dict.fromkeys(self.recipe.columns)
-        self.rows = [self._dated({**empty, **row}) for row in self.recipe.rows]
+        self.load()
         for step in self.recipe.steps:
-            budgets.check()
-            self._take(step)
+            self.take(step)
         return self.rows
 
-    def _take(self, step: Step) -> None:
+    def load(self) -> None:
+        """Begin with the rows as loaded."""
+        empty: Cells = dict.fromkeys(self.recipe.columns)
+        self.rows = [self._dated({**empty, **row}) for row in self.recipe.rows]
+
+    def take(self, step: Step) -> None:
+        """Do one step. Rows keep their places, and new ones come last."""
+        budgets.check()
         if isinstance(step, ChangingStepBase):
             self._change(step)
         elif isinstance(step, CreatingStepBase):
@@ -79,19 +84,20 @@ class Recomputation:
             return
         values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
         lookups = [JoinLookup.of(join, self._dataset(join.dataset), self.recipe.today) for join in step.lookups]
-        selected = [
-            (number, Row({self.recipe.table: row}, self.recipe.today))
-            for number, row in enumerate(self._selected(step.selector))
-        ]
-        widen, table = with_windows(step.window_calls, self.recipe.table, selected), self.recipe.table
+        own, joined = _by_what_they_read(step.selector, self.recipe.table)
+        chosen = None if joined is None else evaluator(joined.tree)
+        table, today = self.recipe.table, self.recipe.today
+        selected = [(number, Row({table: row}, today)) for number, row in enumerate(self._selected(own))]
+        widen = with_windows(step.window_calls, table, selected)
         found = list[tuple[Cells, Cells]]()
-        for number, own in selected:
-            seen = widen(number, own)
+        for number, row in selected:
+            seen = widen(number, row)
             for lookup in lookups:
                 seen = lookup.joined(seen, step)
-            found.append((own.tables[table], {column: value(seen) for column, value in values}))  # type: ignore[arg-type]
-        for row, new in found:
-            row.update(new)
+            if chosen is None or chosen(seen) is True:
+                found.append((row.tables[table], {column: value(seen) for column, value in values}))  # type: ignore[arg-type]
+        for cells, new in found:
+            cells.update(new)
 
     def _deleted(self, step: ChangingStepBase) -> list[Cells]:
         """The rows that a step deletes. The order of the rows stands for that of their ordinals."""
@@ -156,6 +162,17 @@ class Recomputation:
         return row
 
 
+def _by_what_they_read(
+    selector: PlannedExpression | None, table: str
+) -> tuple[PlannedExpression | None, PlannedExpression | None]:
+    """What of a selector is decided before rows are joined, and the whole of it where it reads joined datasets."""
+    if selector is None or all(owner == table for owner, _ in columns_of(selector.tree)):
+        return selector, None
+    own = [each for each in conjuncts(selector.tree) if all(owner == table for owner, _ in columns_of(each))]
+    tree = own[0] if len(own) == 1 else Apply("AND", tuple(own), BOOLEAN)
+    return (PlannedExpression(selector.text, tree) if own else None), selector
+
+
 @dataclass(frozen=True, slots=True)
 class JoinLookup:
     """The rows of a joined dataset by the values that its condition compares for equality."""
@@ -177,14 +194,21 @@ class JoinLookup:
         nothing: Cells = dict.fromkeys(column.name for column in join.dataset.columns)
         return cls(join, evaluator(join.on.tree), tuple(evaluator(mine) for _, mine in pairs), found, nothing)
 
-    def joined(self, seen: Row, step: StepBase) -> Row:
-        """A row with the one that it finds under the alias; with NULLs if it finds none."""
-        key = tuple(value(seen) for value in self.keys)
-        candidates = [
+    def matches(self, seen: Row) -> bool:
+        """Whether a row finds any."""
+        return bool(self._candidates(seen, tuple(value(seen) for value in self.keys)))
+
+    def _candidates(self, seen: Row, key: tuple[Value, ...]) -> list[Row]:
+        return [
             together
             for cells in self.rows.get(key, ())
             if self.on(together := Row({**seen.tables, self.join.alias: cells}, seen.today)) is True
         ]
+
+    def joined(self, seen: Row, step: StepBase) -> Row:
+        """A row with the one that it finds under the alias; with NULLs if it finds none."""
+        key = tuple(value(seen) for value in self.keys)
+        candidates = self._candidates(seen, key)
         if len(candidates) > 1:
             shown = ", ".join("NULL" if value is None else to_text(value) for value in key)
             problem = f'step {step.seq} "{step.name}": {len(candidates)} rows of {self.join.dataset.name} match {shown}'

@@ -1,6 +1,7 @@
 """Scenarios: tests that users write, with rows in and rows out."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -9,6 +10,7 @@ from clew.definitions.dataset import TableDefinition, key_problems
 from clew.definitions.project import INLINE_PROJECT, Project
 from clew.definitions.shapes import (
     ANY_SCALAR,
+    DAY,
     FLAG,
     NAME,
     PATH,
@@ -139,6 +141,7 @@ class Scenario(Definition):
         ListOf(Record(Period), "periods"), "The periods; by default those of the workspace.", default=()
     )
     period: str = key(NAME, "The period that the project runs for.")
+    today: date | None = key(DAY, "The day that TODAY() gives; by default the day of the test.", default=None)
     parameters: Mapping[str, Scalar] = key(
         MapOf(ANY_SCALAR, "values"), "Values of the parameters of the project, by name.", default_factory=dict
     )

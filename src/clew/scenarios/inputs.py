@@ -88,36 +88,17 @@ class GivenRow:
 
 
 @dataclass(frozen=True, slots=True)
-class InputWriter:
-    """Writes the datasets of scenarios as pinned inputs below a storage root."""
+class GivenRows:
+    """Reads the rows that scenarios give."""
 
-    root: StorageRoot
     workspace_root: Path
     period: Period
     periods: PeriodTree
 
-    def write(self, run_id: str, use: DatasetUse, dataset: ScenarioDataset, ordinal: int) -> Part:
-        """The rows of a dataset that the run's period sees, as a part with one file, or none for no rows."""
+    def seen(self, use: DatasetUse, dataset: ScenarioDataset) -> list[tuple[dict[str, Value], GivenRow]]:
+        """The rows of a dataset that the run's period sees, with their places."""
         rows = [(self._typed(use, row), row) for row in self._given(dataset)]
-        seen = [(values, row) for values, row in rows if is_seen(values, use, self.period, self.periods)]
-        columns = [column for column in use.columns if column.name != "_period"]
-        part = Part("input", use.key, (), tuple((column.name, str(column.type)) for column in columns))
-        if not seen:
-            return part
-        arrays = {
-            column.name: pa.array([values[column.name] for values, _ in seen], _arrow_type(column.type))
-            for column in columns
-        }
-        arrays["_period"] = pa.array([values["_period"] for values, _ in seen], pa.string())
-        arrays[SOURCE_FILE] = pa.array([row.file for _, row in seen], pa.string())
-        arrays[SOURCE_LINE] = pa.array([row.line for _, row in seen], pa.int64())
-        started = draft(self.root, part_folder(run_id, part.kind, part.name))
-        with started.create("part-00000.parquet") as target:
-            pq.write_table(pa.table(arrays), target)
-        [file] = started.files(".parquet")
-        described = PartFile(file.key, len(seen), file.size, self.root.sha256(file.key), ordinal)
-        counts_rows = dataset.file is not None and dataset.file.endswith(".parquet")
-        return Part("input", use.key, (described,), part.columns, details={"places": "row"} if counts_rows else None)
+        return [(values, row) for values, row in rows if is_seen(values, use, self.period, self.periods)]
 
     def _given(self, dataset: ScenarioDataset) -> Iterator[GivenRow]:
         if dataset.rows is not None:
@@ -160,6 +141,36 @@ class InputWriter:
                 raise UserError(SCHEMA_MISMATCH.at(row.span, problem=problem))
             return day if type_.kind is Kind.DATE else str(value)
         return _typed_value(value, column, type_, row)
+
+
+@dataclass(frozen=True, slots=True)
+class InputWriter:
+    """Writes the datasets of scenarios as pinned inputs below a storage root."""
+
+    root: StorageRoot
+    rows: GivenRows
+
+    def write(self, run_id: str, use: DatasetUse, dataset: ScenarioDataset, ordinal: int) -> Part:
+        """The rows of a dataset that the run's period sees, as a part with one file, or none for no rows."""
+        seen = self.rows.seen(use, dataset)
+        columns = [column for column in use.columns if column.name != "_period"]
+        part = Part("input", use.key, (), tuple((column.name, str(column.type)) for column in columns))
+        if not seen:
+            return part
+        arrays = {
+            column.name: pa.array([values[column.name] for values, _ in seen], _arrow_type(column.type))
+            for column in columns
+        }
+        arrays["_period"] = pa.array([values["_period"] for values, _ in seen], pa.string())
+        arrays[SOURCE_FILE] = pa.array([row.file for _, row in seen], pa.string())
+        arrays[SOURCE_LINE] = pa.array([row.line for _, row in seen], pa.int64())
+        started = draft(self.root, part_folder(run_id, part.kind, part.name))
+        with started.create("part-00000.parquet") as target:
+            pq.write_table(pa.table(arrays), target)
+        [file] = started.files(".parquet")
+        described = PartFile(file.key, len(seen), file.size, self.root.sha256(file.key), ordinal)
+        counts_rows = dataset.file is not None and dataset.file.endswith(".parquet")
+        return Part("input", use.key, (described,), part.columns, details={"places": "row"} if counts_rows else None)
 
 
 def _arrow_type(type_: Type) -> pa.DataType:

@@ -1,11 +1,13 @@
 """Compares expected rows with actual rows, and expected changes with the trace."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
 from clew.deferred import dataclass
 from clew.definitions import ExpectedOutput, ExpectedTrace, Match, Scenario
+from clew.plan import Plan
 from clew.trace.reader import RunTrace
 from clew.trace.records import Diff, RowValues, StepRecord
 
@@ -118,6 +120,8 @@ def same_value(expected: object, actual: object) -> bool:
     if isinstance(expected, bool) or isinstance(actual, bool):
         return expected is actual
     if isinstance(actual, float):
+        if math.isnan(actual):
+            return isinstance(expected, int | float | Decimal) and math.isnan(expected)
         return isinstance(expected, int | float | Decimal) and Decimal(repr(actual)) == Decimal(str(expected))
     if isinstance(actual, int | Decimal):
         return isinstance(expected, int | Decimal | float) and Decimal(str(expected)) == Decimal(actual)
@@ -154,7 +158,7 @@ _ALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class ScenarioChange:
     """What a step did to one row."""
 
     change_type: str
@@ -167,29 +171,58 @@ class _Change:
         return _has(self.after, wanted) or _has(self.before, wanted)
 
 
-def trace_mismatches(scenario: Scenario, trace: RunTrace) -> list[Mismatch]:
-    """What the trace lacks of the changes that a scenario expects."""
-    known = {LOADING, *(step.seq for step in trace.plan.steps)}
+Changes = Callable[[int], Sequence[ScenarioChange]]
+"""What a step did, by its seq; 0 is loading."""
+
+
+def trace_mismatches(scenario: Scenario, plan: Plan, changes: Changes) -> list[Mismatch]:
+    """What a trace lacks of the changes that a scenario expects."""
+    known = {LOADING, *(step.seq for step in plan.steps)}
     found = list[Mismatch]()
-    changes = dict[int, list[_Change]]()
+    read = dict[int, Sequence[ScenarioChange]]()
     for expected in scenario.expected_trace:
         seq = expected.operation_seq
         if seq not in known:
             found.append(Mismatch("trace", f"step {seq}", message=f"the project has no operation with seq {seq}"))
             continue
-        if seq not in changes:
-            changes[seq] = _loaded(trace) if seq == LOADING else _changes(trace, seq)
-        found += _compare(expected, changes[seq])
+        if seq not in read:
+            read[seq] = changes(seq)
+        found += _compare(expected, read[seq])
     return found
 
 
-def _loaded(trace: RunTrace) -> list[_Change]:
-    return [
-        _Change("created", {}, row.state, _new(row.state)) for row in trace.search(None, at=LOADING, limit=_ALL).rows
-    ]
+def changes_in(trace: RunTrace, seq: int) -> list[ScenarioChange]:
+    """What a step did, according to a trace."""
+    return _loaded(trace) if seq == LOADING else _changes(trace, seq)
 
 
-def _changes(trace: RunTrace, seq: int) -> list[_Change]:
+def created_row(state: RowValues) -> ScenarioChange:
+    """A row that is new."""
+    return ScenarioChange("created", {}, state, _new(state))
+
+
+def changed_row(before: RowValues, after: RowValues) -> ScenarioChange | None:
+    """What has become of a row; None where nothing has."""
+    if after["_deleted"] and not before["_deleted"]:
+        return _deleted_row(after)
+    diff = {name: Diff(before.get(name), value) for name, value in after.items() if _differs(before.get(name), value)}
+    return ScenarioChange("updated", before, after, diff) if diff else None
+
+
+def _deleted_row(after: RowValues) -> ScenarioChange:
+    return ScenarioChange("deleted", after, after, {"_deleted": Diff(old=False, new=True)})
+
+
+def _differs(old: object, new: object) -> bool:
+    both_nan = isinstance(old, float) and isinstance(new, float) and math.isnan(old) and math.isnan(new)
+    return not both_nan and (old is None or new is None or old != new) and old is not new
+
+
+def _loaded(trace: RunTrace) -> list[ScenarioChange]:
+    return [created_row(row.state) for row in trace.search(None, at=LOADING, limit=_ALL).rows]
+
+
+def _changes(trace: RunTrace, seq: int) -> list[ScenarioChange]:
     records = trace.step_rows(seq, limit=_ALL).records
     if not records:
         return []
@@ -197,23 +230,23 @@ def _changes(trace: RunTrace, seq: int) -> list[_Change]:
     return [_change(record, states[record.row_id]) for record in records]
 
 
-def _change(record: StepRecord, after: RowValues) -> _Change:
+def _change(record: StepRecord, after: RowValues) -> ScenarioChange:
     match record.change_type:
         case "created":
-            return _Change("created", {}, after, _new(after))
+            return created_row(after)
         case "deleted":
-            return _Change("deleted", after, after, {"_deleted": Diff(old=False, new=True)})
+            return _deleted_row(after)
         case "updated":
             old, new = record.before or {}, record.after or {}
             diff = {name: Diff(old.get(name), value) for name, value in new.items()}
-            return _Change("updated", {**after, **old}, after, diff)
+            return ScenarioChange("updated", {**after, **old}, after, diff)
 
 
 def _new(state: RowValues) -> dict[str, Diff]:
     return {name: Diff(None, value) for name, value in state.items()}
 
 
-def _compare(expected: ExpectedTrace, changes: list[_Change]) -> list[Mismatch]:
+def _compare(expected: ExpectedTrace, changes: Sequence[ScenarioChange]) -> list[Mismatch]:
     """Nothing, or the reason why no row has the expected change: no such row, another kind of change, other values."""
     where = f"trace of step {expected.operation_seq}"
     rows = [change for change in changes if change.is_of(expected.row_match)]
@@ -248,7 +281,7 @@ def _compare(expected: ExpectedTrace, changes: list[_Change]) -> list[Mismatch]:
     ]
 
 
-def _wrong_columns(expected: ExpectedTrace, change: _Change) -> tuple[str, ...]:
+def _wrong_columns(expected: ExpectedTrace, change: ScenarioChange) -> tuple[str, ...]:
     """The columns whose changes differ; in an exact diff also those that changed and are not in it."""
     by_default = Match.SUBSET if change.change_type == "created" else Match.EXACT
     is_exact = bool(expected.expected_diff) and (expected.match or by_default) is Match.EXACT
@@ -256,7 +289,7 @@ def _wrong_columns(expected: ExpectedTrace, change: _Change) -> tuple[str, ...]:
     return (*unexpected, *_different(expected, change))
 
 
-def _different(expected: ExpectedTrace, change: _Change) -> tuple[str, ...]:
+def _different(expected: ExpectedTrace, change: ScenarioChange) -> tuple[str, ...]:
     return tuple(
         name
         for name, diff in expected.expected_diff.items()

@@ -1,20 +1,30 @@
-"""Runs all scenarios of a workspace, or those of some files. Files that cannot be read count as errors.
+"""Runs all scenarios of a workspace, or those of some files: on Spark, without it, or both.
 
-Results can be written as JUnit XML, which build servers read.
+Files that cannot be read count as errors. Results can be written as JUnit XML, which build servers read.
 """
+
+# ruff: noqa: PLC0415 - what runs scenarios on Spark is imported only where they run there
 
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from clew.deferred import dataclass
 from clew.definitions import LoadedWorkspace, Scenario, load_scenarios
 from clew.definitions.kinds import FILE_KINDS
 from clew.diagnostics import Diagnostic
-from clew.engine.types import SparkSession
-from clew.scenarios.running import ScenarioResult, ScenarioRunner
+from clew.scenarios.both import QuickBeside
+from clew.scenarios.quick import QuickRunner
+from clew.scenarios.scenario_results import ScenarioResult
+
+if TYPE_CHECKING:
+    from clew.engine.types import SparkSession
+
+TestedOn = Literal["spark", "quick", "both"]
+"""What runs the scenarios. With both, Spark has the word, and quick must agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,14 @@ class TestReport:
 class ScenarioTests:
     """The scenarios that a call of `clew test` runs."""
 
-    def __init__(self, loaded: LoadedWorkspace, paths: Sequence[Path], spark: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self,
+        loaded: LoadedWorkspace,
+        paths: Sequence[Path],
+        spark: "Callable[[], SparkSession]",
+        on: TestedOn = "spark",
+    ) -> None:
+        self._on = on
         self._loaded = load_scenarios(loaded, paths) if paths else loaded
         self._problems = _problems_by_file(self._loaded, only_scenarios=not paths)
         self._session = spark
@@ -76,7 +93,7 @@ class ScenarioTests:
         return self._loaded.source_of(file)
 
     def run(self, watch: Callable[[ScenarioResult], None] = lambda _result: None) -> TestReport:
-        """Run them all in one Spark session, and show each result to `watch` as it comes."""
+        """Run them all, on Spark in one session, and show each result to `watch` as it comes."""
         started = time.perf_counter()
         results = list[ScenarioResult]()
         for result in self._results():
@@ -89,9 +106,18 @@ class ScenarioTests:
         for file, problem in self._problems.items():
             names = [each.name for each in self._loaded.workspace.scenarios if each.file == file]
             yield ScenarioResult(names[0] if names else Path(file).stem, file, "error", 0.0, (), problem)
-        yield from ScenarioRunner(self._loaded.workspace, self._spark).run(self._runnable)
+        if not self._runnable:
+            return
+        workspace = self._loaded.workspace
+        if self._on == "quick":
+            yield from QuickRunner(workspace).run(self._runnable)
+            return
+        from clew.scenarios.running import ScenarioRunner
 
-    def _spark(self) -> SparkSession:
+        beside = QuickBeside(workspace) if self._on == "both" else None
+        yield from ScenarioRunner(workspace, self._spark, beside).run(self._runnable)
+
+    def _spark(self) -> "SparkSession":
         started = time.perf_counter()
         session = self._session()
         self._spark_seconds += time.perf_counter() - started

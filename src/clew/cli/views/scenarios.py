@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from clew.cli.output import bad, error_text, has_colours, say
 from clew.cli.views.page import plain
 from clew.scenarios.matching import Mismatch, ScenarioRow
-from clew.scenarios.running import ScenarioResult
+from clew.scenarios.scenario_results import ScenarioResult
 
 _MOST_SHOWN = 10
 """How many mismatches of a scenario are shown; the rest are only counted."""

@@ -10,6 +10,7 @@ from clew.diagnostics.codes.language import LANGUAGE_CODES
 from clew.diagnostics.codes.project import PROJECT_CODES
 from clew.diagnostics.codes.questions import QUESTION_CODES
 from clew.diagnostics.codes.runs import RUN_CODES
+from clew.diagnostics.codes.scenarios import SCENARIO_CODES
 from clew.diagnostics.codes.server import SERVER_CODES
 from clew.diagnostics.codes.trace import TRACE_CODES
 from clew.diagnostics.codes.tracelink import TRACELINK_CODES
@@ -25,6 +26,7 @@ FAMILIES: Mapping[str, tuple[Code, ...]] = {
     "Trace and explain": TRACE_CODES,
     "Questions": QUESTION_CODES,
     "Changes between runs": CHANGE_CODES,
+    "Scenarios": SCENARIO_CODES,
     "Captures": CAPTURE_CODES,
     "TraceLink": TRACELINK_CODES,
     "Server": SERVER_CODES,

@@ -1,0 +1,5 @@
+"""The command line, for tests of scenarios."""
+
+from tests.cli.conftest import clew
+
+__all__ = ["clew"]
