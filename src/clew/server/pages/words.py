@@ -47,6 +47,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def joined(*parts: str) -> str:
+    """Parts of a line, without the empty ones."""
+    return ", ".join(part for part in parts if part)
+
+
 def short(run_id: str) -> str:
     """The first characters of an id, enough to recognise it."""
     return run_id[:_SHORT_ID]
