@@ -182,6 +182,21 @@ class RunTrace:
             table=self.plan.input.table,
         )
 
+    @budgeted
+    def count(self, where: str | None, at: int | None = None) -> int | None:
+        """How many rows match after a step, deleted ones among them.
+
+        None where that cannot be known without looking at each row.
+        """
+        seq = self.run.checked_step(at)
+        rows, sql, named = self.working(seq), None, list[str]()
+        if where is not None:
+            condition = self.condition(where, seq)
+            sql, named = rows.in_sql(condition, self.today), [name for _, name in columns_of(condition)]
+            if sql is None:
+                return None
+        return sum(count for _, count, _ in rows.sums(None, (), sql, named, include_deleted=True))
+
     def no_rows(self, at: int | None = None) -> FoundRows:
         """A page without rows, with the columns that there are after a step."""
         seq = self.run.checked_step(at)

@@ -8,7 +8,6 @@ from clew.explain.tree import Explanation
 from clew.server.pages import addresses, words
 from clew.server.pages.explain_nodes import TreeNode, unlinked, walk
 from clew.server.pages.explain_tree import TitleOf, tree_of
-from clew.trace.results import row_name
 
 TOP = 5
 
@@ -51,7 +50,7 @@ def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
         run_title=title.title,
         period=title.period,
         row_id=row_id,
-        label=row_name(explanation.label or row_id),
+        label=words.row_name(explanation.label or row_id),
         column=column,
         at=at,
         root=root,

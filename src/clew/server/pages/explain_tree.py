@@ -35,7 +35,6 @@ from clew.server.pages.explain_nodes import (
     with_values,
 )
 from clew.server.pages.words import ValueCell
-from clew.trace.results import row_name
 
 _MORE = (5, 50, 500)
 _BAR = 100
@@ -143,13 +142,13 @@ class _Tree:
             explanation = inputs[0].explanation
             inner = self.value(explanation)
             address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
-            return _with(inner, row=row_name(each.label), row_address=address, share=share)
+            return _with(inner, row=words.row_name(each.label), row_address=address, share=share)
         counted = each.value is None and each.share is None
         return TreeNode(
             name=None,
             cell=None if counted else words.cell(each.value),
             how="",
-            row=row_name(each.label),
+            row=words.row_name(each.label),
             row_address=address,
             share=share,
             source=source,
@@ -206,7 +205,7 @@ class _Tree:
             return ()
         title = str(self.title_of(explanation.run_id))
         in_run = InRun(explanation.run_id, title, addresses.run(explanation.run_id))
-        row = row_name(explanation.label or explanation.row_id)
+        row = words.row_name(explanation.label or explanation.row_id)
         address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
         return (_with(self.value(explanation), row=row, row_address=address, in_run=in_run),)
 

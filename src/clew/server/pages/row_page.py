@@ -11,7 +11,7 @@ from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
 from clew.server.pages.words import ValueCell
 from clew.trace.records import TraceEntry
-from clew.trace.results import RowHistory, row_name
+from clew.trace.results import RowHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
         title=trace.plan.title,
         period=trace.period,
         row_id=history.row_id,
-        label=label or row_name(history.row_id),
+        label=label or words.row_name(history.row_id),
         trace_id=history.trace_id,
         address=addresses.row(trace.run_id, history.row_id, at=at),
         rows_address=addresses.rows(trace.run_id, at=at),

@@ -3,7 +3,7 @@
 A failed operation is shown with an excerpt of the file that defines it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from clew.api.run_view import RunInput, RunView
@@ -143,6 +143,8 @@ class ShownOutput:
 
     seq: int
     rows: int
+    rows_address: str | None
+    """What was written; None for callers who may not see rows, and until the run has ended."""
     place: str
     dataset: str | None
     dataset_address: str | None
@@ -185,6 +187,12 @@ class RunPage:
     asked: str
     started: str
     duration: str
+    """How long it has worked: without the time that it waited for someone."""
+    worked_ms: int
+    is_working: bool
+    """Whether time is passing for it."""
+    is_settling: bool
+    """Whether captures or jobs are still to come, also after its end."""
     requested_by: str
     retry_of: str | None
     rows_changed: int | None
@@ -202,6 +210,8 @@ class RunPage:
     history: tuple[EventLine, ...]
     rows_address: str | None
     """None until the run has ended, since its trace cannot be read before, and for callers who may not see rows."""
+    step_addresses: Mapping[str, str]
+    """The rows behind the numbers of each step, by its id: exactly those that it loaded, changed or wrote."""
     why_not_address: str | None
     reconciliation_address: str | None
     compare_address: str | None
@@ -231,6 +241,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
     record, snapshot = view.record, view.snapshot
     request = record.request
     readable = around.may_read_rows and snapshot.status in _READABLE and bool(inputs)
+    steps = timeline(snapshot, around.now, events)
     has_output = readable and view.plan is not None and bool(view.plan.outputs)
     return RunPage(
         run_id=record.run_id,
@@ -243,21 +254,25 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         period=request.period,
         asked=words.second(record.created_at),
         started=words.second(snapshot.started_at),
-        duration=_duration(view, around.now),
+        duration=words.duration(steps.worked) if snapshot.started_at is not None else "",
+        worked_ms=round(steps.worked.total_seconds() * 1000),
+        is_working=snapshot.status is RunStatus.RUNNING and snapshot.started_at is not None,
+        is_settling=any(not capture.status.is_over for capture in view.captures),
         requested_by=request.requested_by or "",
         retry_of=request.retry_of,
         rows_changed=rows_changed(snapshot),
         last_seq=snapshot.last_event_seq,
         missing_seq=snapshot.last_event_seq + 1 if snapshot.last_event_seq < record.last_seq else None,
         pending=tuple(signal.signal for signal in snapshot.pending_signals),
-        timeline=timeline(snapshot, around.now),
+        timeline=steps,
         buttons=signal_buttons(around.signals),
         failed=_failed(view, around),
         reads=tuple(map(_read, inputs)),
-        outputs=tuple(_published(output) for output in view.outputs()),
+        outputs=tuple(_published(output, record.run_id if has_output else None) for output in view.outputs()),
         kept=tuple(_kept(record, _job_names(view), around) for record in view.captures),
         history=tuple(event_line(event) for event in events),
         rows_address=addresses.rows(record.run_id) if readable else None,
+        step_addresses=dict(_step_addresses(record.run_id, steps)) if readable else {},
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
         reconciliation_address=addresses.reconciliation(record.run_id) if has_output else None,
         compare_address=addresses.compare(record.run_id) if has_output else None,
@@ -275,13 +290,6 @@ def _verified(record: VerificationRecord) -> str:
     return f"{result}{depth}; {words.second(record.at)} by {record.by}"
 
 
-def _duration(view: RunView, now: datetime) -> str:
-    started, ended = view.snapshot.started_at, view.snapshot.completed_at
-    if started is None:
-        return ""
-    return words.duration((ended or now) - started)
-
-
 def _failed(view: RunView, around: Around) -> Failed | None:
     diagnostic = view.failure
     if diagnostic is None or view.snapshot.status is not RunStatus.FAILED:
@@ -295,6 +303,16 @@ def _failed(view: RunView, around: Around) -> Failed | None:
 
 def _read(found: RunInput) -> ReadDataset:
     return ReadDataset(found.name, found.rows, found.sources, addresses.dataset(found.name.partition("@")[0]))
+
+
+def _step_addresses(run_id: str, steps: Timeline) -> Iterator[tuple[str, str]]:
+    for step in steps.steps:
+        if step.rows_at is None:
+            continue
+        if step.is_output:
+            yield step.step_id, addresses.output(run_id, step.rows_at)
+        else:
+            yield step.step_id, addresses.rows(run_id, at=step.rows_at, changed="1" if step.rows_at else "")
 
 
 def _job_names(view: RunView) -> dict[str, str]:
@@ -316,12 +334,13 @@ def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> Sho
     )
 
 
-def _published(output: dict[str, object]) -> ShownOutput:
+def _published(output: dict[str, object], run_id: str | None) -> ShownOutput:
     place = output.get("path") or f"table {output.get('table')}"
     dataset = output.get("dataset")
     return ShownOutput(
         seq=int(str(output["seq"])),
         rows=int(str(output["rows"])),
+        rows_address=None if run_id is None else addresses.output(run_id, int(str(output["seq"]))),
         place=str(place),
         dataset=f"{dataset} v{output['dataset_version']}" if dataset else None,
         dataset_address=addresses.dataset(str(dataset)) if dataset else None,

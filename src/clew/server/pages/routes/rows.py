@@ -21,6 +21,7 @@ from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
 router = APIRouter()
 
 _MOST_PARENTS = 500
+_LONGEST_TRAIL = 60
 StepQuery = Annotated[int | None, Query(ge=0)]
 
 
@@ -37,12 +38,14 @@ def rows(
     columns: Annotated[list[str] | None, Query()] = None,
     after: str = "",
     offset: Annotated[int, Query(ge=0)] = 0,
+    trail: Annotated[list[str] | None, Query(max_length=_LONGEST_TRAIL)] = None,
     changed: str = "",
 ) -> Response:
     """The working dataset after a step, or with `changed` what the step created, changed and deleted."""
     trace = visit.workspace.find_run(run).open_trace()
     shown = tuple(columns or ())
-    query = RowsQuery(at, where, sort, direction == "descending", shown, after, offset, changed=bool(changed))
+    way_back = tuple(trail or ())
+    query = RowsQuery(at, where, sort, direction == "descending", shown, after, offset, way_back, changed=bool(changed))
     which = "rows changed by" if query.changed else "rows after"
     asked = f" where {trace.recorded(where)}" if where.strip() else ""
     visit.has_read(Subject.TRACE, trace.run_id, f"{which} step {at if at is not None else 'last'}{asked}")
