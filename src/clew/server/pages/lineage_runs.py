@@ -137,7 +137,7 @@ def _run_node(run: Run) -> GraphNode:
     return GraphNode(
         key=run_key(run.id),
         kind=f"run {view.snapshot.status.value}",
-        title=f"{name}, {request.period}",
+        title=f"{words.isolated(name)}, {request.period}",
         subtitle=f"run {words.short(run.id)}, {view.snapshot.status.value.lower()}",
         address=addresses.run(run.id),
     )

@@ -9,6 +9,7 @@ from clew.events.values import LOAD_STEP
 from clew.explain.outline import source_text
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
+from clew.server.pages.error_page import TextPart, with_row_links
 from clew.server.pages.words import ValueCell
 from clew.trace.records import TraceEntry
 from clew.trace.results import RowHistory
@@ -114,6 +115,8 @@ class RowPage:
     """The other columns."""
     is_deleted: bool
     problem: Diagnostic | None
+    problem_parts: tuple[TextPart, ...]
+    """Its message, in which ids of rows lead to them."""
 
 
 def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
@@ -122,10 +125,11 @@ def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
     label = trace.name(history.row_id, entries[-1].full_state) if entries else ""
     state = trace.state(history.row_id, at)
     values = _values(trace, history, at)
+    problem = history.diagnostic or state.diagnostic
     return RowPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         row_id=history.row_id,
         label=label or words.row_name(history.row_id),
@@ -137,7 +141,8 @@ def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
         values=tuple(value for value in values if value.cell.kind != "null" or value.old),
         nulls=tuple(value for value in values if value.cell.kind == "null" and not value.old),
         is_deleted=bool(state.state and state.state.get("_deleted")),
-        problem=history.diagnostic or state.diagnostic,
+        problem=problem,
+        problem_parts=() if problem is None else with_row_links(problem.message, trace.run_id),
     )
 
 

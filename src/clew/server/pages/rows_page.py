@@ -139,7 +139,7 @@ def rows_page(trace: SeenTrace, query: RowsQuery) -> RowsPage:
     return RowsPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         query=query,
         stepper=stepper(trace, at),

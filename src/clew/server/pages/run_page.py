@@ -99,6 +99,7 @@ _WORDS = {
     SignalType.RETRY_RUN: ("Run again", "A new run of the same project for the same period."),
     SignalType.CANCEL: ("Cancel", "The run ends. Published outputs remain."),
 }
+_AWAITED = frozenset({SignalType.APPROVE, SignalType.RESUME, SignalType.RETRY_STEP})
 _GRAVE = frozenset({SignalType.SKIP_STEP, SignalType.CANCEL})
 
 
@@ -112,6 +113,8 @@ class SignalButton:
     step_id: str | None
     is_grave: bool
     """Whether it cannot be undone."""
+    is_primary: bool
+    """Whether it is what the run is waiting for."""
 
 
 def signal_buttons(possible: Sequence[PossibleSignal]) -> tuple[SignalButton, ...]:
@@ -120,7 +123,9 @@ def signal_buttons(possible: Sequence[PossibleSignal]) -> tuple[SignalButton, ..
     for each in sorted(possible, key=lambda each: list(_WORDS).index(each.signal)):
         title, meaning = _WORDS[each.signal]
         label = f"{title} {each.step_id}" if each.step_id is not None else title
-        found.append(SignalButton(each.signal, label, meaning, each.step_id, each.signal in _GRAVE))
+        found.append(
+            SignalButton(each.signal, label, meaning, each.step_id, each.signal in _GRAVE, each.signal in _AWAITED)
+        )
     return tuple(found)
 
 
@@ -245,7 +250,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
     has_output = readable and view.plan is not None and bool(view.plan.outputs)
     return RunPage(
         run_id=record.run_id,
-        title=view.plan.title if view.plan else request.project_id,
+        title=words.isolated(view.plan.title if view.plan else request.project_id),
         status=snapshot.status,
         is_over=snapshot.status.is_terminal,
         project=request.project_id,
@@ -263,7 +268,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         rows_changed=rows_changed(snapshot),
         last_seq=snapshot.last_event_seq,
         missing_seq=snapshot.last_event_seq + 1 if snapshot.last_event_seq < record.last_seq else None,
-        pending=tuple(signal.signal for signal in snapshot.pending_signals),
+        pending=tuple(_WORDS[SignalType(signal.signal)][0] for signal in snapshot.pending_signals),
         timeline=steps,
         buttons=signal_buttons(around.signals),
         failed=_failed(view, around),
@@ -323,7 +328,7 @@ def _job_names(view: RunView) -> dict[str, str]:
 def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> ShownCapture:
     outcome = record.outcome
     rows = outcome.manifest.rows if outcome.manifest else outcome.job.rows if outcome.job else None
-    note = outcome.drop_reason or (outcome.error.message if outcome.error else "")
+    note = words.drop_reason(outcome.drop_reason) or (outcome.error.message if outcome.error else "")
     is_open = record.kind == "capture" and around.may_read_captures
     return ShownCapture(
         what="capture" if record.kind == "capture" else f"job {jobs.get(record.slot, record.slot)}",

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
+from unicodedata import bidirectional
 
+from clew.captures.freezing import Reason
 from clew.deferred import dataclass
+from clew.definitions.settings import CaptureMode
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
 from clew.storage.row_identity import RowIds
@@ -60,9 +63,46 @@ def _with_separators(number: str) -> str:
     return f"{sign}{int(whole):,}{point}{rest}" if whole.isdecimal() else number
 
 
+def isolated(name: str) -> str:
+    """A name that stands before other text on a line. One that is written from right to left must not turn it around."""
+    is_turned = any(bidirectional(character) in {"R", "AL"} for character in name)
+    return f"\u2068{name}\u2069" if is_turned else name
+
+
 def joined(*parts: str) -> str:
     """Parts of a line, without the empty ones."""
     return ", ".join(part for part in parts if part)
+
+
+_MODES = {
+    CaptureMode.STATS: "statistics only",
+    CaptureMode.SAMPLE_RAW: "a sample, all columns as they are",
+    CaptureMode.SAMPLE_VIEW: "a sample, as its readers may see it",
+    CaptureMode.FULL_RAW: "all rows, all columns as they are",
+    CaptureMode.FULL_VIEW: "all rows, as their readers may see them",
+}
+_DROPPED = {
+    Reason.MAX_ROWS: "it has more rows than may be kept",
+    Reason.MAX_BYTES: "it is larger than may be kept",
+    Reason.MAX_COLUMNS: "it has more columns than may be kept",
+    Reason.INFLIGHT_BYTES: "others that were being made were too large together",
+    Reason.INFLIGHT_JOBS: "too many others were being made",
+    Reason.NOT_REACHED: "the run ended before this step",
+    Reason.RUN_NOT_COMPLETED: "the run was not completed",
+    Reason.WHEN_NOT_TRUE: "its condition was not true for this run",
+    Reason.RUN_REMOVED: "the run was removed",
+}
+
+
+def capture_mode(mode: CaptureMode | None) -> str:
+    """What a capture keeps."""
+    return "" if mode is None else _MODES[mode]
+
+
+def drop_reason(reason: str | None) -> str:
+    """Why nothing was kept."""
+    told = {each.value: text for each, text in _DROPPED.items()}
+    return "" if reason is None else told.get(reason, reason)
 
 
 def page_of_rows(before: int, rows: int, total: int | None) -> str:

@@ -10,6 +10,7 @@ from clew.auth.access_log import Subject
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.api.evidence import pack_of
+from clew.server.pages import words
 from clew.server.pages.explain_page import TOP, explain_file, explain_page
 from clew.server.pages.explain_tree import RunTitle
 from clew.server.pages.reconciliation_page import reconciliation_page
@@ -172,7 +173,7 @@ def title_of(visit: Visit, run_id: str) -> RunTitle:
     """The title of a run."""
     view = visit.workspace.get_run(run_id).view
     request = view.record.request
-    return RunTitle(view.plan.title if view.plan else request.project_id, request.period)
+    return RunTitle(words.isolated(view.plan.title if view.plan else request.project_id), request.period)
 
 
 def _explained(visit: Visit, run: str, row: str, column: str, at: int | None, top: int) -> ExplainedValue:

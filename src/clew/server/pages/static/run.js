@@ -154,6 +154,8 @@ part.addEventListener("click", (event) => {
   document.getElementById("signal-title").textContent = button.dataset.title;
   document.getElementById("signal-meaning").textContent = button.dataset.meaning;
   document.getElementById("signal-problem").textContent = "";
+  const sends = form.querySelector("button:not([type])");
+  sends.className = button.classList.contains("grave") ? "grave" : "primary";
   dialog.showModal();
   form.elements.reason.focus();
 });
