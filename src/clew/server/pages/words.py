@@ -64,7 +64,7 @@ def _with_separators(number: str) -> str:
 
 
 def isolated(name: str) -> str:
-    """A name that stands before other text on a line. One that is written from right to left must not turn it around."""
+    """A name with other text after it: one that is written from right to left must not turn that around."""
     is_turned = any(bidirectional(character) in {"R", "AL"} for character in name)
     return f"\u2068{name}\u2069" if is_turned else name
 
