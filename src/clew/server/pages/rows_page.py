@@ -183,10 +183,7 @@ def _total(trace: SeenTrace, query: RowsQuery, found: FoundRows, at: int) -> int
     where = query.where.strip() or None
     if not query.changed:
         return trace.count(where, at)
-    if where is not None:
-        return None
-    step = next((each for each in trace.counts() if each.operation_seq == at), None)
-    return None if step is None else step.updated + step.created + step.deleted
+    return None if where is not None else trace.count_of_step(at)
 
 
 def _before(trace: SeenTrace, found: FoundRows, at: int) -> Mapping[str, RowValues] | None:
