@@ -186,6 +186,37 @@ def test_an_explanation_in_a_file_is_the_tree_of_the_page_and_needs_nothing_else
         assert outside not in answer.text
 
 
+def explained_in_full(shared: Served) -> str:
+    """The page that explains the total of expenses with all its rows."""
+    query = {"row": total_row(shared), "column": "total_usd", "top": "500"}
+    return as_page(shared.client("auditor"), f"/runs/{shared.run_id}/explain", query).text
+
+
+def test_every_row_that_an_explanation_shows_is_explained(shared: Served) -> None:
+    page = explained_in_full(shared)
+    assert page.count('class="line share-line"') == 484
+    assert "not explained here" not in page
+    checked = re.search(r"([\d,]+) expressions on this page recomputed: all equal *</span>", page)
+    assert checked
+    assert int(checked[1].replace(",", "")) == page.count("recomputed, equal") >= 484
+
+
+def test_an_explanation_says_where_it_stops_and_leads_on(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.explain.explaining._NODES_PER_ROW", 0)
+    page = explained_in_full(shared)
+    stops = re.findall(r'<a href="([^"]+)">explain ', page)
+    assert len(stops) == page.count("not explained here</span>") > 100
+    assert f"all equal, but {len(stops)} values are not explained here: each has its link" in page
+    client = shared.client("auditor")
+    further = as_page(client, html.unescape(stops[-1])).text
+    assert "not explained here" not in further
+    assert re.search(r"all equal|taken as it was", further)
+    document = client.get(
+        f"/runs/{shared.run_id}/explain.json", params={"row": total_row(shared), "column": "total_usd"}
+    )
+    assert '"cut"' not in document.text
+
+
 def test_changes_between_versions_are_shown(served: Served) -> None:
     folder = served.workspace.root
     project = folder / "projects" / "gl-close.yaml"

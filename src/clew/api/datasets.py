@@ -34,6 +34,17 @@ class TableView:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """What one output has put into a version of a dataset, and is still in it."""
+
+    run_id: str
+    seq: int
+    period: str
+    rows: int | None
+    """None in a table that holds rows of several outputs."""
+
+
+@dataclass(frozen=True, slots=True)
 class VersionView:
     """A version of a registered dataset."""
 
@@ -46,6 +57,8 @@ class VersionView:
     """Of those that are told apart by period; a table that holds several periods says it in its rows."""
     tables: tuple[TableView, ...] = ()
     """Tables that are registered as they are."""
+    written: tuple[WrittenRows, ...] = ()
+    """Whose rows are in it: also those of earlier versions that this one carries on."""
 
     def to_json(self) -> dict[str, object]:
         """The form of `datasets --json`."""
@@ -130,6 +143,7 @@ def _versions(versions: Sequence[DatasetVersion]) -> tuple[VersionView, ...]:
             version.created_at,
             _by_period(version),
             tuple(TableView.of(table) for table in version.tables),
+            _written(version),
         )
         for version in versions
     )
@@ -141,6 +155,17 @@ def _by_period(version: DatasetVersion) -> tuple[tuple[str, int], ...]:
     for period, count in [*found, *((table.period, table.rows) for table in version.tables if not table.is_whole)]:
         rows[period] = rows.get(period, 0) + count
     return tuple(sorted(rows.items()))
+
+
+def _written(version: DatasetVersion) -> tuple[WrittenRows, ...]:
+    rows = dict[tuple[str, int, str], int | None]()
+    for file in version.files:
+        author = file.run_id, file.seq, file.period
+        rows[author] = (rows.get(author) or 0) + file.rows
+    for table in version.tables:
+        alone = table.rows if len(table.authors) == 1 else None
+        rows |= {(each.run_id, each.seq, each.period): alone for each in table.authors}
+    return tuple(WrittenRows(*author, count) for author, count in rows.items())
 
 
 class Datasets:

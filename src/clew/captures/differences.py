@@ -44,6 +44,9 @@ class RowChange:
     columns: dict[str, ValueChange]
     natural_key: dict[str, JsonValue]
     """How people know the row, even if it was matched by id; empty if the dataset has no key."""
+    row_before: str | None = None
+    """Its id in the run of each side; None on a side that does not have it."""
+    row_after: str | None = None
 
     @property
     def called_by(self) -> dict[str, JsonValue]:
@@ -183,7 +186,8 @@ def _pairs(key: Sequence[str], shared: Sequence[str], as_texts: Collection[str])
     same = " AND ".join(f"{of('b', name)} IS NOT DISTINCT FROM {of('a', name)}" for name in key)
     return Sql(
         f"SELECT b.{_NUMBER} IS NOT NULL AS in_b, a.{_NUMBER} IS NOT NULL AS in_a, ({differs}) AS differs, "
-        f"coalesce(b.{quoted(ROW_ID)}, a.{quoted(ROW_ID)}) AS place{keys}{columns} "
+        f"coalesce(b.{quoted(ROW_ID)}, a.{quoted(ROW_ID)}) AS place, "
+        f"b.{quoted(ROW_ID)} AS row_b, a.{quoted(ROW_ID)} AS row_a{keys}{columns} "
         f"FROM b FULL OUTER JOIN a ON b.{_NUMBER} = a.{_NUMBER} AND {same}"
     )
 
@@ -216,6 +220,8 @@ def _examples(
                 if row[f"d{index}"]
             },
             {name: json_value(row[f"{side}{shared.index(name)}"]) for name in natural},
+            row["row_b"],
+            row["row_a"],
         )
         for row in rows
     )

@@ -33,6 +33,7 @@ from clew.explain.tree import (
     Appended,
     Cause,
     Contributor,
+    CutOff,
     Explanation,
     Input,
     Loaded,
@@ -65,6 +66,8 @@ from clew.trace.results import FoundRows
 _DEPTH = 8
 _TOP = 5
 _MOST_NODES = 400
+_NODES_PER_ROW = 6
+"""Of a summary, where many of its rows are asked for."""
 _EXAMPLES = 3
 _AT_ONCE = 4
 MOST_EVIDENCE = 100_000
@@ -90,7 +93,8 @@ def explain(
     sees all of them, not a sample. UserError if there is no such row, column or step.
     """
     seq, name = _asked(trace, column, at)
-    explainer = _Explainer(trace, upstream, top, _Budget(_MOST_NODES), every_row=every_row)
+    budget = _Budget(max(_MOST_NODES, _NODES_PER_ROW * (top or 0)))
+    explainer = _Explainer(trace, upstream, top, budget, every_row=every_row)
     return explainer.explain(row_id, name, seq, depth)
 
 
@@ -285,7 +289,8 @@ class _Explainer:
         if not comes_from_a_run(self.trace, self.trace.plan.input, ordinal):
             return Loaded(entry.source)
         row = dataset_row(self.trace, self.trace.plan.input, ordinal)
-        return Loaded(entry.source, self._written(row, column, depth))
+        upstream, cut = self._written(row, column, depth)
+        return Loaded(entry.source, upstream, cut)
 
     def _updated(
         self,
@@ -310,11 +315,11 @@ class _Explainer:
             if table == OVER:
                 inputs.append(Input(name, value, None))
             elif table == self.trace.plan.input.table:
-                explanation = self._deeper(row_id, name, self.trace.run.before(step.seq), depth)
-                inputs.append(Input(name, value, explanation))
+                inputs.append(self._own(row_id, name, value, self.trace.run.before(step.seq), depth))
             else:
                 match = joins[table]
-                inputs.append(Input(f"{table}.{name}", value, match.told, self._written(match.row, name, depth)))
+                upstream, cut = self._written(match.row, name, depth)
+                inputs.append(Input(f"{table}.{name}", value, match.told, upstream, cut))
         return Updated(
             step=StepRef.of(step),
             expression=assignment.value.text,
@@ -413,7 +418,7 @@ class _Explainer:
         row_id = self.trace.row_ids.row_id(parent.ordinal)
         before = self.trace.run.before(step.seq)
         inputs = tuple(
-            Input(name, parent.seen.tables[table][name], self._deeper(row_id, name, before, depth))
+            self._own(row_id, name, parent.seen.tables[table][name], before, depth)
             for table, name in (_in_order(argument) if argument is not None else ())
         )
         given = _given(argument) if argument is not None else ()
@@ -422,9 +427,9 @@ class _Explainer:
     def _brought(self, parent: Parent, argument: Expression | None, depth: int) -> Iterator[Input]:
         """The values of a row of another dataset that a run has registered, and why it wrote them."""
         for table, name in _in_order(argument) if argument is not None else ():
-            upstream = self._written(parent.row, name, depth)
-            if upstream is not None or self.every_input:
-                yield Input(f"{table}.{name}", parent.seen.tables[table][name], None, upstream)
+            upstream, cut = self._written(parent.row, name, depth)
+            if upstream is not None or cut is not None or self.every_input:
+                yield Input(f"{table}.{name}", parent.seen.tables[table][name], None, upstream, cut)
 
     def _appended(self, column: str, step: AppendStep, entry: TraceEntry, depth: int) -> Cause:
         planned = next((each.value for each in step.columns if each.column == column), None)
@@ -439,13 +444,15 @@ class _Explainer:
             Input(f"{step.source.table}.{name}", row.cells[name], None) for _, name in _in_order(planned.tree)
         )
         names = [name for _, name in _in_order(planned.tree)]
+        upstream, cut = self._written(row, names[0], depth) if len(names) == 1 else (None, None)
         return Appended(
             step=StepRef.of(step),
             expression=planned.text,
             source=row.source,
             inputs=(*inputs, *_given(planned.tree)),
             recomputed=compared(entry.full_state[column], lambda: evaluator(planned.tree)(seen)),
-            upstream=self._written(row, names[0], depth) if len(names) == 1 else None,
+            upstream=upstream,
+            cut=cut,
         )
 
     def _source_row(self, step: AppendStep, entry: TraceEntry) -> DatasetRow | None:
@@ -469,21 +476,23 @@ class _Explainer:
 
     # Ways back
 
-    def _deeper(self, row_id: str, column: str, at: int, depth: int) -> Explanation | None:
+    def _own(self, row_id: str, column: str, value: Value, at: int, depth: int) -> Input:
+        """A value of a row of the run that an expression read, explained unless the tree is deep or large enough."""
         if depth == 0 or not self.budget.take():
-            return None
-        return self.explain(row_id, column, at, depth - 1)
+            return Input(column, value, None, cut=CutOff(self.trace.run_id, row_id, column, at))
+        return Input(column, value, self.explain(row_id, column, at, depth - 1))
 
-    def _written(self, row: DatasetRow | None, column: str, depth: int) -> Explanation | None:
-        """Why the run that registered a row's dataset wrote one of its values."""
-        if row is None or depth == 0:
-            return None
-        found = self.upstream.producer(row.pinned()) if self.upstream is not None else None
-        if found is None or not self.budget.take():
-            return None
+    def _written(
+        self, row: DatasetRow | None, column: str, depth: int
+    ) -> tuple[Explanation, None] | tuple[None, CutOff | None]:
+        """Why the run that registered a row's dataset wrote one of its values, or that this is left out here."""
+        found = self.upstream.producer(row.pinned()) if self.upstream is not None and row is not None else None
+        if found is None or all(name != column for name, _ in found.trace.run.columns(found.at)):
+            return None, None
+        if depth == 0 or not self.budget.take():
+            return None, CutOff(found.trace.run_id, found.row_id, column, found.at)
         other = _Explainer(found.trace, self.upstream, self.top, self.budget, self.every_input, self.every_row)
-        known = dict(found.trace.run.columns(found.at))
-        return other.explain(found.row_id, column, found.at, depth - 1) if column in known else None
+        return other.explain(found.row_id, column, found.at, depth - 1), None
 
     def _state_before(self, step: Step, entries: tuple[TraceEntry, ...]) -> dict[str, Value]:
         earlier = [entry for entry in entries if entry.operation_seq < step.seq][-1].full_state

@@ -69,6 +69,16 @@ class JoinedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CutOff:
+    """A value that is not explained here, since the tree has become deep or large enough; it can be asked about."""
+
+    run_id: str
+    row_id: str
+    column: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """A value that went into an expression."""
 
@@ -78,6 +88,8 @@ class Input:
     """None if the tree ends because it is deep or large enough."""
     upstream: "Explanation | None" = None
     """For a value of another dataset: why the run that registered the dataset wrote it."""
+    cut: CutOff | None = None
+    """Where its explanation was left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,8 @@ class Loaded:
     source: Source
     upstream: "Explanation | None" = None
     """Why the run that registered the dataset wrote this value."""
+    cut: CutOff | None = None
+    """That value, where its explanation was left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +201,8 @@ class Appended:
     inputs: tuple[Input, ...]
     recomputed: Recomputed
     upstream: "Explanation | None" = None
+    cut: CutOff | None = None
+    """The value in the run that registered the dataset, where its explanation was left out."""
 
 
 @dataclass(frozen=True, slots=True)

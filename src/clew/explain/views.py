@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from clew.explain.outline import Item, outline, why_not_outline
-from clew.explain.tree import Explanation, Parents, Recomputed, StepRef
+from clew.explain.tree import CutOff, Explanation, Parents, Recomputed, StepRef
 from clew.explain.why_not import Elsewhere, NeverLoaded, RuleOutcome, WhyNot
 from clew.trace.json_values import json_value
 from clew.trace.records import Source
@@ -62,7 +62,7 @@ def _printable(text: str) -> str:
 
 
 _IN_ONE_ROLE = (
-    *(Explanation, StepRef, Source, Recomputed, Parents),
+    *(Explanation, StepRef, Source, Recomputed, Parents, CutOff),
     *(WhyNot, NeverLoaded, RuleOutcome, Elsewhere),
 )
 """Records that have one role only and need no kind."""
@@ -82,11 +82,14 @@ def as_json(answer: Explanation | WhyNot) -> dict[str, object]:
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = {} if isinstance(value, _IN_ONE_ROLE) else {"kind": _snake(type(value).__name__)}
-        return kind | {
-            field.name: _plain(getattr(value, field.name))
+        named = {
+            field.name: getattr(value, field.name)
             for field in dataclasses.fields(value)
             if field.name not in _ONLY_WHERE_GIVEN or getattr(value, field.name)
         }
+        if named.get("cut", value) is None:
+            del named["cut"]
+        return kind | {name: _plain(each) for name, each in named.items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):

@@ -109,6 +109,21 @@ class SeenTrace:
         self.columns.require_condition(where)
         return self._found(self._trace.search(where, at, limit, after), self._where(where, at=at, after=after))
 
+    def count(self, where: str | None, at: int | None = None) -> int | None:
+        """How many rows match after a step, deleted ones among them; None if only looking at each would tell."""
+        self.policy.require_rows()
+        self.columns.require_condition(where)
+        found = self._trace.count(where, at)
+        self.has_read(self._where(where, at=at, counted=True), (), ())
+        return found
+
+    def count_of_step(self, seq: int) -> int:
+        """How many rows a step changed, created or deleted."""
+        self.policy.require_rows()
+        found = self._trace.count_of_step(seq)
+        self.has_read(_asked(step=seq, counted=True), (), ())
+        return found
+
     def no_rows(self, at: int | None = None) -> FoundRows:
         """A page without rows, with the columns that there are after a step."""
         return self._seen(self._trace.no_rows(at))

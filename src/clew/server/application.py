@@ -16,6 +16,7 @@ from clew.server.errors import handle_errors
 from clew.server.metrics import CountedRequests, Metrics
 from clew.server.pages import routes as pages
 from clew.server.pages.rendering import STATIC, Templates
+from clew.server.protection.compression import CompressedAnswers
 from clew.server.protection.middleware import BoundedRequests, KnownHosts, LastResort, SecurityHeaders
 from clew.server.protection.question_pool import QuestionPool
 from clew.server.settings import ServerSettings
@@ -40,6 +41,7 @@ _PAGE_ROUTERS: tuple[APIRouter, ...] = (
     pages.entry.router,
     pages.runs.router,
     pages.rows.router,
+    pages.outputs.router,
     pages.changes.router,
     pages.lineage.router,
     pages.workspace.router,
@@ -81,6 +83,7 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     _add_api(app)
     app.include_router(signing_in.router)
     _add_pages(app)
+    app.add_middleware(CompressedAnswers)
     app.add_middleware(LastResort)
     app.add_middleware(BoundedRequests, settings=settings)
     app.add_middleware(KnownHosts, hosts=settings.known_hosts)

@@ -26,6 +26,11 @@ def rows(run_id: str, **query: object) -> str:
     return _with(f"{run(run_id)}/rows", query)
 
 
+def output(run_id: str, seq: int, **query: object) -> str:
+    """What an output of a run has written."""
+    return _with(f"{run(run_id)}/outputs/{seq}", query)
+
+
 def row(run_id: str, row_id: str, **query: object) -> str:
     """The history of a row."""
     return _with(f"{run(run_id)}/rows/{_part(row_id)}", query)

@@ -116,11 +116,23 @@ class ComparedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedValue:
+    """A value on both sides, and the address of its explanation in the later run."""
+
+    name: str
+    before: ValueCell
+    after: ValueCell
+    address: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedRow:
     """A row that differs, and its key."""
 
     key: str
-    columns: tuple[tuple[str, ValueCell, ValueCell], ...]
+    columns: tuple[ChangedValue, ...]
+    histories: tuple[tuple[str, str], ...]
+    """Its history in each run: names and addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +140,8 @@ class OneSided:
     """Rows that are in only one of two captures."""
 
     head: tuple[SampleColumn, ...]
-    rows: tuple[tuple[ValueCell, ...], ...]
+    rows: tuple[tuple[str | None, tuple[ValueCell, ...]], ...]
+    """The address of the history of each row, and its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +157,10 @@ class DiffPage:
     changed: tuple[ChangedRow, ...]
     added: OneSided
     removed: OneSided
+    shown: int
+    """How many rows of each kind are shown at most."""
+    more: tuple[str, int] | None
+    """The address of the page that shows more of them, and how many."""
 
     @property
     def is_one_point(self) -> bool:
@@ -180,9 +197,25 @@ def capture_page(
     )
 
 
-def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
+def in_order_of_time(one: Capture, other: Capture) -> tuple[Capture, Capture]:
+    """Two captures, the earlier one first; of one run, that of the earlier step."""
+    first, second = sorted((one, other), key=_moment)
+    return first, second
+
+
+def _moment(capture: Capture) -> tuple[object, int, str]:
+    manifest = capture.record.outcome.manifest
+    return capture.record.created_at, manifest.seq if manifest else 0, capture.id
+
+
+def diff_page(before: Capture, after: Capture, diff: CaptureDiff, asked: "AskedDiff") -> DiffPage:
     """The differences between two captures."""
     numbers = _numbers([each for pair in diff.columns for each in (pair.before, pair.after) if each])
+    most = max(diff.changed, diff.added, diff.removed)
+    offered = next((count for count in EXAMPLES if count > asked.examples), None)
+    more = None
+    if most > asked.examples and offered is not None:
+        more = addresses.capture(asked.capture_id, other=asked.other, examples=offered), min(offered, most)
     return DiffPage(
         before=capture_line(before),
         after=capture_line(after),
@@ -195,10 +228,35 @@ def diff_page(before: Capture, after: Capture, diff: CaptureDiff) -> DiffPage:
         ),
         is_same=diff.is_same,
         columns=tuple(_compared(pair) for pair in diff.columns),
-        changed=tuple(_changed(row, numbers) for row in diff.examples_changed),
-        added=_one_sided(diff.examples_added, numbers, lambda change: change.after),
-        removed=_one_sided(diff.examples_removed, numbers, lambda change: change.before),
+        changed=tuple(_changed(row, numbers, before, after) for row in diff.examples_changed),
+        added=_one_sided(diff.examples_added, numbers, lambda change: change.after, _history(after)),
+        removed=_one_sided(diff.examples_removed, numbers, lambda change: change.before, _history(before)),
+        shown=asked.examples,
+        more=more,
     )
+
+
+EXAMPLES = (10, 100, 1_000, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedDiff:
+    """What the page of a comparison was asked for."""
+
+    capture_id: str
+    other: str
+    examples: int
+
+
+def _history(capture: Capture) -> Callable[[str | None], str | None]:
+    """The address of the history of a row of the run of a capture."""
+    manifest = capture.record.outcome.manifest
+    at = manifest.seq if manifest else None
+
+    def address(row_id: str | None) -> str | None:
+        return None if row_id is None else addresses.row(capture.record.run_id, row_id, at=at)
+
+    return address
 
 
 def capture_line(capture: Capture) -> CaptureLine:
@@ -211,13 +269,13 @@ def capture_line(capture: Capture) -> CaptureLine:
         address=addresses.capture(capture.id),
         breakpoint=capture.breakpoint,
         status=capture.status,
-        mode=manifest.mode.value if manifest else (record.request.mode.value if record.request else ""),
+        mode=words.capture_mode(manifest.mode if manifest else record.request.mode if record.request else None),
         rows=manifest.rows if manifest else None,
         run=words.short(record.run_id),
         run_address=addresses.run(record.run_id),
         created=words.minute(record.created_at),
         expires=words.minute(record.expires_at),
-        note=record.outcome.drop_reason or (error.message if error else ""),
+        note=words.drop_reason(record.outcome.drop_reason) or (error.message if error else ""),
     )
 
 
@@ -246,12 +304,12 @@ def _facts(capture: Capture) -> tuple[tuple[str, str], ...]:
         ("project", manifest.project),
         ("period", manifest.period),
         ("after step", str(manifest.seq)),
-        ("kept", manifest.mode.value),
+        ("kept", words.capture_mode(manifest.mode)),
         ("rows", f"{manifest.rows:,}"),
         ("size", words.size(manifest.size)),
     ]
     if manifest.asked is not manifest.mode:
-        found.append(("requested", manifest.asked.value))
+        found.append(("requested", words.capture_mode(manifest.asked)))
     return tuple(found)
 
 
@@ -331,7 +389,10 @@ def _compared(pair: ColumnPair) -> ComparedColumn:
 
 
 def _one_sided(
-    rows: Sequence[RowChange], numbers: frozenset[str], value_of: Callable[[ValueChange], JsonValue]
+    rows: Sequence[RowChange],
+    numbers: frozenset[str],
+    value_of: Callable[[ValueChange], JsonValue],
+    history: Callable[[str | None], str | None],
 ) -> OneSided:
     head = tuple(dict.fromkeys(name for row in rows for name in row.columns))
 
@@ -341,18 +402,22 @@ def _one_sided(
 
     return OneSided(
         tuple(SampleColumn(name, name in numbers) for name in head),
-        tuple(tuple(shown(row, name) for name in head) for row in rows),
+        tuple((history(row.row_after or row.row_before), tuple(shown(row, name) for name in head)) for row in rows),
     )
 
 
-def _changed(row: RowChange, numbers: frozenset[str]) -> ChangedRow:
+def _changed(row: RowChange, numbers: frozenset[str], before: Capture, after: Capture) -> ChangedRow:
     key = ", ".join(f"{name} = {value}" for name, value in row.called_by.items())
+    manifest = after.record.outcome.manifest
+    at = manifest.seq if manifest else None
     columns = tuple(
-        (
+        ChangedValue(
             name,
             _cell(change.before, is_number=name in numbers),
             _cell(change.after, is_number=name in numbers),
+            addresses.explanation(after.record.run_id, row.row_after, name, at=at) if row.row_after else None,
         )
         for name, change in row.columns.items()
     )
-    return ChangedRow(key, columns)
+    histories = ("before", _history(before)(row.row_before)), ("after", _history(after)(row.row_after))
+    return ChangedRow(key, columns, tuple((name, address) for name, address in histories if address is not None))

@@ -154,6 +154,8 @@ class TreeNode:
     rest: Rest | None = None
     is_source: bool = False
     """Whether the path ends here, in a source."""
+    cut: str | None = None
+    """The explanation that was left out here: its address, or nothing where there are no links."""
 
 
 def walk(node: TreeNode) -> Iterator[TreeNode]:
@@ -171,6 +173,7 @@ def unlinked(node: TreeNode) -> TreeNode:
         address=None,
         in_run=replace(node.in_run, address=None) if node.in_run else None,
         rest=replace(node.rest, address=None) if node.rest else None,
+        cut=None if node.cut is None else "",
         children=tuple(map(unlinked, node.children)),
         parents=tuple(map(unlinked, node.parents)),
     )

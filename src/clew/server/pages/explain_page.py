@@ -8,7 +8,6 @@ from clew.explain.tree import Explanation
 from clew.server.pages import addresses, words
 from clew.server.pages.explain_nodes import TreeNode, unlinked, walk
 from clew.server.pages.explain_tree import TitleOf, tree_of
-from clew.trace.results import row_name
 
 TOP = 5
 
@@ -44,13 +43,14 @@ def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
     run_id, row_id, column, at = explanation.run_id, explanation.row_id, explanation.column, explanation.at
     title = title_of(run_id)
     outcomes = [node.formula.outcome for node in walk(root) if node.formula]
+    left_out = sum(node.cut is not None for node in walk(root))
     return ExplainPage(
         run_id=run_id,
         run_address=addresses.run(run_id),
         run_title=title.title,
         period=title.period,
         row_id=row_id,
-        label=row_name(explanation.label or row_id),
+        label=words.row_name(explanation.label or row_id),
         column=column,
         at=at,
         root=root,
@@ -60,7 +60,7 @@ def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
         download_address=addresses.download(run_id, row_id, column, at=at, top=top),
         evidence_address=addresses.evidence(run_id, row=row_id, column=column, at=at),
         json_address=addresses.as_json(addresses.explanation(run_id, row_id, column, at=at, top=top)),
-        verdict=_verdict(outcomes),
+        verdict=words.joined(_verdict(outcomes), _left_out(left_out)),
         is_verified=None if not outcomes else "differs" not in outcomes,
         checked=outcomes.count("equal"),
     )
@@ -70,6 +70,14 @@ def explain_file(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
     """The same for a file. It has no links, since its readers may not reach the server."""
     page = explain_page(explanation, title_of, top=top)
     return replace(page, root=unlinked(page.root))
+
+
+def _left_out(values: int) -> str:
+    if not values:
+        return ""
+    return (
+        f"but {words.counted(values, 'value')} {'is' if values == 1 else 'are'} not explained here: each has its link"
+    )
 
 
 def _verdict(outcomes: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from clew.explain.outline import kept_text, recomputed_text, shown
 from clew.explain.tree import (
     Appended,
     Contributor,
+    CutOff,
     Decision,
     Deleted,
     Explanation,
@@ -35,7 +36,6 @@ from clew.server.pages.explain_nodes import (
     with_values,
 )
 from clew.server.pages.words import ValueCell
-from clew.trace.results import row_name
 
 _MORE = (5, 50, 500)
 _BAR = 100
@@ -94,7 +94,13 @@ class _Tree:
 
     def _loaded(self, cause: Loaded, about: "_About") -> TreeNode:
         upstream = self._elsewhere(cause.upstream)
-        return about.node(how="loaded", source=source_line(cause.source), children=upstream, is_source=not upstream)
+        return about.node(
+            how="loaded",
+            source=source_line(cause.source),
+            children=upstream,
+            is_source=not upstream and cause.cut is None,
+            cut=_cut(cause.cut),
+        )
 
     def _updated(self, cause: Updated, about: "_About", value: Value) -> TreeNode:
         used = {id(each.explanation) for each in cause.inputs}
@@ -130,6 +136,7 @@ class _Tree:
             formula=_formula(cause.expression, cause.inputs, value, cause.recomputed),
             source=source_line(cause.source) if cause.source else None,
             children=(*map(self._input, cause.inputs), *self._elsewhere(cause.upstream)),
+            cut=_cut(cause.cut),
         )
 
     def _summarised(self, cause: Summarised, about: "_About", explanation: Explanation) -> TreeNode:
@@ -153,13 +160,13 @@ class _Tree:
             explanation = inputs[0].explanation
             inner = self.value(explanation)
             address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
-            return _with(inner, row=row_name(each.label), row_address=address, share=share)
+            return _with(inner, row=words.row_name(each.label), row_address=address, share=share)
         counted = each.value is None and each.share is None
         return TreeNode(
             name=None,
             cell=None if counted else words.cell(each.value),
             how="",
-            row=row_name(each.label),
+            row=words.row_name(each.label),
             row_address=address,
             share=share,
             source=source,
@@ -197,10 +204,18 @@ class _Tree:
                     joined=joined,
                     source=joined.source,
                     children=upstream,
-                    is_source=not upstream,
+                    is_source=not upstream and each.cut is None,
+                    cut=_cut(each.cut),
                 )
             case None:
-                return TreeNode(name=each.name, cell=words.cell(each.value), how="", children=upstream)
+                return TreeNode(
+                    name=each.name,
+                    cell=words.cell(each.value),
+                    how="",
+                    address=_cut(each.cut),
+                    children=upstream,
+                    cut=_cut(each.cut),
+                )
 
     def _elsewhere(self, explanation: Explanation | None) -> tuple[TreeNode, ...]:
         """A value that another run wrote."""
@@ -208,7 +223,7 @@ class _Tree:
             return ()
         title = str(self.title_of(explanation.run_id))
         in_run = InRun(explanation.run_id, title, addresses.run(explanation.run_id))
-        row = row_name(explanation.label or explanation.row_id)
+        row = words.row_name(explanation.label or explanation.row_id)
         address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
         return (_with(self.value(explanation), row=row, row_address=address, in_run=in_run),)
 
@@ -234,6 +249,10 @@ def _with(
     in_run: InRun | None = None,
 ) -> TreeNode:
     return replace(node, row=row, row_address=row_address, share=share, in_run=in_run)
+
+
+def _cut(cut: CutOff | None) -> str | None:
+    return None if cut is None else addresses.explanation(cut.run_id, cut.row_id, cut.column, at=cut.at)
 
 
 def _formula(expression: str, inputs: tuple[Input, ...], value: Value, recomputed: Recomputed) -> Formula:

@@ -1,14 +1,10 @@
-"""Lineage graphs: of runs and datasets, and of the values that one value was made from.
+"""The page of a lineage graph, and the graph of the values that one value was made from.
 
 Also the lineage of one trace id: rows of runs and frames of processes.
 """
 
-from collections.abc import Iterable
-
-from clew.api.run import Run
-from clew.api.run_view import RunInput, RunView
 from clew.deferred import dataclass
-from clew.server.pages import addresses, words
+from clew.server.pages import addresses
 from clew.server.pages.drawing.graph import Graph, GraphNode, Picture, drawn
 from clew.server.pages.explain_nodes import TreeNode
 from clew.tracelink import Lineage, TracePlace
@@ -32,21 +28,6 @@ class LineagePage:
     period: str
     projects: tuple[str, ...]
     has_filter: bool
-
-
-def run_graph(found: Iterable[Run]) -> Graph:
-    """Runs, with what they read and published."""
-    nodes, edges = dict[str, GraphNode](), list[tuple[str, str]]()
-
-    def add(node: GraphNode) -> str:
-        nodes.setdefault(node.key, node)
-        return node.key
-
-    for run in found:
-        key = add(_run_node(run.view))
-        edges += [(add(_input_node(each)), key) for each in run.inputs()]
-        edges += [(key, add(_output_node(output))) for output in run.outputs]
-    return Graph(tuple(nodes.values()), tuple(dict.fromkeys(edges)))
 
 
 def value_graph(root: TreeNode, run_id: str, title: str) -> Graph:
@@ -102,60 +83,6 @@ def lineage_page(
     """A graph, drawn."""
     whole = addresses.lineage() if focus else None
     return LineagePage(drawn(graph), title, lead, focus, whole, back, turn, project, period, projects, has_filter)
-
-
-def run_key(run_id: str) -> str:
-    """The key of a run in a graph of runs."""
-    return f"run {run_id}"
-
-
-def version_key(dataset: str, version: object) -> str:
-    """The key of a version of a dataset in a graph of runs."""
-    return f"dataset {dataset} v{version}"
-
-
-def _run_node(view: RunView) -> GraphNode:
-    request = view.record.request
-    name = view.plan.title if view.plan else request.project_id
-    return GraphNode(
-        key=run_key(view.record.run_id),
-        kind=f"run {view.snapshot.status.value}",
-        title=f"{name}, {request.period}",
-        subtitle=f"run {words.short(view.record.run_id)}, {view.snapshot.status.value.lower()}",
-        address=addresses.run(view.record.run_id),
-    )
-
-
-def _input_node(found: RunInput) -> GraphNode:
-    details = found.details
-    if details.get("format") == "managed":
-        dataset, version = str(details.get("dataset")), details.get("version")
-        return _version_node(dataset, version, words.counted(found.rows, "row"))
-    return GraphNode(
-        key=f"input {found.name} {details.get('sources')}",
-        kind="source",
-        title=found.name,
-        subtitle=found.sources,
-        address=addresses.dataset(found.name.partition("@")[0]),
-    )
-
-
-def _version_node(dataset: str, version: object, rows: str) -> GraphNode:
-    return GraphNode(
-        key=version_key(dataset, version),
-        kind="version",
-        title=f"{dataset} v{version}",
-        subtitle=f"dataset, {rows}",
-        address=addresses.dataset(dataset),
-    )
-
-
-def _output_node(output: dict[str, object]) -> GraphNode:
-    rows = f"{output['rows']:,} rows"
-    if "dataset" in output:
-        return _version_node(str(output["dataset"]), output["dataset_version"], rows)
-    place = str(output.get("path") or f"table {output.get('table')}")
-    return GraphNode(key=f"output {place}", kind="place", title=place, subtitle=rows)
 
 
 def _joined_key(node: TreeNode) -> str:

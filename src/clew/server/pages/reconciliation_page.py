@@ -69,7 +69,7 @@ def reconciliation_page(found: Reconciliation, title: str, period: str) -> Recon
         )
         for step in found.outputs
     )
-    return ReconciliationPage(addresses.run(found.run_id), title, period, found.ties, outputs)
+    return ReconciliationPage(addresses.run(found.run_id), words.isolated(title), period, found.ties, outputs)
 
 
 def _waterfall(run_id: str, waterfall: Waterfall) -> ShownWaterfall:

@@ -3,15 +3,19 @@
 Also the slider over the steps of a run.
 """
 
+from collections.abc import Callable, Mapping
+
+from clew.api.source_states import SourceState
 from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic
 from clew.events.values import LOAD_STEP
 from clew.explain.outline import source_text
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
+from clew.server.pages.error_page import TextPart, with_row_links
 from clew.server.pages.words import ValueCell
 from clew.trace.records import TraceEntry
-from clew.trace.results import RowHistory, row_name
+from clew.trace.results import RowHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class ShownEntry:
     step: str
     change: str
     source: str | None
+    source_since: str | None
+    """What has become of the file since it was read; None where that is not known."""
     kept: tuple[str, str] | None
     """The row that stayed when this one was deleted, and its address."""
     changes: tuple[Change, ...]
@@ -114,36 +120,51 @@ class RowPage:
     """The other columns."""
     is_deleted: bool
     problem: Diagnostic | None
+    problem_parts: tuple[TextPart, ...]
+    """Its message, in which ids of rows lead to them."""
 
 
-def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
+StateOf = Callable[[str], SourceState | None]
+"""What has become of a file that the run has read."""
+
+_SINCE: Mapping[SourceState, str] = {
+    "same": "the file has not changed since it was read",
+    "changed": "the file has changed since it was read",
+    "gone": "the file is no longer there",
+}
+
+
+def row_page(trace: SeenTrace, history: RowHistory, at: int, state_of: StateOf) -> RowPage:
     """A row with its history, as it was after a step."""
     entries = history.entries
     label = trace.name(history.row_id, entries[-1].full_state) if entries else ""
     state = trace.state(history.row_id, at)
     values = _values(trace, history, at)
+    problem = history.diagnostic or state.diagnostic
     return RowPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         row_id=history.row_id,
-        label=label or row_name(history.row_id),
+        label=label or words.row_name(history.row_id),
         trace_id=history.trace_id,
         address=addresses.row(trace.run_id, history.row_id, at=at),
         rows_address=addresses.rows(trace.run_id, at=at),
         stepper=stepper(trace, at),
-        entries=tuple(_entry(trace, history.row_id, entry, at) for entry in entries),
+        entries=tuple(_entry(trace, history.row_id, entry, at, state_of) for entry in entries),
         values=tuple(value for value in values if value.cell.kind != "null" or value.old),
         nulls=tuple(value for value in values if value.cell.kind == "null" and not value.old),
         is_deleted=bool(state.state and state.state.get("_deleted")),
-        problem=history.diagnostic or state.diagnostic,
+        problem=problem,
+        problem_parts=() if problem is None else with_row_links(problem.message, trace.run_id),
     )
 
 
-def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEntry:
+def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int, state_of: StateOf) -> ShownEntry:
     seq = entry.operation_seq
     is_created = entry.change_type == "created"
+    state = state_of(entry.source.file) if entry.source and entry.source.file else None
     changes = tuple(
         Change(
             column,
@@ -160,6 +181,7 @@ def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEn
         step=entry.step_name if seq else trace.plan.input.name,
         change="loaded" if seq == 0 else entry.change_type,
         source=source_text(entry.source) if entry.source else None,
+        source_since=_SINCE[state] if state is not None else None,
         kept=None if entry.kept is None else (entry.kept, addresses.row(trace.run_id, entry.kept, at=seq)),
         changes=changes,
         address=addresses.row(trace.run_id, row_id, at=seq),

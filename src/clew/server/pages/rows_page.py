@@ -1,11 +1,13 @@
 """The working dataset after a step: filtered and sorted, with the step's changes marked."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.lang.types import Kind
+from clew.plan.operations import CreatingStep
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
 from clew.server.pages.row_page import Stepper, stepper
@@ -15,6 +17,7 @@ from clew.trace.results import FoundRow, FoundRows
 from clew.trace.row_sets import Order
 
 PAGE = 50
+_LONGEST_TRAIL = 40
 _SYSTEM = frozenset({"_period", "_labels", "_deleted"})
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 
@@ -32,7 +35,9 @@ class RowsQuery:
     after: str = ""
     """The last row of the previous page, if rows are not sorted."""
     offset: int = 0
-    """The number of rows before the page, if rows are sorted."""
+    """The number of rows before the page."""
+    trail: tuple[str, ...] = ()
+    """The last rows of the pages before the previous one, if rows are not sorted: the way back."""
     changed: bool = False
     """Whether only the rows are shown that the step created, changed or deleted, in no other order than theirs."""
 
@@ -45,7 +50,8 @@ class ShownColumn:
     type: str
     is_number: bool
     sorted: Literal["ascending", "descending", "none"]
-    sort_address: str
+    sort_address: str | None
+    """None where rows come in no other order than theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,8 @@ class ShownCell:
     cell: ValueCell
     old: ValueCell | None
     address: str
+    is_number: bool
+    """Whether the column has numbers, so that its NULLs stand where they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,8 @@ class ShownRow:
     """A row of the table."""
 
     row_id: str
+    short_id: str
+    """The end of the id, as long as tells it from the others of the page."""
     address: str
     change: Literal["created", "updated", "deleted"] | None
     """What the step did to it."""
@@ -89,8 +99,14 @@ class RowsPage:
     """An example of a condition."""
     problem: str | None
     """Why the condition is not valid, with the position of the error."""
+    told: str
+    """Which rows of how many these are."""
+    hidden: int
+    """How many columns are not shown since others were chosen."""
+    all_columns_address: str
     first: str | None
     """The address of the first page, unless this is the first page."""
+    previous: str | None
     following: str | None
     everything: str | None
     """The address of all rows, where only those are shown that the step changed."""
@@ -116,31 +132,58 @@ def rows_page(trace: SeenTrace, query: RowsQuery) -> RowsPage:
     except UserError as error:
         problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
         found = trace.no_rows(at)
-    shown = _shown(found, query)
+    if set(query.columns) == {name for name, _ in found.columns if name not in _SYSTEM}:
+        query = replace(query, columns=())  # all that there are: a later step may add more
+    shown = _shown(trace, found, query, at)
     before = _before(trace, found, at)
+    tail = words.tail_length([row.row_id for row in found.rows])
     return RowsPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         query=query,
         stepper=stepper(trace, at),
         column_fields=[("columns", name) for name in query.columns],
         all_columns=tuple((name, name in shown) for name, _ in found.columns),
         columns=tuple(_column(trace, name, found, query) for name in shown),
-        rows=tuple(_row(trace, row, shown, before, at) for row in found.rows),
+        rows=tuple(_row(trace, row, shown, before, at, tail) for row in found.rows),
         example=_example(trace),
         problem=problem,
+        told=words.page_of_rows(query.offset, len(found.rows), None if problem else _total(trace, query, found, at)),
+        hidden=len([name for name, _ in found.columns if name not in _SYSTEM and name not in shown]),
+        all_columns_address=_address(trace, query, columns=[], offset=query.offset or "", after=query.after),
         first=_address(trace, query) if query.after or query.offset else None,
+        previous=_previous(trace, query),
         following=_following(trace, query, found),
         everything=_address(trace, query, changed="") if query.changed else None,
     )
 
 
-def _shown(found: FoundRows, query: RowsQuery) -> list[str]:
+def _shown(trace: SeenTrace, found: FoundRows, query: RowsQuery, at: int) -> list[str]:
+    """The columns on the page. Where only rows are shown that a step changed, what it has set comes after the key."""
     names = [name for name, _ in found.columns]
-    chosen = [name for name in names if name in query.columns]
-    return chosen or [name for name in names if name not in _SYSTEM]
+    chosen = [name for name in dict.fromkeys(query.columns) if name in names]
+    if chosen:
+        return chosen
+    data = [name for name in names if name not in _SYSTEM]
+    if not query.changed or at == 0:
+        return data
+    step = next(step for step in trace.plan.steps if step.seq == at)
+    # The key of what was loaded says nothing about rows that a step has created.
+    key = () if isinstance(step, CreatingStep) else next(iter(trace.plan.input.names), ())
+    was_set = [name for name in data if name in step.columns_set and name not in key]
+    return list(dict.fromkeys([*(name for name in data if name in key), *was_set, *data]))
+
+
+def _total(trace: SeenTrace, query: RowsQuery, found: FoundRows, at: int) -> int | None:
+    """How many rows there are on all pages; None if only looking at each would tell."""
+    if not found.has_more and not query.offset and not query.after:
+        return len(found.rows)
+    where = query.where.strip() or None
+    if not query.changed:
+        return trace.count(where, at)
+    return None if where is not None else trace.count_of_step(at)
 
 
 def _before(trace: SeenTrace, found: FoundRows, at: int) -> Mapping[str, RowValues] | None:
@@ -155,24 +198,27 @@ def _column(trace: SeenTrace, name: str, found: FoundRows, query: RowsQuery) -> 
     is_sorted = query.sort == name
     sorted_ = ("descending" if query.descending else "ascending") if is_sorted else "none"
     turned = is_sorted and not query.descending
-    address = _address(trace, query, sort=name, direction="descending" if turned else "")
+    address = _address(trace, query, sort=name, direction="descending" if turned else "") if not query.changed else None
     return ShownColumn(name, str(type_), type_.kind in _NUMBERS, sorted_, address)  # type: ignore[arg-type]
 
 
 def _row(
-    trace: SeenTrace, row: FoundRow, shown: Sequence[str], before: Mapping[str, RowValues] | None, at: int
+    trace: SeenTrace, row: FoundRow, shown: Sequence[str], before: Mapping[str, RowValues] | None, at: int, tail: int
 ) -> ShownRow:
     old = None if before is None else before.get(row.row_id)
+    numbers = {name for name, type_ in trace.run.columns(at) if type_.kind in _NUMBERS}
     cells = tuple(
         ShownCell(
             words.cell(row.state[name]),
             words.cell(old.get(name)) if old is not None and old.get(name) != row.state[name] else None,
             addresses.explanation(trace.run_id, row.row_id, name, at=at),
+            name in numbers,
         )
         for name in shown
     )
     return ShownRow(
         row_id=row.row_id,
+        short_id=row.row_id[-tail:],
         address=addresses.row(trace.run_id, row.row_id, at=at),
         change=_change(row.state, old) if before is not None else None,
         is_deleted=row.state.get("_deleted") is True,
@@ -203,9 +249,22 @@ def _address(trace: SeenTrace, query: RowsQuery, **other: object) -> str:
 def _following(trace: SeenTrace, query: RowsQuery, found: FoundRows) -> str | None:
     if not found.has_more:
         return None
+    offset = query.offset + len(found.rows)
     if query.sort and not query.changed:
-        return _address(trace, query, offset=query.offset + len(found.rows))
-    return _address(trace, query, after=found.rows[-1].row_id)
+        return _address(trace, query, offset=offset)
+    trail = [*query.trail, query.after][-_LONGEST_TRAIL:]
+    return _address(trace, query, after=found.rows[-1].row_id, offset=offset, trail=[each for each in trail if each])
+
+
+def _previous(trace: SeenTrace, query: RowsQuery) -> str | None:
+    """The page before, as far as it is known how this one was reached."""
+    offset = max(0, query.offset - PAGE)
+    if query.sort and not query.changed:
+        return _address(trace, query, offset=offset or "") if query.offset else None
+    if not query.after or (not query.trail and offset):
+        return None
+    after = query.trail[-1] if query.trail and offset else ""
+    return _address(trace, query, after=after, offset=offset or "", trail=list(query.trail[:-1]))
 
 
 def _example(trace: SeenTrace) -> str:

@@ -3,7 +3,7 @@
 A failed operation is shown with an excerpt of the file that defines it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from clew.api.run_view import RunInput, RunView
@@ -99,6 +99,7 @@ _WORDS = {
     SignalType.RETRY_RUN: ("Run again", "A new run of the same project for the same period."),
     SignalType.CANCEL: ("Cancel", "The run ends. Published outputs remain."),
 }
+_AWAITED = frozenset({SignalType.APPROVE, SignalType.RESUME, SignalType.RETRY_STEP})
 _GRAVE = frozenset({SignalType.SKIP_STEP, SignalType.CANCEL})
 
 
@@ -112,6 +113,8 @@ class SignalButton:
     step_id: str | None
     is_grave: bool
     """Whether it cannot be undone."""
+    is_primary: bool
+    """Whether it is what the run is waiting for."""
 
 
 def signal_buttons(possible: Sequence[PossibleSignal]) -> tuple[SignalButton, ...]:
@@ -120,7 +123,9 @@ def signal_buttons(possible: Sequence[PossibleSignal]) -> tuple[SignalButton, ..
     for each in sorted(possible, key=lambda each: list(_WORDS).index(each.signal)):
         title, meaning = _WORDS[each.signal]
         label = f"{title} {each.step_id}" if each.step_id is not None else title
-        found.append(SignalButton(each.signal, label, meaning, each.step_id, each.signal in _GRAVE))
+        found.append(
+            SignalButton(each.signal, label, meaning, each.step_id, each.signal in _GRAVE, each.signal in _AWAITED)
+        )
     return tuple(found)
 
 
@@ -143,6 +148,8 @@ class ShownOutput:
 
     seq: int
     rows: int
+    rows_address: str | None
+    """What was written; None for callers who may not see rows, and until the run has ended."""
     place: str
     dataset: str | None
     dataset_address: str | None
@@ -185,6 +192,12 @@ class RunPage:
     asked: str
     started: str
     duration: str
+    """How long it has worked: without the time that it waited for someone."""
+    worked_ms: int
+    is_working: bool
+    """Whether time is passing for it."""
+    is_settling: bool
+    """Whether captures or jobs are still to come, also after its end."""
     requested_by: str
     retry_of: str | None
     rerun_of: str | None
@@ -203,6 +216,8 @@ class RunPage:
     history: tuple[EventLine, ...]
     rows_address: str | None
     """None until the run has ended, since its trace cannot be read before, and for callers who may not see rows."""
+    step_addresses: Mapping[str, str]
+    """The rows behind the numbers of each step, by its id: exactly those that it loaded, changed or wrote."""
     why_not_address: str | None
     reconciliation_address: str | None
     compare_address: str | None
@@ -235,10 +250,11 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
     record, snapshot = view.record, view.snapshot
     request = record.request
     readable = around.may_read_rows and snapshot.status in _READABLE and bool(inputs)
+    steps = timeline(snapshot, around.now, events)
     has_output = readable and view.plan is not None and bool(view.plan.outputs)
     return RunPage(
         run_id=record.run_id,
-        title=view.plan.title if view.plan else request.project_id,
+        title=words.isolated(view.plan.title if view.plan else request.project_id),
         status=snapshot.status,
         is_over=snapshot.status.is_terminal,
         project=request.project_id,
@@ -247,22 +263,26 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         period=request.period,
         asked=words.second(record.created_at),
         started=words.second(snapshot.started_at),
-        duration=_duration(view, around.now),
+        duration=words.duration(steps.worked) if snapshot.started_at is not None else "",
+        worked_ms=round(steps.worked.total_seconds() * 1000),
+        is_working=snapshot.status is RunStatus.RUNNING and snapshot.started_at is not None,
+        is_settling=any(not capture.status.is_over for capture in view.captures),
         requested_by=request.requested_by or "",
         retry_of=request.retry_of,
         rerun_of=request.rerun.of if request.rerun is not None else None,
         rows_changed=rows_changed(snapshot),
         last_seq=snapshot.last_event_seq,
         missing_seq=snapshot.last_event_seq + 1 if snapshot.last_event_seq < record.last_seq else None,
-        pending=tuple(signal.signal for signal in snapshot.pending_signals),
-        timeline=timeline(snapshot, around.now),
+        pending=tuple(_WORDS[SignalType(signal.signal)][0] for signal in snapshot.pending_signals),
+        timeline=steps,
         buttons=signal_buttons(around.signals),
         failed=_failed(view, around),
         reads=tuple(map(_read, inputs)),
-        outputs=tuple(_published(output) for output in view.outputs()),
+        outputs=tuple(_published(output, record.run_id if has_output else None) for output in view.outputs()),
         kept=tuple(_kept(record, _job_names(view), around) for record in view.captures),
         history=tuple(event_line(event) for event in events),
         rows_address=addresses.rows(record.run_id) if readable else None,
+        step_addresses=dict(_step_addresses(record.run_id, steps)) if readable else {},
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
         reconciliation_address=addresses.reconciliation(record.run_id) if has_output else None,
         compare_address=addresses.compare(record.run_id) if has_output else None,
@@ -281,13 +301,6 @@ def _verified(record: VerificationRecord) -> str:
     return f"{result}{depth}; {words.second(record.at)} by {record.by}"
 
 
-def _duration(view: RunView, now: datetime) -> str:
-    started, ended = view.snapshot.started_at, view.snapshot.completed_at
-    if started is None:
-        return ""
-    return words.duration((ended or now) - started)
-
-
 def _failed(view: RunView, around: Around) -> Failed | None:
     diagnostic = view.failure
     if diagnostic is None or view.snapshot.status is not RunStatus.FAILED:
@@ -303,6 +316,16 @@ def _read(found: RunInput) -> ReadDataset:
     return ReadDataset(found.name, found.rows, found.sources, addresses.dataset(found.name.partition("@")[0]))
 
 
+def _step_addresses(run_id: str, steps: Timeline) -> Iterator[tuple[str, str]]:
+    for step in steps.steps:
+        if step.rows_at is None:
+            continue
+        if step.is_output:
+            yield step.step_id, addresses.output(run_id, step.rows_at)
+        else:
+            yield step.step_id, addresses.rows(run_id, at=step.rows_at, changed="1" if step.rows_at else "")
+
+
 def _job_names(view: RunView) -> dict[str, str]:
     jobs = view.plan.extensions.postlude_jobs if view.plan else ()
     return {job.id: job.name or job.id for job in jobs}
@@ -311,7 +334,7 @@ def _job_names(view: RunView) -> dict[str, str]:
 def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> ShownCapture:
     outcome = record.outcome
     rows = outcome.manifest.rows if outcome.manifest else outcome.job.rows if outcome.job else None
-    note = outcome.drop_reason or (outcome.error.message if outcome.error else "")
+    note = words.drop_reason(outcome.drop_reason) or (outcome.error.message if outcome.error else "")
     is_open = record.kind == "capture" and around.may_read_captures
     return ShownCapture(
         what="capture" if record.kind == "capture" else f"job {jobs.get(record.slot, record.slot)}",
@@ -322,12 +345,13 @@ def _kept(record: CaptureRecord, jobs: Mapping[str, str], around: Around) -> Sho
     )
 
 
-def _published(output: dict[str, object]) -> ShownOutput:
+def _published(output: dict[str, object], run_id: str | None) -> ShownOutput:
     place = output.get("path") or f"table {output.get('table')}"
     dataset = output.get("dataset")
     return ShownOutput(
         seq=int(str(output["seq"])),
         rows=int(str(output["rows"])),
+        rows_address=None if run_id is None else addresses.output(run_id, int(str(output["seq"]))),
         place=str(place),
         dataset=f"{dataset} v{output['dataset_version']}" if dataset else None,
         dataset_address=addresses.dataset(str(dataset)) if dataset else None,

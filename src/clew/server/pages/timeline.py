@@ -1,17 +1,21 @@
 """The steps of a run on a time axis."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from clew.deferred import dataclass
+from clew.events.envelope import StoredEvent
 from clew.events.sentences import reuse_sentences
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
 from clew.events.values import LOAD_STEP
 from clew.server.pages import words
+from clew.server.pages.attempts import Clock, FailedAttempt, failed_attempts, working_clock
 
 AXIS = 1000
 """The length of the axis in units of the picture."""
 
 _LEAST_BAR = 4
+_SHORTEST_WAIT = timedelta(seconds=1)
 _WORDS = {
     "loaded": "loaded",
     "rows_updated": "changed",
@@ -32,6 +36,16 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierAttempt:
+    """An attempt that has failed before the one that the step shows."""
+
+    number: int
+    problem: str
+    duration: str
+    bar: Bar
+
+
+@dataclass(frozen=True, slots=True)
 class TimelineStep:
     """A step on the axis."""
 
@@ -47,6 +61,9 @@ class TimelineStep:
     attempt: int
     rows_at: int | None
     """The step to show rows of; None if it has not committed."""
+    is_output: bool
+    """Whether its rows are those of an output, and not those that it changed."""
+    earlier: tuple[EarlierAttempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +80,37 @@ class Timeline:
 
     steps: tuple[TimelineStep, ...]
     ticks: tuple[Tick, ...]
+    worked: timedelta
+    waited: str
+    """How long the run waited for someone, which the axis leaves out; empty if it did not."""
 
 
-def timeline(snapshot: RunSnapshot, now: datetime) -> Timeline:
-    """The steps of a run. The axis ends when the run ended, or now."""
+def timeline(snapshot: RunSnapshot, now: datetime, events: Sequence[StoredEvent] = ()) -> Timeline:
+    """The steps of a run. The axis ends when the run ended, or now; it leaves out when the run waited for someone."""
     start = snapshot.started_at or min((step.started_at for step in snapshot.steps if step.started_at), default=now)
     ends = [moment for step in snapshot.steps for moment in (step.started_at, step.completed_at) if moment]
     end = max([*ends, snapshot.completed_at or (now if not snapshot.status.is_terminal else start)], default=start)
-    span = max(end - start, timedelta(milliseconds=1))
+    clock = working_clock(start, events, None if snapshot.status.is_terminal else now)
+    axis = _Axis(clock, max(clock.at(end), timedelta(milliseconds=1)))
+    failed = failed_attempts(events)
     return Timeline(
-        steps=tuple(_step(step, start, span, end) for step in snapshot.steps),
-        ticks=_ticks(span),
+        steps=tuple(_step(step, axis, end, failed.get(step.step_id, ())) for step in snapshot.steps),
+        ticks=_ticks(axis.span),
+        worked=clock.at(end),
+        waited=words.duration(clock.waited) if clock.waited >= _SHORTEST_WAIT else "",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    clock: Clock
+    span: timedelta
+
+    def bar(self, began: datetime, ended: datetime) -> Bar:
+        first, last = self.clock.at(began), self.clock.at(ended)
+        offset = round(first / self.span * AXIS)
+        length = max(_LEAST_BAR, round((last - first) / self.span * AXIS))
+        return Bar(max(0, min(offset, AXIS - _LEAST_BAR)), min(length, AXIS))
 
 
 def outcome_text(step: StepSnapshot) -> str:
@@ -88,7 +124,7 @@ def outcome_text(step: StepSnapshot) -> str:
     return "; ".join([told, *reuse_sentences(step.reuse)])
 
 
-def _step(step: StepSnapshot, start: datetime, span: timedelta, now: datetime) -> TimelineStep:
+def _step(step: StepSnapshot, axis: _Axis, now: datetime, failed: Sequence[FailedAttempt]) -> TimelineStep:
     began = step.started_at
     ended = step.completed_at or (now if step.status is StepStatus.RUNNING else began)
     took = ended - began if began and ended and step.status is not StepStatus.PENDING else None
@@ -101,16 +137,18 @@ def _step(step: StepSnapshot, start: datetime, span: timedelta, now: datetime) -
         status=step.status,
         outcome=outcome_text(step),
         duration=words.duration(took),
-        bar=_bar(began, ended, start, span) if began and ended else None,
+        bar=axis.bar(began, ended) if began and ended else None,
         attempt=step.logical_attempt_id,
         rows_at=(0 if is_load else step.seq) if step.status is StepStatus.SUCCESS else None,
+        is_output=step.type == "output",
+        earlier=tuple(
+            EarlierAttempt(
+                each.number, each.problem, words.duration(each.ended - each.began), axis.bar(each.began, each.ended)
+            )
+            for each in failed
+            if each.number < step.logical_attempt_id
+        ),
     )
-
-
-def _bar(began: datetime, ended: datetime, start: datetime, span: timedelta) -> Bar:
-    offset = round((began - start) / span * AXIS)
-    length = max(_LEAST_BAR, round((ended - began) / span * AXIS))
-    return Bar(max(0, min(offset, AXIS - _LEAST_BAR)), min(length, AXIS))
 
 
 def _ticks(span: timedelta) -> tuple[Tick, ...]:

@@ -8,7 +8,7 @@ from clew.explain.outline import DELETED_BEFORE, kept_text, never_loaded_lines, 
 from clew.explain.tree import Decision, Deleted
 from clew.explain.why_not import DeletedBefore, InOutput, LeftOut, MadeLater, NotWritten, Whereabouts, WhyNot
 from clew.privacy.seen_trace import SeenTrace
-from clew.server.pages import addresses
+from clew.server.pages import addresses, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def why_not_page(trace: SeenTrace, query: WhyNotQuery, ask: Ask) -> WhyNotPage:
     return WhyNotPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         where=query.where,
         outputs=tuple((step.seq, step.name, step.seq == chosen) for step in outputs),

@@ -1,8 +1,9 @@
 """Captures: the working dataset at a breakpoint."""
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from clew.api.capture import Capture
 from clew.auth.access_log import Subject
@@ -11,7 +12,16 @@ from clew.captures.statistics import Statistics
 from clew.diagnostics import UserError
 from clew.lang.typed import Value
 from clew.server.access.visit import CaptureVisit, Visit
-from clew.server.pages.captures_page import SAMPLE, CapturePage, capture_page, captures_page, diff_page
+from clew.server.pages.captures_page import (
+    EXAMPLES,
+    SAMPLE,
+    AskedDiff,
+    CapturePage,
+    capture_page,
+    captures_page,
+    diff_page,
+    in_order_of_time,
+)
 from clew.server.pages.rendering import AtDesk
 
 router = APIRouter()
@@ -35,12 +45,18 @@ def captures(visit: CaptureVisit, desk: AtDesk, run: str = "") -> Response:
 
 @router.get("/captures/{capture}")
 @router.get("/captures/{capture}.json")
-def one_capture(capture: str, visit: CaptureVisit, desk: AtDesk, other: str = "") -> Response:
+def one_capture(
+    capture: str,
+    visit: CaptureVisit,
+    desk: AtDesk,
+    other: str = "",
+    examples: Annotated[int, Query(ge=1, le=EXAMPLES[-1])] = EXAMPLES[0],
+) -> Response:
     """A capture, or its differences from another one."""
     found = visit.workspace.capture(capture)
     visit.has_read(Subject.CAPTURE, found.id, f"compared with {other}" if other else "shown")
     if other:
-        return _compared(visit, desk, visit.workspace.capture(other), found)
+        return _compared(visit, desk, visit.workspace.capture(other), found, examples)
 
     def page() -> CapturePage:
         return _page(found, visit.workspace.captures(limit=_MOST))
@@ -75,13 +91,14 @@ def _sample(found: Capture) -> tuple[Sequence[str], Sequence[Sequence[Value]]]:
     return names, list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
-def _compared(visit: Visit, desk: AtDesk, before: Capture, after: Capture) -> Response:
-    visit.has_read(Subject.CAPTURE, before.id, f"compared with {after.id}")
-    diff = before.diff(after)
+def _compared(visit: Visit, desk: AtDesk, other: Capture, found: Capture, examples: int) -> Response:
+    visit.has_read(Subject.CAPTURE, other.id, f"compared with {found.id}")
+    before, after = (other, found) if desk.wants_json else in_order_of_time(other, found)
+    diff = before.diff(after, examples=examples)
     return desk.page(
         visit,
         "capture_diff.html",
         section="Captures",
-        page=lambda: diff_page(before, after, diff),
+        page=lambda: diff_page(before, after, diff, AskedDiff(found.id, other.id, examples)),
         document=diff.to_json,
     )

@@ -9,9 +9,10 @@ from clew.diagnostics import ClewError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
 from clew.server.access.doorman import CALLBACK
 from clew.server.access.signing_in import LINK, LOGIN, PROVIDER, local_path
-from clew.server.access.visit import caller_or_none, workspace_of
+from clew.server.access.visit import Visit, caller_or_none, workspace_of
 from clew.server.errors import headers_of, status_of
-from clew.server.pages.rendering import Templates
+from clew.server.pages.error_page import told_error
+from clew.server.pages.rendering import Shell, Templates, shell
 
 router = APIRouter()
 
@@ -37,7 +38,7 @@ def login(request: Request) -> Response:
 
 
 def error_page(request: Request, error: ClewError) -> Response:
-    """The error, in the words that commands use. Users who are not signed in are sent to the sign-in page."""
+    """The error, in the frame of the site. Users who are not signed in are sent to the sign-in page."""
     status, headers = status_of(error), headers_of(error)
     path = request.url.path
     if path in {LOGIN, PROVIDER, CALLBACK}:
@@ -45,10 +46,19 @@ def error_page(request: Request, error: ClewError) -> Response:
     if error.code == NOT_SIGNED_IN.name and path != LINK:
         wanted = f"{path}?{request.url.query}" if request.url.query and request.method == "GET" else path
         return RedirectResponse(f"{LOGIN}?{urlencode({'next': wanted})}", 303)
-    page = _templates(request).render(
-        "error.html", title=_TITLES.get(status, "Invalid request"), diagnostics=error.diagnostics, status=status
-    )
+    shown = told_error(error, path, status, _TITLES.get(status, "Invalid request"))
+    page = _templates(request).render("error.html", page=shown, shell=_frame(request, path))
     return HTMLResponse(page, status, headers)
+
+
+def _frame(request: Request, path: str) -> Shell | None:
+    """The frame of the site for the caller; None for those who are not signed in."""
+    try:
+        caller = caller_or_none(request)
+        section = path.strip("/").partition("/")[0].capitalize()
+        return None if caller is None else shell(Visit(caller, workspace_of(request)), section)
+    except ClewError:
+        return None
 
 
 def _login_page(request: Request, following: str, error: ClewError | None = None) -> str:

@@ -10,7 +10,8 @@ from clew.server.access.visit import AskingVisit, Visit
 from clew.server.pages import addresses
 from clew.server.pages.drawing.graph import Graph
 from clew.server.pages.explain_page import explain_page
-from clew.server.pages.lineage_page import lineage_page, run_graph, run_key, trace_graph, value_graph
+from clew.server.pages.lineage_page import lineage_page, trace_graph, value_graph
+from clew.server.pages.lineage_runs import RunsToDraw, periods_above, run_graph, run_key, versions_in
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.routes.rows import title_of
 from clew.tracelink import Direction
@@ -18,6 +19,7 @@ from clew.tracelink import Direction
 router = APIRouter()
 
 _MOST_RUNS = 60
+_MOST_COUNTED = 1000
 _ROWS_BEHIND = 8
 _MOST_TRACES = 200
 
@@ -42,8 +44,8 @@ def lineage(
         return _of_trace(visit, desk, trace, direction)
     if run and row and column:
         return _of_value(visit, desk, run, row, column, at)
-    graph = _of_runs(visit, project.strip(), period.strip())
     about = visit.workspace.find_run(focus).id if focus else None
+    graph, left_out = _of_runs(visit, project.strip(), period.strip(), about)
     if about is not None:
         graph = graph.around(run_key(about))
     return desk.page(
@@ -53,7 +55,7 @@ def lineage(
         page=lambda: lineage_page(
             graph,
             title="Lineage",
-            lead="What runs read and published, from left to right.",
+            lead=f"What runs read and published, from left to right.{left_out}",
             focus=str(title_of(visit, about)) if about else None,
             project=project,
             period=period,
@@ -65,8 +67,18 @@ def lineage(
     )
 
 
-def _of_runs(visit: Visit, project: str, period: str) -> Graph:
-    return run_graph(visit.workspace.find_runs(project=project or None, period=period or None, limit=_MOST_RUNS))
+def _of_runs(visit: Visit, project: str, period: str, about: str | None) -> tuple[Graph, str]:
+    """The newest runs and one that is asked about, with the runs whose rows they read; and what is left out."""
+    workspace = visit.workspace
+    found = workspace.find_runs(project=project or None, period=period or None, limit=_MOST_COUNTED + 1)
+    newest = found[:_MOST_RUNS]
+    if about is not None and all(run.id != about for run in newest):
+        newest = [workspace.find_run(about), *newest]
+    graph = run_graph(RunsToDraw(newest, workspace.find_run, versions_in(workspace), periods_above(workspace)))
+    if len(found) <= _MOST_RUNS:
+        return graph, ""
+    count = f"{len(found):,}" if len(found) <= _MOST_COUNTED else f"more than {_MOST_COUNTED:,}"
+    return graph, f" The newest {_MOST_RUNS} of {count} runs, and older ones whose rows these have read."
 
 
 def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: int | None) -> Response:

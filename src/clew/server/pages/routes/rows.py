@@ -10,6 +10,7 @@ from clew.auth.access_log import Subject
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.api.evidence import pack_of
+from clew.server.pages import words
 from clew.server.pages.explain_page import TOP, explain_file, explain_page
 from clew.server.pages.explain_tree import RunTitle
 from clew.server.pages.reconciliation_page import reconciliation_page
@@ -21,6 +22,7 @@ from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
 router = APIRouter()
 
 _MOST_PARENTS = 500
+_LONGEST_TRAIL = 60
 StepQuery = Annotated[int | None, Query(ge=0)]
 
 
@@ -37,12 +39,14 @@ def rows(
     columns: Annotated[list[str] | None, Query()] = None,
     after: str = "",
     offset: Annotated[int, Query(ge=0)] = 0,
+    trail: Annotated[list[str] | None, Query(max_length=_LONGEST_TRAIL)] = None,
     changed: str = "",
 ) -> Response:
     """The working dataset after a step, or with `changed` what the step created, changed and deleted."""
     trace = visit.workspace.find_run(run).open_trace()
     shown = tuple(columns or ())
-    query = RowsQuery(at, where, sort, direction == "descending", shown, after, offset, changed=bool(changed))
+    way_back = tuple(trail or ())
+    query = RowsQuery(at, where, sort, direction == "descending", shown, after, offset, way_back, changed=bool(changed))
     which = "rows changed by" if query.changed else "rows after"
     asked = f" where {trace.recorded(where)}" if where.strip() else ""
     visit.has_read(Subject.TRACE, trace.run_id, f"{which} step {at if at is not None else 'last'}{asked}")
@@ -60,7 +64,8 @@ def rows(
 @router.get("/runs/{run}/rows/{row}.json")
 def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: StepQuery = None) -> Response:
     """The history of a row."""
-    trace = visit.workspace.find_run(run).open_trace()
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
     visit.has_read(Subject.TRACE, trace.run_id, f"row {row}")
     history = trace.history(row)
     seq = trace.run.checked_step(at)
@@ -68,7 +73,7 @@ def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: StepQuery = N
         visit,
         "row.html",
         section="Runs",
-        page=lambda: row_page(trace, history, seq),
+        page=lambda: row_page(trace, history, seq, asked.source_state),
         document=lambda: history.to_json() | _at_step(trace, history.row_id, seq),
         scripts=("rows.js",),
     )
@@ -169,7 +174,7 @@ def title_of(visit: Visit, run_id: str) -> RunTitle:
     """The title of a run."""
     view = visit.workspace.get_run(run_id).view
     request = view.record.request
-    return RunTitle(view.plan.title if view.plan else request.project_id, request.period)
+    return RunTitle(words.isolated(view.plan.title if view.plan else request.project_id), request.period)
 
 
 def _explained(visit: Visit, run: str, row: str, column: str, at: int | None, top: int) -> ExplainedValue:

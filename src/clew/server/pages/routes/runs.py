@@ -55,6 +55,7 @@ def runs(
             "runs": [run.record.to_json() for run in found[:_PAGE]],
             "has_more": len(found) > _PAGE,
         },
+        scripts=("refresh.js",),
     )
 
 

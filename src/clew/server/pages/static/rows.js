@@ -5,16 +5,21 @@ import { copyLinks, fetchPage, replacePart } from "./pages.js";
 const PART = "content";
 let loading = null;
 
-async function show(address, { remember = true, focus = null } = {}) {
+async function show(address, { remember = true, focus = null, top = false } = {}) {
   loading?.abort();
   loading = new AbortController();
   document.getElementById(PART).setAttribute("aria-busy", "true");
   try {
     const page = await fetchPage(address, loading.signal);
+    const across = document.querySelector(".scroll table[data-grid]")?.closest(".scroll").scrollLeft ?? 0;
     if (!replacePart(PART, page)) { location.assign(address); return; }
     if (remember) history.pushState(null, "", address);
     enhance();
-    if (focus) document.getElementById(focus)?.focus();
+    const region = document.querySelector(".scroll table[data-grid]")?.closest(".scroll");
+    if (region && across && !region.querySelector("td.changed")) region.scrollLeft = across;
+    if (top) region?.scrollIntoView({ block: "start" });
+    // A link that is gone, such as "Next page" on the last page, leaves the focus to the rows.
+    if (focus) (document.getElementById(focus) ?? region)?.focus({ preventScroll: top });
   } catch (error) {
     if (error.name !== "AbortError") location.assign(address);
   }
@@ -104,13 +109,13 @@ function enhance() {
     link.addEventListener("click", (event) => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
       event.preventDefault();
-      show(link.href);
+      show(link.href, { focus: link.id || null, top: Boolean(link.closest(".pages")) });
     });
   }
   for (const form of root.querySelectorAll("form[role=search]")) {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      show(addressOf(form));
+      show(addressOf(form), { focus: document.activeElement?.id || null });
     });
   }
 }

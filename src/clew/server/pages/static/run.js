@@ -4,6 +4,7 @@
 import { fetchPart, morph } from "./pages.js";
 
 const LOOK_AGAIN_MS = 2000;
+const TICK_MS = 1000;
 const LONGEST_WAIT_MS = 10000;
 const REST = 4;
 
@@ -84,11 +85,32 @@ function listen() {
   });
 }
 
-// Bars of running steps grow between events, but not while text is selected.
+// Totals move between events, and captures are made after the last one. Text that is selected stays as it is.
 setInterval(() => {
-  const isRunning = part.querySelector('tr[data-status="RUNNING"]');
-  if (!isOver() && isRunning && !document.hidden && getSelection().isCollapsed) refresh();
+  const isMoving = !isOver() || part.dataset.settling === "true";
+  if (isMoving && !document.hidden && getSelection().isCollapsed) refresh();
 }, LOOK_AGAIN_MS);
+
+// The clock of a run goes on while the server is asked.
+function inWords(ms) {
+  const seconds = ms / 1000;
+  if (seconds < 9.95) return seconds < 0.0995 ? `${Math.round(ms)} ms` : `${seconds.toFixed(1)} s`;
+  if (Math.round(seconds) < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  return minutes < 60 ? `${minutes} min ${Math.round(seconds) % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+let counted = null;
+let countedAt = 0;
+setInterval(() => {
+  const clock = part.querySelector("[data-ticks]");
+  if (!clock || !getSelection().isCollapsed) return;
+  if (clock.dataset.ticks !== counted) {
+    counted = clock.dataset.ticks;
+    countedAt = performance.now();
+  }
+  clock.textContent = inWords(Number(counted) + performance.now() - countedAt);
+}, TICK_MS);
 
 function stepNumber(stepId) {
   if (!stepId) return null;
@@ -132,6 +154,8 @@ part.addEventListener("click", (event) => {
   document.getElementById("signal-title").textContent = button.dataset.title;
   document.getElementById("signal-meaning").textContent = button.dataset.meaning;
   document.getElementById("signal-problem").textContent = "";
+  const sends = form.querySelector("button:not([type])");
+  sends.className = button.classList.contains("grave") ? "grave" : "primary";
   dialog.showModal();
   form.elements.reason.focus();
 });
