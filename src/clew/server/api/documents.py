@@ -350,6 +350,19 @@ class CaptureDiffDocument(ApiDocument):
     """The differences between two captures."""
 
 
+class OverviewDocument(ApiDocument):
+    """Where each project stands in each period, the newest period first."""
+
+    level: str | None
+    levels: list[str]
+    periods: list[str]
+    newer: str | None
+    older: str | None
+    counts: dict[str, int]
+    projects: list[Json]
+    projects_left_out: int
+
+
 class ProjectsDocument(ApiDocument):
     """All projects."""
 

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from clew.auth.access_log import Subject
@@ -17,6 +17,7 @@ from clew.server.api.documents import (
     ApiDocument,
     DatasetDocument,
     DatasetsDocument,
+    OverviewDocument,
     ProjectDocument,
     ProjectsDocument,
     ProjectVersionDocument,
@@ -27,6 +28,26 @@ from clew.server.api.etags import unchanging
 router = APIRouter(tags=["workspace"])
 
 ProjectVisit = Annotated[Visit, may(Permission.ACTIVATE_PROJECTS)]
+
+
+@router.get(
+    "/overview",
+    summary="Get where each project stands in each period",
+    responses={200: {"model": OverviewDocument}},
+)
+def overview(
+    visit: RunVisit,
+    level: Annotated[str | None, Query(max_length=255)] = None,
+    until: Annotated[str | None, Query(max_length=255)] = None,
+    periods: Annotated[int, Query(ge=1, le=60)] = 12,
+    project: Annotated[str | None, Query(max_length=255)] = None,
+) -> JSONResponse:
+    """Which run counts for each project and period, whether it is current, and its control totals and checks.
+
+    The periods are of one level of the calendar, the newest first; `until` is the last of them.
+    """
+    found = visit.workspace.overview(level=level, until=until, periods=periods, project=project)
+    return JSONResponse(found.to_json())
 
 
 @router.get("/projects", summary="List all projects", responses={200: {"model": ProjectsDocument}})

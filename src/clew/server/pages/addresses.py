@@ -6,6 +6,11 @@ from urllib.parse import quote, urlencode
 Query = Mapping[str, object]
 
 
+def overview(**query: object) -> str:
+    """Where projects stand."""
+    return _with("/overview", query)
+
+
 def runs(**query: object) -> str:
     """The list of runs."""
     return _with("/runs", query)
@@ -94,6 +99,7 @@ def capture(capture_id: str, **query: object) -> str:
 def as_json(address: str) -> str:
     """The same page as JSON."""
     path, mark, query = address.partition("?")
+    path = "/overview" if path == "/" else path
     return f"{path}.json{mark}{query}"
 
 

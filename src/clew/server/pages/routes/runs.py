@@ -1,14 +1,16 @@
 """Runs: the list, and the page of a run."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
-from fastapi import APIRouter, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Query, Response
 
+from clew.api.overview import MOST_PERIODS
 from clew.api.run import Run
 from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
 from clew.server.access.visit import RunVisit, Visit
+from clew.server.pages.overview_page import overview_page
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
 from clew.server.pages.runs_page import RunListQuery, RunsPage, runs_page
@@ -19,10 +21,24 @@ _PAGE = 50
 
 
 @router.get("/")
-def home(visit: RunVisit) -> RedirectResponse:
-    """The start page is the list of runs."""
-    del visit
-    return RedirectResponse("/runs", 307)
+@router.get("/overview")
+@router.get("/overview.json")
+def home(
+    visit: RunVisit,
+    desk: AtDesk,
+    level: str = "",
+    until: str = "",
+    periods: Annotated[int, Query(ge=1, le=MOST_PERIODS)] = 12,
+) -> Response:
+    """The start page: where each project stands in each period."""
+    found = visit.workspace.overview(level=level or None, until=until or None, periods=periods)
+    return desk.page(
+        visit,
+        "overview.html",
+        section="Overview",
+        page=lambda: overview_page(found, may_read_rows=visit.caller.may(Permission.READ_ROWS), periods=periods),
+        document=found.to_json,
+    )
 
 
 @router.get("/runs")
