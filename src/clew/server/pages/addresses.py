@@ -46,6 +46,21 @@ def evidence(run_id: str, **query: object) -> str:
     return _with(f"{run(run_id)}/evidence.zip", query)
 
 
+def rows_file(run_id: str, format_: str, **query: object) -> str:
+    """Rows of a run as a file."""
+    return _with(f"/api/v1{run(run_id)}/download/rows", {"format": format_, **query})
+
+
+def comparison_file(run_id: str, format_: str, **query: object) -> str:
+    """The rows in which two runs differ as a file."""
+    return _with(f"/api/v1{run(run_id)}/download/compare", {"format": format_, **query})
+
+
+def capture_file(capture_id: str, format_: str) -> str:
+    """The rows of a capture as a file."""
+    return f"/api/v1{capture(capture_id)}/download?format={format_}"
+
+
 def why_not(run_id: str, **query: object) -> str:
     """Why rows are not in an output."""
     return _with(f"{run(run_id)}/why-not", query)

@@ -10,6 +10,8 @@ from clew.lang.typed import Value
 
 CellKind = Literal["number", "text", "null", "empty", "moment", "truth"]
 
+FORMATS = (("csv", "CSV"), ("xlsx", "Excel"), ("parquet", "Parquet"))
+"""In which tables can be downloaded."""
 _SHORT_ID = 8
 _LONGEST_CELL = 400
 
