@@ -20,7 +20,7 @@ PUBLISH = {
     "name": "Publish",
     "type": "output",
     "arguments": {
-        "destination": {"datasource_id": "reports", "path": "{project}/{period}", "format": "parquet"},
+        "destination": {"datasource_id": "reports", "path": "close/{period}", "format": "parquet"},
         "columns": ["id", "amount", "_period"],
         "register_as_dataset": "closed",
     },
@@ -55,14 +55,7 @@ def test_a_result_is_current_until_what_it_was_made_from_changes(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     shop = make_shop(tmp_path_factory.mktemp("shop"))
-    publish = {
-        **PUBLISH,
-        "arguments": {
-            **PUBLISH["arguments"],
-            "destination": {**PUBLISH["arguments"]["destination"], "path": "close/{period}"},
-        },
-    }
-    shop.project("close", CENTS, publish, **CONTROLS).project("report", {**CENTS, "seq": 10}, REPORT, dataset="closed")
+    shop.project("close", CENTS, PUBLISH, **CONTROLS).project("report", {**CENTS, "seq": 10}, REPORT, dataset="closed")
     first = shop.run("close").record.run_id
     shop.run("report")
     found = overview(shop)

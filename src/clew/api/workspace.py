@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clew.api.pack_verification import PackVerification
     from clew.api.projects import Projects
     from clew.api.run import Run
+    from clew.api.searching import Found
     from clew.api.single_sign_on import SingleSignOn
     from clew.api.tokens import Tokens
     from clew.api.trace_ids import Tracing
@@ -237,6 +238,18 @@ class Workspace:
 
         with self._access.opened() as at:
             return overview_of(at, OverviewQuestion(level=level, until=until, periods=periods, project=project))
+
+    def search(self, text: str) -> "Found":
+        """Everything that has this name or value: projects, datasets, columns, periods, runs, trace ids and rows.
+
+        Rows are found in the newest results that count, by exactly this value. The answer says what was not looked at.
+        """
+        from clew.api.run import Run
+        from clew.api.searching import search
+
+        with self._access.opened() as at:
+            limits = self._access.environment.question_limits()
+            return search(at, text, lambda record: Run(record, self._access).open_trace(), limits)
 
     # Runs
 

@@ -363,6 +363,16 @@ class OverviewDocument(ApiDocument):
     projects_left_out: int
 
 
+class SearchDocument(ApiDocument):
+    """What was found, and how many results were searched for rows."""
+
+    text: str
+    hits: list[Json]
+    looked_at: int
+    not_looked_at: int
+    notes: list[str]
+
+
 class ProjectsDocument(ApiDocument):
     """All projects."""
 

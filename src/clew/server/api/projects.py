@@ -12,7 +12,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_ADDRESS
 from clew.plan import plan_to_json
 from clew.plan.json_form import breakpoints_to_json
-from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.access.visit import AskingVisit, RunVisit, Visit, may
 from clew.server.api.documents import (
     ApiDocument,
     DatasetDocument,
@@ -21,6 +21,7 @@ from clew.server.api.documents import (
     ProjectDocument,
     ProjectsDocument,
     ProjectVersionDocument,
+    SearchDocument,
     VersionDocument,
 )
 from clew.server.api.etags import unchanging
@@ -48,6 +49,18 @@ def overview(
     """
     found = visit.workspace.overview(level=level, until=until, periods=periods, project=project)
     return JSONResponse(found.to_json())
+
+
+@router.get("/search", summary="Search for a name or a value", responses={200: {"model": SearchDocument}})
+def search(
+    visit: AskingVisit,
+    q: Annotated[str, Query(min_length=1, max_length=200, pattern=r"\S", description="The text to search for.")],
+) -> JSONResponse:
+    """Projects, datasets, columns, periods, runs, trace ids, and rows of the newest results that have this value.
+
+    Says how many results were not looked at. Roles that may not read rows get names only.
+    """
+    return JSONResponse(visit.workspace.search(q).to_json())
 
 
 @router.get("/projects", summary="List all projects", responses={200: {"model": ProjectsDocument}})

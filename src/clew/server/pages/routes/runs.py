@@ -9,11 +9,12 @@ from clew.api.overview import MOST_PERIODS
 from clew.api.run import Run
 from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
-from clew.server.access.visit import RunVisit, Visit
+from clew.server.access.visit import AskingVisit, RunVisit, Visit
 from clew.server.pages.overview_page import overview_page
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
 from clew.server.pages.runs_page import RunListQuery, RunsPage, runs_page
+from clew.server.pages.search_page import search_page
 
 router = APIRouter()
 
@@ -38,6 +39,20 @@ def home(
         section="Overview",
         page=lambda: overview_page(found, may_read_rows=visit.caller.may(Permission.READ_ROWS), periods=periods),
         document=found.to_json,
+    )
+
+
+@router.get("/search")
+@router.get("/search.json")
+def search(visit: AskingVisit, desk: AtDesk, q: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """What has a name or a value."""
+    found = visit.workspace.search(q) if q.strip() else None
+    return desk.page(
+        visit,
+        "search.html",
+        section="Search",
+        page=lambda: search_page(q, found),
+        document=lambda: found.to_json() if found is not None else {"text": "", "hits": []},
     )
 
 
