@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -108,9 +109,10 @@ def _xlsx(table: pa.Table) -> bytes:
     sheet = book.create_sheet("rows")
     sheet.freeze_panes = "A2"
 
-    def cell(value: object) -> WriteOnlyCell:
+    def cell(value: object) -> object:
         shown = _in_excel(value)
-        made = WriteOnlyCell(sheet, value=shown)
+        made: Any = WriteOnlyCell(sheet)
+        made.value = shown
         if isinstance(shown, str):
             made.data_type = "s"  # openpyxl takes a text that begins with = for a formula
         return made
