@@ -34,7 +34,7 @@ def the_matrix(text: str) -> dict[str, str]:
 def test_the_start_page_leads_to_the_run_that_counts_in_one_click(shared: Served) -> None:
     page = as_page(shared.client("viewer"), "/")
     assert page.status_code == 200
-    assert "<b>1 of 2 results are current and tie.</b>" in page.text
+    assert "<b>The one result is current and ties.</b>" in page.text
     assert "each number in a result leads back" in page.text
     assert the_matrix(page.text) == {"gl-close 2026-01: current, ties": f"/runs/{shared.run_id}"}
     assert cell_of(shared, "group-report", MONTH)["standing"] == "never"

@@ -17,6 +17,7 @@ from clew.auth.roles import Permission
 from clew.budgets import Allowance, QuestionLimits, check, under
 from clew.deferred import dataclass
 from clew.diagnostics import ClewError, UserError
+from clew.diagnostics.codes.questions import QUESTION_TOO_LONG
 from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.explain.row_conditions import equals
 from clew.lang.text_form import text_of
@@ -214,7 +215,9 @@ class _Search:
                     hits = list(self._rows_of(run))
             except ClewError as error:
                 self.not_looked_at += 1
-                told = error.diagnostics[0].message if isinstance(error, UserError) else str(error)
+                told = "there was not enough time to search it"
+                if not isinstance(error, UserError) or error.diagnostics[0].code != QUESTION_TOO_LONG.name:
+                    told = error.diagnostics[0].message if isinstance(error, UserError) else str(error)
                 self.notes.append(f"{run.request.project_id} {run.request.period}: {told}")
                 continue
             self.looked_at += 1

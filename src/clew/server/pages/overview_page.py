@@ -175,15 +175,17 @@ def _verdict(found: Overview) -> tuple[bool, str, str]:
     counts = [
         f"{number:,} {_WORDS[Standing(standing)].lower()}"
         for standing, number in found.counts.items()
-        if number and Standing(standing) is not Standing.NEVER
+        if number and standing != Standing.CURRENT.value
     ]
-    if cells and len(good) == len(cells):
-        verdict = f"All {words.counted(len(cells), 'result')} are current and tie"
-    elif not results:
+    is_good = bool(results) and len(good) == len(results)
+    if not results:
         verdict = "No run has completed yet"
+    elif is_good:
+        verdict = f"All {words.counted(len(results), 'result')} are current and tie"
+        verdict = "The one result is current and ties" if len(results) == 1 else verdict
     else:
-        verdict = f"{len(good):,} of {words.counted(len(cells), 'result')} are current and tie"
-    return bool(cells) and len(good) == len(cells), verdict, ", ".join(counts)
+        verdict = f"{len(good):,} of {words.counted(len(results), 'result')} are current and tie"
+    return is_good, verdict, ", ".join(counts)
 
 
 def _is_good(cell: Cell) -> bool:

@@ -40,6 +40,8 @@ class SearchPage:
 
     text: str
     is_asked: bool
+    is_partial: bool
+    """Whether results that count were not looked at."""
     groups: tuple[HitGroup, ...]
     scope: str
     notes: tuple[str, ...]
@@ -48,13 +50,14 @@ class SearchPage:
 def search_page(text: str, found: Found | None) -> SearchPage:
     """The page; `found` is None where nothing was asked for."""
     if found is None:
-        return SearchPage("", is_asked=False, groups=(), scope="", notes=())
+        return SearchPage("", is_asked=False, is_partial=False, groups=(), scope="", notes=())
     by_kind = dict[str, list[ShownHit]]()
     for hit in found.hits:
         by_kind.setdefault(hit.kind, []).append(_shown(hit))
     return SearchPage(
         text=text,
         is_asked=True,
+        is_partial=found.not_looked_at > 0,
         groups=tuple(HitGroup(title, tuple(by_kind[kind])) for kind, title in _TITLES.items() if kind in by_kind),
         scope=_scope(found),
         notes=found.notes,
@@ -65,7 +68,7 @@ def _scope(found: Found) -> str:
     looked = words.counted(found.looked_at, "result")
     scope = f"Rows were searched in {looked} that count, after the last step, for exactly this value. "
     if found.not_looked_at:
-        scope += f"{words.counted(found.not_looked_at, 'older result')} and all superseded runs were not looked at."
+        scope += f"{words.counted(found.not_looked_at, 'other result')} and all superseded runs were not looked at."
     else:
         scope += "Superseded runs, earlier steps and captures were not looked at."
     return scope
