@@ -48,6 +48,7 @@ HOMES = {
 
 _READING = "libraries that read files are imported when something is read"
 LATE_IMPORTS = {
+    "clew.api.capture": "what writes files is loaded by those who want one",
     "clew.api.checking": "a check without a state store does not wait for what reads one",
     "clew.api.doctor": "the engine cannot be imported where Spark is missing, which is one of the questions",
     "clew.api.machine": "the same",

@@ -103,6 +103,8 @@ COLUMNS = ("name", "cost", "ssn", "greeting", "code", "risk", "region", "payroll
 CONDITIONS = ("cost > 0", 'name = "x"', "ssn IS NOT NULL", 'ward = "nowhere"', "LEN(greeting) > 0", "Salary > 1")
 
 
+SEARCHED = ("101", "1", "a", "north")
+"""Values that rows may have."""
 SUPPOSITIONS = ("patients: cost = cost + 1", "patients: cost = salary", "wards: head = ward", "visitors: spent = 1")
 
 
@@ -115,6 +117,9 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
             yield {"row": row, "column": column, "all": "true", "top": "50"}
         yield {"where": "cost > 100", "column": "cost"}
         yield {"where": 'name = "x"', "column": "cost"}
+    elif pattern.endswith(("/search", "/search.json")):
+        for text in ("cost", "nowhere", MONTH, *SEARCHED):
+            yield {"q": text}
     elif "evidence" in pattern:
         for column in ("greeting", "payroll", "cost"):
             yield {"row": row, "column": column}

@@ -15,6 +15,7 @@ from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import MONTH, Served
 
 PAGES = (
+    "/overview",
     "/runs",
     "/runs/{run}",
     "/runs/{run}/rows",

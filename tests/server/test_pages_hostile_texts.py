@@ -26,6 +26,7 @@ def paths(served: Served, failed: str) -> dict[str, dict[str, str]]:
     row = rows.search(None, limit=1).rows[0].row_id
     total = rows.search("total IS NOT NULL", limit=1).rows[0].row_id
     return {
+        "/": {},
         "/runs": {"project": HOSTILE, "period": HOSTILE},
         run: {},
         f"/runs/{failed}": {},

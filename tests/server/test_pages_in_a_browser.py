@@ -107,6 +107,7 @@ def test_pages_fit_a_telephone_and_name_everything_for_screen_readers(
     run = f"/runs/{finished_ledger[1]}"
     auditor.page.set_viewport_size({"width": 390, "height": 844})
     paths = [
+        "/",
         "/runs",
         run,
         f"{run}/rows?at=10",

@@ -1,5 +1,7 @@
 """Captures: found by their full id, opened only with permission, read without Spark."""
 
+# ruff: noqa: PLC0415 - what writes files is loaded by those who want one
+
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,8 @@ from clew.trace.results import html_table
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
+
+    from clew.api.table_files import TableFile
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,14 @@ class Capture:
         table = self.first(limit)
         rows = [{name: json_value(value) for name, value in row.items()} for row in table.to_pylist()]
         return {"capture_id": self.id, "breakpoint": self.breakpoint, "rows": rows}
+
+    @budgeted
+    def download(self, format: str = "csv", *, limit: int = 50_000) -> "TableFile":  # noqa: A002 - what users call it
+        """The first rows that are not deleted as a file in the format "csv", "xlsx" or "parquet"."""
+        from clew.api.downloads import MOST_ROWS, capture_file
+
+        most = max(1, min(limit, MOST_ROWS))
+        return capture_file(self.first(most + 1), self.id, format, limit=most)
 
     def __repr__(self) -> str:
         return f"<Capture {self.id} of {self.breakpoint}: {self.status}>"

@@ -29,6 +29,7 @@ from clew.storage.plans import PlanReader, PlanShelf, kept_plan
 
 if TYPE_CHECKING:
     from clew.api.damage_alerts import DamageAlerts
+    from clew.api.overview_inputs import ReadInputs
     from clew.api.run_view import RunReader
     from clew.privacy.answers import Answers
     from clew.privacy.policy import PrivacyPolicy
@@ -120,6 +121,13 @@ class OpenStore:
     def access_log(self) -> GatheredLog:
         """Who has read what."""
         return GatheredLog(self.state.read_records)
+
+    @cached_property
+    def read_inputs(self) -> "ReadInputs":
+        """What runs have read."""
+        from clew.api.overview_inputs import ReadInputs
+
+        return ReadInputs()
 
 
 @dataclass(frozen=True, slots=True)

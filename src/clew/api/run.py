@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clew.api.signalling import PossibleSignal, SignalOutcome
     from clew.api.source_states import SourceState
     from clew.api.starting import Drive
+    from clew.api.table_files import TableFile
     from clew.api.verification import Verification
     from clew.api.verification_records import VerificationRecord
     from clew.change.bridge import BridgeMode, ChangeBridge
@@ -416,6 +417,44 @@ class Run:
         """Its trace, as the principal may see it. Raises UserError RunNotFinished until the run has ended."""
         with self._access.opened() as at:
             return self._seen(at)
+
+    def download(
+        self,
+        format: str = "csv",  # noqa: A002 - what users call it
+        *,
+        where: str | None = None,
+        at: int | None = None,
+        step: int | None = None,
+        output: int | None = None,
+        sort: str | None = None,
+        descending: bool = False,
+        columns: Sequence[str] = (),
+        limit: int = 50_000,
+    ) -> "TableFile":
+        """Rows as a file in the format "csv", "xlsx" or "parquet", at most 50,000.
+
+        Those that a condition matches after the step `at`; with `step`, those that it created, changed or deleted; with
+        `output`, what it has written.
+        """
+        from clew.api.downloads import RowsWanted, rows_file
+
+        wanted = RowsWanted(where, at, step, output, sort, descending, tuple(columns), limit)
+        with asking(self.question_limits), self._access.opened() as here:
+            return rows_file(self._seen(here), wanted, format)
+
+    def download_comparison(
+        self,
+        other: str,
+        format: str = "csv",  # noqa: A002 - what users call it
+        *,
+        output: int | None = None,
+        where: str | None = None,
+    ) -> "TableFile":
+        """The rows in which another run differs as a file, a line for each column that does, at most 10,000 rows."""
+        from clew.api.downloads import comparison_file
+
+        with asking(self.question_limits):
+            return comparison_file(self.compare(other, output=output, where=where, limit=10_000), format)
 
     def _seen(self, at: OpenedEnvironment) -> "SeenTrace":
         """Its trace, with every answer on record before it is given."""

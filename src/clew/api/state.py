@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from clew.runs.submission import RunQueue
     from clew.store.ledger import Ledger, SqlLedgerReader
     from clew.store.sqlite_file import SqliteFile
+    from clew.store.standing import SqlStanding
     from clew.tracelink.stores import TraceLinkStores
 
 
@@ -80,6 +81,13 @@ class State:
         """What it takes to show runs."""
         source = self._source
         return RunReading(SqlHistory(source), SqlRunList(source), SqlSavedSnapshots(source))
+
+    @property
+    def standing(self) -> "SqlStanding":
+        """Where projects stand."""
+        from clew.store.standing import SqlStanding
+
+        return SqlStanding(self._source, self._environment.name)
 
     @property
     def sealed_runs(self) -> SqlSealedRuns:

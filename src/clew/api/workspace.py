@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from clew.api.node_ids import Nodes
     from clew.api.opened_environment import EnvironmentAccess, Principal
     from clew.api.operations import Garbage, Operations, RemovalRecord
+    from clew.api.overview import Overview
     from clew.api.pack_verification import PackVerification
     from clew.api.projects import Projects
     from clew.api.run import Run
+    from clew.api.searching import Found
     from clew.api.single_sign_on import SingleSignOn
     from clew.api.tokens import Tokens
     from clew.api.trace_ids import Tracing
@@ -219,6 +221,36 @@ class Workspace:
         from clew.api.datasets import Datasets
 
         return Datasets(self._access)
+
+    def overview(
+        self,
+        *,
+        level: str | None = None,
+        until: str | None = None,
+        periods: int = 12,
+        project: str | None = None,
+    ) -> "Overview":
+        """Where each project stands in each period: which run counts, whether it is current, and what it proves.
+
+        The periods are those of one level, the last one `until`; by default the level and the period of the newest
+        results. It opens no trace. What was not looked at is said.
+        """
+        from clew.api.overview import OverviewQuestion, overview_of
+
+        with self._access.opened() as at:
+            return overview_of(at, OverviewQuestion(level=level, until=until, periods=periods, project=project))
+
+    def search(self, text: str) -> "Found":
+        """Everything that has this name or value: projects, datasets, columns, periods, runs, trace ids and rows.
+
+        Rows are found in the newest results that count, by exactly this value. The answer says what was not looked at.
+        """
+        from clew.api.run import Run
+        from clew.api.searching import search
+
+        with self._access.opened() as at:
+            limits = self._access.environment.question_limits()
+            return search(at, text, lambda record: Run(record, self._access).open_trace(), limits)
 
     # Runs
 

@@ -10,7 +10,19 @@ from starlette.types import Scope
 from clew.api.workspace import Workspace
 from clew.server.access import signing_in
 from clew.server.access.doorman import Doorman, LoginAttempts, OneTimeLinks
-from clew.server.api import captures, changes, events, evidence, lineage, nodes, operations, projects, runs, trace
+from clew.server.api import (
+    captures,
+    changes,
+    downloads,
+    events,
+    evidence,
+    lineage,
+    nodes,
+    operations,
+    projects,
+    runs,
+    trace,
+)
 from clew.server.api.documents import ErrorDocument
 from clew.server.errors import handle_errors
 from clew.server.metrics import CountedRequests, Metrics
@@ -30,6 +42,7 @@ _API_ROUTERS: tuple[APIRouter, ...] = (
     trace.router,
     changes.router,
     evidence.router,
+    downloads.router,
     lineage.router,
     captures.router,
     nodes.router,

@@ -364,6 +364,29 @@ class CaptureDiffDocument(ApiDocument):
     """The differences between two captures."""
 
 
+class OverviewDocument(ApiDocument):
+    """Where each project stands in each period, the newest period first."""
+
+    level: str | None
+    levels: list[str]
+    periods: list[str]
+    newer: str | None
+    older: str | None
+    counts: dict[str, int]
+    projects: list[Json]
+    projects_left_out: int
+
+
+class SearchDocument(ApiDocument):
+    """What was found, and how many results were searched for rows."""
+
+    text: str
+    hits: list[Json]
+    looked_at: int
+    not_looked_at: int
+    notes: list[str]
+
+
 class ProjectsDocument(ApiDocument):
     """All projects."""
 

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from clew.auth.access_log import Subject
@@ -12,14 +12,16 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_ADDRESS
 from clew.plan import plan_to_json
 from clew.plan.json_form import breakpoints_to_json
-from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.access.visit import AskingVisit, RunVisit, Visit, may
 from clew.server.api.documents import (
     ApiDocument,
     DatasetDocument,
     DatasetsDocument,
+    OverviewDocument,
     ProjectDocument,
     ProjectsDocument,
     ProjectVersionDocument,
+    SearchDocument,
     VersionDocument,
 )
 from clew.server.api.etags import unchanging
@@ -27,6 +29,38 @@ from clew.server.api.etags import unchanging
 router = APIRouter(tags=["workspace"])
 
 ProjectVisit = Annotated[Visit, may(Permission.ACTIVATE_PROJECTS)]
+
+
+@router.get(
+    "/overview",
+    summary="Get where each project stands in each period",
+    responses={200: {"model": OverviewDocument}},
+)
+def overview(
+    visit: RunVisit,
+    level: Annotated[str | None, Query(max_length=255)] = None,
+    until: Annotated[str | None, Query(max_length=255)] = None,
+    periods: Annotated[int, Query(ge=1, le=60)] = 12,
+    project: Annotated[str | None, Query(max_length=255)] = None,
+) -> JSONResponse:
+    """Which run counts for each project and period, whether it is current, and its control totals and checks.
+
+    The periods are of one level of the calendar, the newest first; `until` is the last of them.
+    """
+    found = visit.workspace.overview(level=level, until=until, periods=periods, project=project)
+    return JSONResponse(found.to_json())
+
+
+@router.get("/search", summary="Search for a name or a value", responses={200: {"model": SearchDocument}})
+def search(
+    visit: AskingVisit,
+    q: Annotated[str, Query(min_length=1, max_length=200, pattern=r"\S", description="The text to search for.")],
+) -> JSONResponse:
+    """Projects, datasets, columns, periods, runs, trace ids, and rows of the newest results that have this value.
+
+    Says how many results were not looked at. Roles that may not read rows get names only.
+    """
+    return JSONResponse(visit.workspace.search(q).to_json())
 
 
 @router.get("/projects", summary="List all projects", responses={200: {"model": ProjectsDocument}})

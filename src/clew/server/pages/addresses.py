@@ -6,6 +6,11 @@ from urllib.parse import quote, urlencode
 Query = Mapping[str, object]
 
 
+def overview(**query: object) -> str:
+    """Where projects stand."""
+    return _with("/overview", query)
+
+
 def runs(**query: object) -> str:
     """The list of runs."""
     return _with("/runs", query)
@@ -49,6 +54,21 @@ def download(run_id: str, row_id: str, column: str, **query: object) -> str:
 def evidence(run_id: str, **query: object) -> str:
     """The evidence pack of a run, or of a value."""
     return _with(f"{run(run_id)}/evidence.zip", query)
+
+
+def rows_file(run_id: str, format_: str, **query: object) -> str:
+    """Rows of a run as a file."""
+    return _with(f"/api/v1{run(run_id)}/download/rows", {"format": format_, **query})
+
+
+def comparison_file(run_id: str, format_: str, **query: object) -> str:
+    """The rows in which two runs differ as a file."""
+    return _with(f"/api/v1{run(run_id)}/download/compare", {"format": format_, **query})
+
+
+def capture_file(capture_id: str, format_: str) -> str:
+    """The rows of a capture as a file."""
+    return f"/api/v1{capture(capture_id)}/download?format={format_}"
 
 
 def why_not(run_id: str, **query: object) -> str:
@@ -104,6 +124,7 @@ def capture(capture_id: str, **query: object) -> str:
 def as_json(address: str) -> str:
     """The same page as JSON."""
     path, mark, query = address.partition("?")
+    path = "/overview" if path == "/" else path
     return f"{path}.json{mark}{query}"
 
 

@@ -103,6 +103,8 @@ class CapturePage:
     """Captures to compare it with."""
     problem: str | None
     """Why there is nothing to show."""
+    files: tuple[tuple[str, str], ...]
+    """The formats in which its rows can be downloaded, with addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,7 @@ def capture_page(
         columns=tuple(_plot(column) for column in statistics.columns) if statistics else (),
         sample_head=_sample_head(names, statistics),
         sample=tuple(tuple(words.cell(value) for value in row) for row in rows),
+        files=tuple((name, addresses.capture_file(capture.id, format_)) for format_, name in words.FORMATS),
         counted=_counted(line, statistics),
         # Captures of the same mode come first, since people compare those.
         others=tuple(sorted(alike, key=lambda other: other.mode != line.mode)),

@@ -76,6 +76,8 @@ class ComparePage:
     remarks: tuple[str, ...]
     next_address: str | None
     problem: str | None
+    files: tuple[tuple[str, str], ...] = ()
+    """The formats in which the rows that differ can be downloaded, with addresses."""
 
 
 Ask = Callable[[CompareQuery], RunComparison]
@@ -108,6 +110,15 @@ def compare_page(trace: SeenTrace, others: Sequence[tuple[str, str]], query: Com
         remarks=_remarks(answer) if answer else (),
         next_address=_address(trace.run_id, query, offset=answer.next_offset) if answer and answer.has_more else None,
         problem=problem,
+        files=tuple(
+            (
+                name,
+                addresses.comparison_file(
+                    trace.run_id, format_, other=query.other, output=query.output, where=query.where
+                ),
+            )
+            for format_, name in words.FORMATS
+        ),
     )
 
 

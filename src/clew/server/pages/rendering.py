@@ -107,6 +107,7 @@ class Shell:
 
 
 _SECTIONS = (
+    (Section("Overview", "/"), Permission.READ_RUNS),
     (Section("Runs", "/runs"), Permission.READ_RUNS),
     (Section("Projects", "/projects"), Permission.READ_RUNS),
     (Section("Datasets", "/datasets"), Permission.READ_RUNS),

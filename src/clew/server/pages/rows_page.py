@@ -110,6 +110,8 @@ class RowsPage:
     following: str | None
     everything: str | None
     """The address of all rows, where only those are shown that the step changed."""
+    files: tuple[tuple[str, str], ...]
+    """The formats in which all of these rows can be downloaded, with addresses."""
 
 
 def find_rows(trace: SeenTrace, query: RowsQuery) -> FoundRows:
@@ -157,6 +159,7 @@ def rows_page(trace: SeenTrace, query: RowsQuery) -> RowsPage:
         previous=_previous(trace, query),
         following=_following(trace, query, found),
         everything=_address(trace, query, changed="") if query.changed else None,
+        files=_files(trace, query, at),
     )
 
 
@@ -244,6 +247,17 @@ def _address(trace: SeenTrace, query: RowsQuery, **other: object) -> str:
         "changed": "1" if query.changed else "",
     }
     return addresses.rows(trace.run_id, **(given | other))
+
+
+def _files(trace: SeenTrace, query: RowsQuery, at: int) -> tuple[tuple[str, str], ...]:
+    given: dict[str, object] = {
+        "step" if query.changed else "at": at,
+        "where": query.where,
+        "sort": "" if query.changed else query.sort,
+        "descending": "true" if query.descending and query.sort and not query.changed else "",
+        "columns": list(query.columns),
+    }
+    return tuple((name, addresses.rows_file(trace.run_id, format_, **given)) for format_, name in words.FORMATS)
 
 
 def _following(trace: SeenTrace, query: RowsQuery, found: FoundRows) -> str | None:

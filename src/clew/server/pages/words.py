@@ -15,6 +15,8 @@ from clew.storage.row_identity import RowIds
 
 CellKind = Literal["number", "text", "null", "empty", "moment", "truth"]
 
+FORMATS = (("csv", "CSV"), ("xlsx", "Excel"), ("parquet", "Parquet"))
+"""In which tables can be downloaded."""
 _SHORT_ID = 8
 _TAIL, _UNIQUE_TAIL = 6, 12
 """How many characters of a row id: the longer one has the position of the row in its file, and which file that is."""

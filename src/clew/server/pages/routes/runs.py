@@ -3,17 +3,20 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Response
+from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import RedirectResponse
 
+from clew.api.overview import MOST_PERIODS
 from clew.api.run import Run
 from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
-from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.access.visit import AskingVisit, RunVisit, Visit, may
 from clew.server.pages import addresses
+from clew.server.pages.overview_page import overview_page
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.run_page import Around, RunPage, run_page
 from clew.server.pages.runs_page import RunListQuery, RunsPage, runs_page
+from clew.server.pages.search_page import search_page
 
 router = APIRouter()
 
@@ -21,10 +24,38 @@ _PAGE = 50
 
 
 @router.get("/")
-def home(visit: RunVisit) -> RedirectResponse:
-    """The start page is the list of runs."""
-    del visit
-    return RedirectResponse("/runs", 307)
+@router.get("/overview")
+@router.get("/overview.json")
+def home(
+    visit: RunVisit,
+    desk: AtDesk,
+    level: str = "",
+    until: str = "",
+    periods: Annotated[int, Query(ge=1, le=MOST_PERIODS)] = 12,
+) -> Response:
+    """The start page: where each project stands in each period."""
+    found = visit.workspace.overview(level=level or None, until=until or None, periods=periods)
+    return desk.page(
+        visit,
+        "overview.html",
+        section="Overview",
+        page=lambda: overview_page(found, may_read_rows=visit.caller.may(Permission.READ_ROWS), periods=periods),
+        document=found.to_json,
+    )
+
+
+@router.get("/search")
+@router.get("/search.json")
+def search(visit: AskingVisit, desk: AtDesk, q: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """What has a name or a value."""
+    found = visit.workspace.search(q) if q.strip() else None
+    return desk.page(
+        visit,
+        "search.html",
+        section="Search",
+        page=lambda: search_page(q, found),
+        document=lambda: found.to_json() if found is not None else {"text": "", "hits": []},
+    )
 
 
 @router.get("/runs")

@@ -19,6 +19,8 @@ from clew.plan import plan_to_json
 from clew.runs.registry import ProjectVersion
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.pages import addresses
+from clew.server.pages.dataset_page import dataset_page
+from clew.server.pages.project_operations import operations_of, scenarios_of
 from clew.server.pages.project_page import (
     FILE,
     ComparableDefinition,
@@ -92,6 +94,11 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
             compared=compared,
             periods=_periods(visit, files) if can_run(view, file_status) else (),
             changes=_changes(visit, view, versions, file_status),
+            operations=operations_of(
+                plan,
+                scenarios_of(definition, files.loaded.workspace.scenarios),
+                visit.workspace.overview(project=view.project, periods=1),
+            ),
         ),
         document=lambda: {
             **view.to_json(),
@@ -152,7 +159,13 @@ def datasets(visit: RunVisit, desk: AtDesk) -> Response:
 def one_dataset(dataset: str, visit: RunVisit, desk: AtDesk) -> Response:
     """A dataset."""
     found = visit.workspace.datasets.find(dataset)
-    return desk.page(visit, "dataset.html", section="Datasets", page=lambda: found, document=found.to_json)
+    return desk.page(
+        visit,
+        "dataset.html",
+        section="Datasets",
+        page=lambda: dataset_page(found, visit.workspace.files),
+        document=found.to_json,
+    )
 
 
 def _defined(files: WorkspaceFiles, view: ProjectView) -> Project | None:
