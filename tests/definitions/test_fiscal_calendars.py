@@ -118,6 +118,23 @@ def test_weeks_of_ordinary_years_are_those_of_iso_8601(workspace_of: WorkspaceOf
     assert {day.parent for day in on(periods, "day") if day.identifier.startswith("2024-02")} == {"2024-02"}
 
 
+def test_weeks_of_years_that_begin_with_a_month_go_with_the_days_of_these_years(workspace_of: WorkspaceOf) -> None:
+    periods = generated(workspace_of, "first_year: 2021, last_year: 2026, start_month: 4", "[year, week]")
+    require_complete(periods, ["year", "week"])
+    weeks, years = on(periods, "week"), on(periods, "year")
+    thursdays = [day for day in pd.date_range(years[0].start_date, years[-1].end_date) if day.dayofweek == 3]
+    assert [week.identifier for week in weeks] == [day.strftime("%G-W%V") for day in thursdays]
+    assert [week.start_date + timedelta(days=3) for week in weeks] == [day.date() for day in thursdays]
+    assert weeks[0].identifier == "2020-W14"
+    assert sum(week.identifier.startswith("2020-") for week in weeks) == 53 - 13
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_the_first_and_the_last_year_have_their_weeks(workspace_of: WorkspaceOf, year: int) -> None:
+    weeks = on(generated(workspace_of, f"first_year: {year}, last_year: {year}", "[year, week]"), "week")
+    assert len(weeks) == (52 if year == 1 else 51)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -265,8 +265,7 @@ def _year(generate: Generate, year: int, levels: Sequence[str]) -> dict[str, dic
     if generate.pattern is Pattern.MONTHS:
         months = fiscal_years.months_of(year, generate.start_month)
         named = {f"{begin:%Y-%m}": (begin, end) for begin, end in months}
-        iso_weeks = fiscal_years.iso_weeks_of(year) if "week" in levels else []
-        weeks = {f"{year:04}-W{number:02}": week for number, week in enumerate(iso_weeks, 1)}
+        weeks = fiscal_years.iso_weeks_of((months[0][0], months[-1][1])) if "week" in levels else {}
     else:
         weekday = fiscal_years.DAYS.index((generate.ends_on or Weekday.SUNDAY).value)
         end_month = (generate.start_month - 2) % 12 + 1

@@ -57,11 +57,16 @@ def joined(stretches: list[Stretch], bounds: list[int]) -> list[Stretch]:
     return [(stretches[one][0], stretches[next_ - 1][1]) for one, next_ in pairwise(bounds)]
 
 
-def iso_weeks_of(year: int) -> list[Stretch]:
-    """The weeks of ISO 8601 of a year, from Monday to Sunday; the first has the first Thursday."""
-    numbers = range(1, date(year, 12, 28).isocalendar().week + 1)
-    begins = [date.fromisocalendar(year, number, 1) for number in numbers]
-    return [(begin, begin + timedelta(days=6)) for begin in begins if (date.max - begin).days >= 6]
+def iso_weeks_of(year: Stretch) -> dict[str, Stretch]:
+    """The weeks of ISO 8601 of a year, from Monday to Sunday, by name: those whose Thursday lies in it."""
+    first = year[0] + timedelta(days=(3 - year[0].weekday()) % 7)
+    last = min(year[1], date.max - timedelta(days=3))
+    found = dict[str, Stretch]()
+    for number in range(first.toordinal(), last.toordinal() + 1, 7):
+        thursday = date.fromordinal(number)
+        named = thursday.isocalendar()
+        found[f"{named.year:04}-W{named.week:02}"] = thursday - timedelta(days=3), thursday + timedelta(days=3)
+    return found
 
 
 def days_of(stretch: Stretch) -> Iterator[date]:
