@@ -20,9 +20,11 @@ import clew.runs.step_group
 import clew.storage.drafts
 import clew.store.appending
 import clew.store.captures
+import clew.store.catalog
 import clew.store.events
 import clew.store.leases
 import clew.store.outbox
+import clew.store.reading
 import clew.store.registry
 import tests.simulation.engine
 from clew.diagnostics import TransientFailure
@@ -37,8 +39,19 @@ class Mutant:
 
     name: str
     make: Callable[["Patches"], None]
-    seeds: int = 60
-    """It must be found among so many."""
+    found_as: str
+    """The invariant that tells."""
+    first: int = 1
+    """Where the search begins."""
+
+    @property
+    def tried(self) -> range:
+        """The seeds among which it must be found."""
+        return range(self.first, self.first + MOST_SEEDS)
+
+
+MOST_SEEDS = 10
+"""How many seeds a search may take."""
 
 
 class Patches:
@@ -140,8 +153,6 @@ def _watermark_off_by_one(patches: Patches) -> None:
         found = before(self, run_id, after=after, limit=limit)
         return tuple(e if e.run_seq != after + 1 or not after else replace(found[-1], run_seq=e.run_seq) for e in found)
 
-    import clew.store.reading
-
     before = patches.put(clew.store.reading.SqlHistory, "events", events)
 
 
@@ -222,6 +233,16 @@ def _gc_forgets_readers(patches: Patches) -> None:
         return replace(found, runs={})
 
     before = patches.put(clew.gc.garbage, "needs_of", needs)
+
+
+def _gc_forgets_who_is_loading(patches: Patches) -> None:
+    """Garbage collection asks events alone what runs read, also those that have not pinned it yet."""
+    patches.put(clew.gc.survey, "_is_loaded", lambda _snapshot: True)
+
+
+def _gc_trusts_its_journal(patches: Patches) -> None:
+    """Garbage collection does not ask the state store which runs were deleted."""
+    patches.put(clew.store.catalog.SqlRunCatalog, "deleted", lambda _self: frozenset())
 
 
 def _signals_are_applied_again(patches: Patches) -> None:

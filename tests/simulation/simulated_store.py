@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from types import FrameType
 
 import sqlalchemy as sa
 
@@ -134,12 +135,10 @@ class FailingTransactions:
 
 def _caller() -> str:
     """The method of a store that a transaction is for."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name.startswith("clew.store.") and name not in {"clew.store.database", "clew.store.access"}:
             return f"{name.rpartition('.')[2]}.{frame.f_code.co_name}"
-        if frame.f_back is None:
-            break
         frame = frame.f_back
     return "?"

@@ -233,7 +233,7 @@ class Watch:
         expected = incremental_project(RunSnapshot(known.run_id), events)
         if saved != expected:
             self.fail("a snapshot is the fold of events", f"{known.run_id} at {saved.last_event_seq}")
-        status, done = "PENDING", set()
+        status, done = "PENDING", set[str]()
         for event in events:
             status = _AFTER.get(event.event_type, status)
             if event.event_type in {"StepCompleted", "StepSkipped"}:
@@ -268,7 +268,7 @@ class Watch:
             for path in there[key]:
                 if path not in self.files.files:
                     self.fail("what versions name is there", f"{path} of {key}")
-        made = defaultdict(list)
+        made = defaultdict[tuple[str, str, int], list[int]](list)
         for row in rows:
             made[row["dataset"], row["run_id"], row["seq"]].append(row["version"])
         for (dataset, run_id, _), numbers in made.items():
@@ -315,7 +315,7 @@ class Watch:
         found = [
             f"run {row['run_id']} is {row['status']}"
             for row in self._rows(
-                "SELECT run_id, status FROM runs WHERE wants_worker = 1 OR lease_owner IS NOT NULL"
+                "SELECT run_id, status FROM runs WHERE wants_worker = 1"
                 " OR (status IN ('PENDING', 'APPROVED', 'RUNNING') AND approval_pending = 0)"
             )
         ]

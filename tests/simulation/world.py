@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -431,12 +432,10 @@ class World:
                 parameters={SHAPE: shape},
             )
             by_hand = random.random() < 0.4
-            self.spawn(
-                f"cli-{number}", lambda site, asked=request, drives=by_hand: self._run(site, asked, drives=drives)
-            )
+            self.spawn(f"cli-{number}", partial(self._run, request, by_hand))
         self.people_are_done = True
 
-    def _run(self, site: Site, request: RunRequest, *, drives: bool) -> None:
+    def _run(self, request: RunRequest, drives: bool, site: Site) -> None:
         submission = None
         while submission is None:
             with suppress(TransientFailure):
@@ -467,9 +466,9 @@ class World:
                 step = next((e.step_id for e in reversed(run.events) if e.event_type == "StepFailed"), step)
             needs_step = kind in {SignalType.RETRY_STEP, SignalType.SKIP_STEP}
             signal = Signal(signal_id=f"s-{number}", run_id=run.run_id, type=kind, step_id=step if needs_step else None)
-            self.spawn(f"signal-{number}", lambda site, sent=signal: self._send(site, sent))
+            self.spawn(f"signal-{number}", partial(self._send, signal))
 
-    def _send(self, site: Site, signal: Signal) -> None:
+    def _send(self, signal: Signal, site: Site) -> None:
         random, again = self.kernel.random, 1
         while again:
             again = 0
@@ -544,11 +543,14 @@ class World:
             # The first collection takes runs away; what other attempts of theirs have left goes with the second.
             kernel.now += 7200.0
             collector = self.spawn("gc", lambda site: site.collector().collect(self.retention))
-            kernel.run(lambda ending=collector: ending.is_over)  # type: ignore[misc]
+            self._let_end(collector)
         left = self.watch.left_over()
         if left:
             self.watch.fail("what nobody needs is deleted", ", ".join(left[:5]))
         self._compare_followers()
+
+    def _let_end(self, process: Process) -> None:
+        self.kernel.run(lambda: process.is_over)
 
     def _compare_followers(self) -> None:
         """Who was sent everything, in whatever order, knows what the store knows."""
