@@ -1,0 +1,196 @@
+"""Reruns through the run loop, without Spark: what is taken over, who keeps the files, and every door."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clew
+from clew.api.run import Run
+from clew.api.workspace import Workspace
+from clew.cli.main import run as command
+from clew.diagnostics import UserError
+from tests.change.repeating_engine import RepeatingEngine
+from tests.change.rerun_shops import answers, completed, reasons, require_whole, taken
+from tests.engine.engine_workspaces import Shop, make_shop
+from tests.trace.interpreted_shop import CLOSE, ORDERS, RATES, output, setting, step
+
+TOTAL = step(25, "Total", "aggregate", group_by=["currency"], aggregations=setting(usd="SUM(usd)"))
+LAST = step(28, "Round", "update", assignments=setting(whole="ROUND(usd, 0)"))
+OUT = output(30, "Publish", "closed/{period}", columns=["id", "currency", "usd", "whole"])
+STEPS = [*CLOSE[:2], TOTAL, LAST, OUT]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    data: dict[str, list[dict[str, Any]]] = {"orders": list(ORDERS), "rates": list(RATES), "targets": []}
+
+    def engine(_workspace: object, environment: Any, datasets: Any, *others: Any, **_more: object) -> RepeatingEngine:
+        earlier, version = others[-2:]
+        return RepeatingEngine(environment.storage_root, datasets, data, earlier=earlier, version=version)
+
+    monkeypatch.setattr("clew.api.starting.SparkExecutors", engine)
+    monkeypatch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
+    return edited(make_shop(tmp_path), STEPS)
+
+
+def edited(shop: Shop, steps: list[Any]) -> Shop:
+    return shop.write(
+        {"projects/close.yaml": {"id": "close", "status": "draft", "input_dataset": "orders", "operations": steps}}
+    )
+
+
+def with_another_end(shop: Shop) -> Shop:
+    return edited(shop, [*STEPS[:3], step(28, "Round", "update", assignments=setting(whole="ROUND(usd, 1)")), OUT])
+
+
+def full(shop: Shop) -> Run:
+    return completed(Workspace(shop.root).run("close", "2026-01"))
+
+
+def rerun(shop: Shop, run: Run, **how: Any) -> Run:
+    return completed(again(shop, run).rerun(**how))
+
+
+def again(shop: Shop, run: Run) -> Run:
+    return Workspace(shop.root).get_run(run.id)
+
+
+def same_as_a_full_run(shop: Shop, run: Run) -> None:
+    told, whole = answers(run), answers(full(shop))
+    for each in (told, whole):
+        each.pop("counts")  # the interpreter counts outputs only
+    assert told == whole
+    require_whole(again(shop, run))
+
+
+def files_of(shop: Shop, run: Run) -> set[str]:
+    folder = shop.storage / "runs" / run.id
+    return {"/".join(path.relative_to(folder).parts[:2]) for path in folder.rglob("part.json")}
+
+
+def test_a_change_at_the_end_takes_over_all_that_comes_before(shop: Shop) -> None:
+    first = full(shop)
+    second = rerun(with_another_end(shop), first)
+    assert (taken(second), reasons(second)) == ([10, 20, 25], {28: "the operation was changed"})
+    same_as_a_full_run(shop, second)
+    require_whole(again(shop, first))
+
+
+def test_an_operation_in_between_leaves_only_what_comes_before_it(shop: Shop) -> None:
+    first = full(shop)
+    edited(shop, [CLOSE[0], step(15, "Flag", "update", assignments=setting(flag='"x"')), *STEPS[1:]])
+    second = rerun(shop, first)
+    assert taken(second) == [10]
+    assert reasons(second)[15] == "that run had no such operation"
+    assert reasons(second)[28] == "step 15 comes before it, and was computed"
+    same_as_a_full_run(shop, second)
+
+
+def test_names_do_not_count_and_sources_are_looked_at_only_if_asked(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = full(shop)
+    edited(shop, [{**each, "name": f"renamed {each['seq']}"} for each in STEPS])
+    second = rerun(shop, first)
+    assert (taken(second), reasons(second)) == ([10, 20, 25, 28], {})
+    third = rerun(shop, second, changed_inputs=True)
+    assert (taken(third), reasons(third)) == ([10, 20, 25, 28], {})
+    same_as_a_full_run(shop, third)
+
+
+def test_either_run_may_be_deleted_and_files_go_with_the_last(shop: Shop) -> None:
+    first = full(shop)
+    second = rerun(with_another_end(shop), first)
+    third = rerun(shop, second)
+    told = answers(third)
+    again(shop, second).remove()
+    require_whole(again(shop, first))
+    again(shop, first).remove()
+    require_whole(again(shop, third))
+    assert answers(again(shop, third)) == told
+    assert "changes/28-28" not in files_of(shop, first)
+    workspace = Workspace(shop.root)
+    assert workspace.verify(deep=True).findings == ()
+    assert workspace.gc(keep_runs=5).things == ()
+    again(shop, third).remove()
+    workspace.gc(keep_runs=5)
+    assert list((shop.storage / "runs").iterdir()) == []
+
+
+def test_garbage_collection_deletes_the_old_run_and_keeps_what_the_rerun_names(shop: Shop) -> None:
+    first = full(shop)
+    second = rerun(shop, first)
+    told = answers(second)
+    removed = Workspace(shop.root).gc(keep_runs=1).things
+    assert [(each.kind, each.name) for each in removed] == [("run", first.id)]
+    assert answers(again(shop, second)) == told
+    require_whole(again(shop, second))
+    assert Workspace(shop.root).verify(deep=True).findings == ()
+
+
+def test_a_run_stays_while_a_rerun_may_take_over_more(shop: Shop) -> None:
+    first = full(shop)
+    waiting = first.submit_rerun()
+    with pytest.raises(UserError) as refused:
+        again(shop, first).remove(force=True)
+    assert refused.value.code == "RunRepeated"
+    assert [each.run_id for each in Workspace(shop.root).gc(keep_runs=0).kept] == [first.id]
+    with pytest.raises(UserError) as refused:
+        again(shop, waiting).submit_rerun()
+    assert refused.value.code == "NotRerunnable"
+    waiting.drive()
+    again(shop, first).remove()
+    require_whole(again(shop, waiting))
+
+
+def test_files_that_are_not_what_was_written_are_not_taken_over(shop: Shop) -> None:
+    first = full(shop)
+    part = next(each for each in first.open_trace().trace.parts if each.kind == "created")
+    path = shop.storage / part.files[0].path
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    second = rerun(shop, first)
+    assert taken(second) == [10, 20]
+    assert "not what was written" in reasons(second)[25]
+    same_as_a_full_run(shop, second)
+    part = next(each for each in first.open_trace().trace.parts if each.kind == "input")
+    (shop.storage / part.files[0].path).unlink()
+    failed = again(shop, first).rerun()
+    assert failed.error is not None
+    assert failed.error.code == "DamagedTrace"
+
+
+def test_the_command_runs_again_and_says_what_it_took_over(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    first = full(shop)
+    with_another_end(shop)
+    at = ["--workspace", str(shop.root)]
+    assert command(["rerun", first.id[:12], *at]) == 0
+    capsys.readouterr()
+    [newest, *_] = Workspace(shop.root).runs(project="close")
+    assert newest.record.request.rerun is not None
+    assert command(["show", newest.id, *at]) == 0
+    shown = capsys.readouterr().out
+    assert f"of run {first.id}" in shown
+    assert f"taken over from run {first.id[:8]}" in " ".join(shown.split())
+    assert command(["show", newest.id, "--json", *at]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rerun_of"] == first.id
+    assert command(["rerun", "nothing", *at]) != 0
+    assert "RunNotFound" in capsys.readouterr().err
+
+
+def test_the_same_request_is_the_same_run_and_another_is_refused(shop: Shop) -> None:
+    first = full(shop)
+    made = first.submit_rerun(request_id="once")
+    assert first.submit_rerun(request_id="once").id == made.id
+    with pytest.raises(UserError) as refused:
+        first.submit_rerun(request_id="once", changed_inputs=True)
+    assert refused.value.code == "RequestIdTaken"
+
+
+def test_python_opens_a_workspace_and_runs_again(shop: Shop) -> None:
+    first = full(shop)
+    assert taken(clew.open(shop.root).get_run(first.id).rerun()) == [10, 20, 25, 28]
