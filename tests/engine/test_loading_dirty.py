@@ -412,6 +412,27 @@ def test_corrected_rows_are_loaded_and_cite_both_places(bench: Bench) -> None:
     assert "is corrected twice" in bench.problem(PEOPLE, source)
 
 
+def test_corrected_rows_belong_to_the_period_of_their_own_file(bench: Bench) -> None:
+    of = use("id integer!; paid integer", "period")
+    sources = []
+    for month in ("2026-01", "2026-02"):
+        bench.write(f"{month}.csv", "id,paid\n1,5\n2,x\n3,7,7\n")
+        rows = f"{month}.csv,3,2,6\n"
+        bench.write(f"fixed-{month}.csv", "_source_file,_source_line,id,paid\n" + rows)
+        source = path_source(f"{month}.csv", of=month, tied=True, rules=APART, corrections=f"fixed-{month}.csv")
+        sources.append(source)
+    rows = "_source_file,_source_line,_period,paid,id\n2026-02.csv,4,,7,3\n2026-02.csv,3,2026-02,6,2\n"
+    bench.write("fixed-2026-02.csv", rows)
+    pinned = bench.pin(of, *sources, at="2026-Q1")
+    assert sorted(bench.rows(pinned, "_period", "id", "paid")) == [
+        ("2026-01", 1, 5),
+        ("2026-01", 2, 6),
+        ("2026-02", 1, 5),
+        ("2026-02", 2, 6),
+        ("2026-02", 3, 7),
+    ]
+
+
 def test_a_run_without_a_good_row_says_so(bench: Bench) -> None:
     bench.write("a.csv", "id,born,paid\nx,,\n")
     request = replace(bench.request(PEOPLE, [path_source("a.csv", rules=APART)], "2026-01"), may_be_empty=False)

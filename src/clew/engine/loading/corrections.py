@@ -5,7 +5,7 @@ correction of a row that is not in quarantine is refused, since that row would b
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from clew.definitions import FilesDatasource
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.loading.conversions import BROKEN, RawRows, text_cell
 from clew.engine.loading.sources import Origin, PinRequest, mismatch, place, positions_of, unavailable
-from clew.engine.loading.text_rows import FoundFile, with_period
+from clew.engine.loading.text_rows import FoundFile
 from clew.engine.parts import DraftedPart, arrow_tables
 from clew.plan.datasets import DatasetUse
 from clew.plan.file_rules import FileRules
@@ -52,9 +52,8 @@ class Corrections:
     files: tuple[FoundFile, ...] = ()
     columns: tuple[str, ...] = ()
     rows: tuple[Correction, ...] = ()
-    period: str | None = None
 
-    def raw(self, spark: SparkSession, use: DatasetUse, rules: FileRules) -> RawRows | None:
+    def raw(self, spark: SparkSession, rules: FileRules) -> RawRows | None:
         """The rows for Spark; None where there are none."""
         if not self.rows:
             return None
@@ -69,8 +68,7 @@ class Corrections:
             column: text_cell(name, rules.of(column), empty_is_null=True)
             for column, name in zip(self.columns, names, strict=True)
         }
-        period = None if PERIOD_COLUMN in cells else self.period
-        return RawRows(frame.withColumn(BROKEN, F.lit(None).cast("STRING")), with_period(use, cells, period))
+        return RawRows(frame.withColumn(BROKEN, F.lit(None).cast("STRING")), cells)
 
     def places(self, spark: SparkSession) -> DataFrame | None:
         """Which original row each corrects."""
@@ -99,7 +97,7 @@ NO_CORRECTIONS = Corrections()
 
 def read_corrections(request: PinRequest) -> Corrections:
     """The corrected rows that the rule of a request names; none where the file is not there."""
-    files, rows, columns = list[FoundFile](), list[Correction](), tuple[str, ...]()
+    files, rows = list[FoundFile](), list[Correction]()
     for source in request.sources:
         datasource = request.datasources.get(source.datasource_id)
         if source.corrections is None or not isinstance(datasource, FilesDatasource):
@@ -112,13 +110,12 @@ def read_corrections(request: PinRequest) -> Corrections:
                 raise unavailable(f"{file.shown} is too large for a file of corrections")
             found = FoundFile(file, source.period if source.holds_one_period else None)
             files.append(found)
-            columns, read = _read(request.use, found)
-            rows += read
+            rows += _read(request.use, found)
     _require_once(rows)
-    return Corrections(tuple(files), columns, tuple(rows), files[0].period if files else None)
+    return Corrections(tuple(files), tuple(column.name for column in request.use.columns), tuple(rows))
 
 
-def _read(use: DatasetUse, found: FoundFile) -> tuple[tuple[str, ...], list[Correction]]:
+def _read(use: DatasetUse, found: FoundFile) -> list[Correction]:
     file = found.file
     try:
         with opened_records(file, {}) as records:
@@ -127,12 +124,12 @@ def _read(use: DatasetUse, found: FoundFile) -> tuple[tuple[str, ...], list[Corr
                 raise mismatch(f"{file.shown} is empty: it has no header", "export the quarantine again")
             positions = positions_of(use, header.fields, Origin(file.shown, found.period))
             places = [_position(header, name, file.shown) for name in (SOURCE_FILE_COLUMN, SOURCE_LINE_COLUMN)]
-            rows = [_correction(record, header, places, list(positions.values()), file.shown) for record in records]
+            rows = [_correction(use, record, header, places, positions, found) for record in records]
     except UnicodeDecodeError:
         raise mismatch(f"{file.shown} is not UTF-8 text", "save the file as UTF-8") from None
     except (OSError, csv.Error) as error:
         raise unavailable(f"cannot read {file.shown}: {error}") from None
-    return tuple(positions), rows
+    return rows
 
 
 def _position(header: CsvRecord, name: str, file: str) -> int:
@@ -143,16 +140,26 @@ def _position(header: CsvRecord, name: str, file: str) -> int:
 
 
 def _correction(
-    record: CsvRecord, header: CsvRecord, places: Sequence[int], positions: Sequence[int], file: str
+    use: DatasetUse,
+    record: CsvRecord,
+    header: CsvRecord,
+    places: Sequence[int],
+    positions: Mapping[str, int],
+    found: FoundFile,
 ) -> Correction:
+    """A row. Only the period may have no column; where the place says it, it may also be left blank."""
+    file = found.file.shown
     where = place(file, record.line)
     if len(record.fields) != len(header.fields):
         raise mismatch(f"{where}, has {len(record.fields)} fields, the header has {len(header.fields)}")
     line = record.fields[places[1]]
     if not line.isascii() or not line.isdigit():
         raise mismatch(f'{where}: "{line}" is not the line of a row', "keep what the export wrote there")
-    texts = tuple(record.fields[position] or None for position in positions)
-    return Correction(file, record.line, record.fields[places[0]], int(line), texts)
+    texts = {name: record.fields[position] or None for name, position in positions.items()}
+    if use.temporal_mode == "period":
+        texts[PERIOD_COLUMN] = texts.get(PERIOD_COLUMN) or found.period
+    in_order = tuple(texts[column.name] for column in use.columns)
+    return Correction(file, record.line, record.fields[places[0]], int(line), in_order)
 
 
 def _require_once(rows: Sequence[Correction]) -> None:

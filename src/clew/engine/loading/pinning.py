@@ -179,7 +179,7 @@ def _written(
     """Write the rows. Where lines could not be numbered for sure, they are read again, the careful way."""
     rules = request.sources[0].rules
     require_defaults(request.use, rules)
-    corrected = corrections.raw(spark, request.use, rules)
+    corrected = corrections.raw(spark, rules)
     for read_lines in _ways(request, found):
         reading = _reading(spark, request, found, read_lines, transfer)
         raws = [*reading.raws, *([corrected] if corrected is not None else [])]
