@@ -8,8 +8,9 @@ import sys
 import time
 from collections import Counter
 
+from tests.simulation.simulated_store import database_file
 from tests.simulation.substitutes import installed
-from tests.simulation.world import Outcome, database_file, simulate
+from tests.simulation.world import Outcome, simulate
 
 _SHOWN = 10
 

@@ -39,7 +39,7 @@ class Mutant:
 
     name: str
     make: Callable[["Patches"], None]
-    found_as: str
+    found_as: str = ""
     """The invariant that tells."""
     first: int = 1
     """Where the search begins."""

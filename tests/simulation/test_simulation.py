@@ -15,8 +15,9 @@ import pytest
 from tests.simulation.__main__ import main
 from tests.simulation.kernel import RATES
 from tests.simulation.mutants import MUTANTS, Mutant, mutated
+from tests.simulation.simulated_store import DatabaseFile, database_file
 from tests.simulation.substitutes import installed
-from tests.simulation.world import DatabaseFile, database_file, simulate
+from tests.simulation.world import simulate
 
 pytestmark = pytest.mark.slow
 
