@@ -61,7 +61,7 @@ RATES: Mapping[str, float] = {
 """How likely each fault is where it can happen, before the seed makes it more or less likely, or leaves it out."""
 
 
-class Task(greenlet):  # type: ignore[misc] - it has no types
+class Task(greenlet):  # type: ignore[misc]  # it has no types
     """A thread of a simulated process."""
 
     def __init__(self, process: "Process", name: str, work: Callable[[], object]) -> None:
